@@ -1,0 +1,82 @@
+import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
+
+/** What is used of a client of ioredis 5 or 6 or of iovalkey, alone or managed by Sentinel. */
+export interface IoredisClient {
+  readonly status: string;
+  readonly stream?: { readonly writable?: boolean } | null;
+  call(name: string, args: string[]): Promise<unknown>;
+  connect(): Promise<unknown>;
+  duplicate(override: object): IoredisSubscriber;
+}
+
+export interface IoredisSubscriber {
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  on(event: string, listener: (channel: string, message: string) => void): unknown;
+  subscribe(channel: string): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+}
+
+const library = "ioredis";
+
+/**
+ * Serves one server, or the master that Sentinel names.
+ *
+ * What cannot be switched off from here: with `autoResendUnfulfilledCommands` (ioredis's default)
+ * a command in flight when the connection broke is sent again after the reconnect, so it may run
+ * twice and late; with `enableAutoPipelining` the same holds for a command that waits for the
+ * pipeline before it. Every command Holdfast sends is therefore idempotent for its owner.
+ */
+export function ioredisConnection(client: IoredisClient): RedisConnection {
+  const subscriptions = new Subscriptions(subscriberOf(client));
+  return {
+    library,
+    topology: "standalone",
+    send(_key, command) {
+      if (!isConnected(client)) return refuse(client);
+      const [name = "", ...args] = command;
+      // In lower case, because iovalkey finds the keys of a command (to prefix them) only then.
+      return client.call(name.toLowerCase(), args);
+    },
+    subscribe(channel, listener) {
+      if (!isConnected(client)) return refuse(client);
+      return subscriptions.subscribe(channel, listener);
+    },
+    close: () => subscriptions.close(),
+  };
+}
+
+/** `ready` outlives the socket by a moment, in which a command would join the offline queue. */
+function isConnected(client: IoredisClient): boolean {
+  return client.status === "ready" && client.stream?.writable !== false;
+}
+
+/** Rejects, and wakes a client that its `lazyConnect` keeps waiting for a first command. */
+export function refuse(client: Pick<IoredisClient, "status" | "connect">): Promise<never> {
+  const error = new NotConnectedError(library, client.status);
+  // The client's own "error" event tells its owner why; this attempt is only a nudge.
+  if (client.status === "wait") client.connect().catch(() => undefined);
+  return Promise.reject(error);
+}
+
+function subscriberOf(client: IoredisClient): OpenSubscriber {
+  return (deliver) => {
+    const subscriber = client.duplicate({
+      lazyConnect: true,
+      autoResubscribe: true,
+      enableOfflineQueue: true,
+      enableAutoPipelining: false,
+      keyPrefix: "",
+    });
+    // A lost connection is dialled again by the library: until then waiters poll.
+    subscriber.on("error", () => undefined);
+    subscriber.on("message", deliver);
+    return {
+      connected: subscriber.connect(),
+      subscribe: (channel) => subscriber.subscribe(channel),
+      unsubscribe: (channel) => subscriber.unsubscribe(channel),
+      close: () => subscriber.disconnect(),
+    };
+  };
+}

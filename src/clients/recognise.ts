@@ -1,0 +1,77 @@
+import type { RedisConnection } from "./contract.ts";
+import { type IoredisCluster, ioredisClusterConnection } from "./ioredis-cluster.ts";
+import { type IoredisClient, ioredisConnection } from "./ioredis.ts";
+import { type NodeRedisCluster, nodeRedisClusterConnection } from "./node-redis-cluster.ts";
+import {
+  type NodeRedisClient,
+  nodeRedisConnection,
+  type NodeRedisSentinel,
+  nodeRedisSentinelConnection,
+} from "./node-redis.ts";
+import { type GlideClient, glideConnection } from "./valkey-glide.ts";
+
+/**
+ * The connection behind a client of any supported library, or undefined for anything else. A
+ * client is known by its methods and not by its class, so a second copy of the library, a subclass
+ * or a proxy serves as well. An object that is a RedisConnection already comes back as it is.
+ */
+export function connectionOf(client: unknown): RedisConnection | undefined {
+  if (typeof client !== "object" || client === null) return undefined;
+  if (isConnection(client)) return client;
+  if (isIoredisCluster(client)) return ioredisClusterConnection(client);
+  if (isIoredis(client)) return ioredisConnection(client);
+  if (isNodeRedisCluster(client)) return nodeRedisClusterConnection(client);
+  if (isNodeRedisSentinel(client)) return nodeRedisSentinelConnection(client);
+  if (isNodeRedis(client)) return nodeRedisConnection(client);
+  if (isGlide(client)) {
+    // Only its Cluster client can name a route, and only a Cluster has sharded channels.
+    return glideConnection(client, has(client, "pubsubShardChannels") ? "cluster" : "standalone");
+  }
+  return undefined;
+}
+
+function isConnection(client: object): client is RedisConnection {
+  const { topology, library } = client as Partial<RedisConnection>;
+  const known = topology === "standalone" || topology === "cluster";
+  return known && typeof library === "string" && has(client, "send");
+}
+
+function isIoredis(client: object): client is IoredisClient {
+  const { status } = client as Partial<IoredisClient>;
+  return typeof status === "string" && has(client, "call", "connect", "duplicate");
+}
+
+function isIoredisCluster(client: object): client is IoredisCluster {
+  const { isCluster, options, status } = client as Partial<IoredisCluster>;
+  const known = isCluster === true && typeof status === "string" && typeof options === "object";
+  return known && has(client, "connect", "createBuiltinCommand", "duplicate");
+}
+
+function isNodeRedis(client: object): client is NodeRedisClient {
+  // A pool has no state to look at: what it cannot send now it keeps for later.
+  return isNodeRedisClient(client) && has(client, "duplicate");
+}
+
+function isNodeRedisSentinel(client: object): client is NodeRedisSentinel {
+  return isNodeRedisClient(client) && has(client, "getSentinelNode", "getMasterNode");
+}
+
+/** `withCommandOptions` came with version 5, the first whose options can be set for one call. */
+function isNodeRedisClient(client: object): boolean {
+  const { isReady } = client as Partial<NodeRedisClient>;
+  return typeof isReady === "boolean" && has(client, "sendCommand", "withCommandOptions");
+}
+
+function isNodeRedisCluster(client: object): client is NodeRedisCluster {
+  const { isOpen, slots } = client as Partial<NodeRedisCluster>;
+  const known = typeof isOpen === "boolean" && Array.isArray(slots);
+  return known && has(client, "sendCommand", "duplicate", "nodeClient", "withCommandOptions");
+}
+
+function isGlide(client: object): client is GlideClient {
+  return has(client, "customCommand", "close", "getPubSubMessage");
+}
+
+function has(client: object, ...methods: readonly string[]): boolean {
+  return methods.every((name) => typeof Reflect.get(client, name) === "function");
+}

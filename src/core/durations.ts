@@ -1,0 +1,36 @@
+import { InvalidOptionError } from "./errors.ts";
+
+/** Milliseconds as a number, or a number with its unit: `"250ms"`, `"30s"`, `"5m"`, `"2h"`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h"}`;
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
+
+export interface DurationBounds {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Turns a duration into whole milliseconds, or throws an error that names the option. */
+export function durationMs(option: string, value: unknown, bounds: DurationBounds): number {
+  const ms = parse(value);
+  if (ms === undefined || !Number.isSafeInteger(ms) || ms < bounds.minMs || ms > bounds.maxMs) {
+    throw new InvalidOptionError(
+      option,
+      `a duration of whole milliseconds from ${bounds.minMs} ms to ${bounds.maxMs} ms ` +
+        `(a number, or a text such as "250ms", "30s", "5m", "2h")`,
+      value,
+    );
+  }
+  return ms;
+}
+
+function parse(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  if (typeof value !== "string") return undefined;
+  const match = pattern.exec(value);
+  if (match === null) return undefined;
+  const unit = match[2] as keyof typeof unitMs;
+  // Rounded to a thousandth so that "0.1s" is 100 and not 100.00000000000001.
+  return Math.round(Number(match[1]) * unitMs[unit] * 1_000) / 1_000;
+}

@@ -1,0 +1,229 @@
+/**
+ * One tree of errors. Each has a stable `code`; `isHoldfastError` works across duplicate copies of
+ * the package, because it looks at a registered symbol and not at the prototype.
+ */
+
+const brand: unique symbol = Symbol.for("holdfast.error") as never;
+
+export type ErrorCode =
+  | "ACQUIRE_TIMEOUT"
+  | "QUORUM"
+  | "LEASE_LOST"
+  | "LEASE_RELEASED"
+  | "FENCE_REJECTED"
+  | "STORE"
+  | "UNSUPPORTED"
+  | "CLOSED"
+  | "INVALID_OPTION";
+
+interface ErrorDetails {
+  readonly resources?: readonly string[] | undefined;
+  readonly cause?: unknown;
+}
+
+/** The root of every error that Holdfast throws on purpose. */
+export class HoldfastError extends Error {
+  readonly code: ErrorCode;
+  /** The resources the failed call was about; empty where it was about none. */
+  readonly resources: readonly string[];
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.resources = details.resources ?? [];
+    Object.defineProperty(this, brand, { value: true });
+  }
+}
+
+/** Tells a Holdfast error from any other, also when two copies of the package are loaded. */
+export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
+  if (typeof value !== "object" || value === null || !(brand in value)) return false;
+  return code === undefined || ("code" in value && value.code === code);
+}
+
+/** What is known about whoever holds a resource. A foreign client leaves no label and no fence. */
+export interface Holder {
+  readonly owner: string;
+  readonly label?: string;
+  readonly fence?: bigint;
+  readonly remainingMs?: number;
+}
+
+/** The resource was held by others until `wait` ran out. Nothing is broken. */
+export class AcquireTimeoutError extends HoldfastError {
+  readonly attempts: number;
+  readonly waitedMs: number;
+  readonly holder: Holder | undefined;
+
+  constructor(
+    resources: readonly string[],
+    details: { attempts: number; waitedMs: number; holder?: Holder | undefined },
+  ) {
+    const by = details.holder?.label === undefined ? "others" : `"${details.holder.label}"`;
+    super(
+      "ACQUIRE_TIMEOUT",
+      `${list(resources)} was held by ${by} until the wait of ${Math.round(details.waitedMs)} ms ` +
+        `ended (${details.attempts} attempts)`,
+      { resources },
+    );
+    this.attempts = details.attempts;
+    this.waitedMs = details.waitedMs;
+    this.holder = details.holder;
+  }
+}
+
+/**
+ * How one node answered in a round: `granted`, `held` by another, `unknown` (the reply was lost or
+ * late: it may have been applied), `failed` (it was not), or `blank` (not admitted to vote).
+ */
+export type VoteKind = "granted" | "held" | "unknown" | "failed" | "blank";
+
+export interface Vote {
+  readonly node: string;
+  readonly vote: VoteKind;
+  /** Time from the first byte of the round to this vote. */
+  readonly ms: number;
+  readonly cause?: unknown;
+}
+
+/** Too many nodes failed, never answered or may not vote. This is a fault, not contention. */
+export class QuorumError extends HoldfastError {
+  readonly votes: readonly Vote[];
+
+  constructor(
+    action: string,
+    resources: readonly string[],
+    votes: readonly Vote[],
+    details: { quorum: number; cause?: unknown; hint?: string | undefined },
+  ) {
+    const told = votes.map((vote) => {
+      const why = vote.cause === undefined ? "" : ` (${messageOf(vote.cause)})`;
+      return `${vote.node}: ${vote.vote}${why}`;
+    });
+    super(
+      "QUORUM",
+      `could not ${action} ${list(resources)}: needs ${details.quorum} of ${votes.length} nodes; ` +
+        told.join("; ") +
+        (details.hint === undefined ? "" : `. ${details.hint}`),
+      { resources, cause: details.cause },
+    );
+    this.votes = votes;
+  }
+}
+
+/**
+ * Why a lease ended without our release: `expired` (its validity ran out), `taken` (a quorum no
+ * longer has it), `unreachable` (it could not be renewed in time), `clock` (the wall clock says it
+ * is over: a suspend or a clock step), `maxHold` (the bound on renewal was reached).
+ */
+export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "maxHold";
+
+/** The lease ended without our release. Also the `reason` of the lease's `signal`. */
+export class LeaseLostError extends HoldfastError {
+  readonly reason: LossReason;
+  /** What the work returned, when it finished only after its lease was lost. */
+  readonly result: unknown;
+
+  constructor(
+    resources: readonly string[],
+    reason: LossReason,
+    details: { cause?: unknown; result?: unknown } = {},
+  ) {
+    super("LEASE_LOST", `the lease on ${list(resources)} was lost: ${explainLoss(reason)}`, {
+      resources,
+      cause: details.cause,
+    });
+    this.reason = reason;
+    this.result = details.result;
+  }
+}
+
+/** The lease was used after its own `release()`. */
+export class LeaseReleasedError extends HoldfastError {
+  constructor(resources: readonly string[]) {
+    super("LEASE_RELEASED", `the lease on ${list(resources)} was already released`, { resources });
+  }
+}
+
+/** A guard saw a greater fence: a later holder has written, this one is stale. */
+export class FenceRejectedError extends HoldfastError {
+  readonly fence: bigint;
+  readonly seen: bigint | undefined;
+
+  constructor(resource: string, fence: bigint, seen: bigint | undefined) {
+    super(
+      "FENCE_REJECTED",
+      `fence ${fence} for "${resource}" is stale: ` +
+        (seen === undefined ? "a greater fence was seen" : `fence ${seen} was seen`),
+      { resources: [resource] },
+    );
+    this.fence = fence;
+    this.seen = seen;
+  }
+}
+
+/** The store answered something unexpected, or refused for a reason that waiting cannot cure. */
+export class StoreError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super("STORE", message, details);
+  }
+}
+
+/** This store cannot promise what was asked of it. */
+export class UnsupportedError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super("UNSUPPORTED", message, details);
+  }
+}
+
+/** The manager was closed before or during the call. */
+export class ClosedError extends HoldfastError {
+  constructor(resources: readonly string[] = []) {
+    super("CLOSED", "the lock manager is closed", { resources });
+  }
+}
+
+/** An option or argument is not what it has to be. Thrown before anything is sent. */
+export class InvalidOptionError extends HoldfastError {
+  readonly option: string;
+
+  constructor(option: string, expected: string, got: unknown) {
+    super("INVALID_OPTION", `Expected \`${option}\` to be ${expected}, got ${show(got)}`);
+    this.option = option;
+  }
+}
+
+function list(resources: readonly string[]): string {
+  return resources.map((resource) => `"${resource}"`).join(", ");
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+function explainLoss(reason: LossReason): string {
+  switch (reason) {
+    case "expired":
+      return "its validity ran out";
+    case "taken":
+      return "the store no longer has it for this owner";
+    case "unreachable":
+      return "it could not be renewed before its validity ran out";
+    case "clock":
+      return "the wall clock says its validity is over (a suspended machine or a clock step)";
+    case "maxHold":
+      return "it was held for maxHold, the bound on renewal";
+    default:
+      return reason satisfies never;
+  }
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  return String(value);
+}

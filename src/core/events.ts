@@ -1,0 +1,111 @@
+import type { Holder, LossReason, VoteKind } from "./errors.ts";
+import type { Diagnostics } from "./ports.ts";
+
+interface About {
+  readonly resources: readonly string[];
+  readonly label: string | undefined;
+}
+
+/** Every event a manager emits, by name. Also on `node:diagnostics_channel` as `holdfast:<name>`. */
+export interface LockEvents {
+  /** One attempt ended, one way or the other. */
+  attempt: About & {
+    readonly attempt: number;
+    readonly outcome: "granted" | "held" | "failed";
+    readonly elapsedMs: number;
+    readonly error: Error | undefined;
+  };
+  /** An attempt found the resource held; the next one comes after `retryInMs`. */
+  contended: About & {
+    readonly attempt: number;
+    readonly holder: Holder | undefined;
+    readonly retryInMs: number;
+  };
+  acquired: About & {
+    readonly fence: bigint | undefined;
+    readonly attempts: number;
+    readonly waitedMs: number;
+    readonly remainingMs: number;
+  };
+  renewed: About & { readonly fence: bigint | undefined; readonly remainingMs: number };
+  /** A renewal failed; the lease still has `remainingMs` of its old validity. */
+  doubtful: About & { readonly remainingMs: number; readonly cause: unknown };
+  lost: About & {
+    readonly fence: bigint | undefined;
+    readonly reason: LossReason;
+    readonly heldMs: number;
+    readonly cause: unknown;
+  };
+  released: About & {
+    readonly released: boolean;
+    readonly reason: LossReason | undefined;
+    readonly heldMs: number;
+  };
+  /** A guard refused a write because it had seen a greater fence. */
+  "fenced-off": About & {
+    readonly resource: string;
+    readonly fence: bigint;
+    readonly seen: bigint | undefined;
+    readonly guard: string;
+  };
+  /** A node failed a vote or did not answer in time. Once per bout, not per command. */
+  "node-failed": { readonly node: string; readonly vote: VoteKind; readonly cause: unknown };
+  "node-recovered": { readonly node: string };
+  /** A node answered that it has lost its data or was never admitted. It may not vote. */
+  "node-blank": { readonly node: string; readonly why: string };
+  /** A blank node waits until every lease it may have forgotten is over. */
+  "node-quarantined": { readonly node: string; readonly leftMs: number };
+  /** A node may vote again: after a copy of the counters, at first start, or on clocks alone. */
+  "node-admitted": { readonly node: string; readonly mode: "copy" | "bootstrap" | "clock" };
+  /** An acquisition needed a second round to agree on its fence. */
+  "fence-raised": About & { readonly fence: bigint };
+  /** Something about the set-up that works but should not stay. */
+  warning: { readonly what: string; readonly why: string; readonly remedy: string };
+}
+
+export type LockEventName = keyof LockEvents;
+export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
+
+/** Hands events to listeners and to the diagnostics port, and costs nothing where nobody listens. */
+export class Emitter {
+  readonly #diagnostics: Diagnostics;
+  readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();
+
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics;
+  }
+
+  on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void {
+    let listeners = this.#listeners.get(name);
+    if (listeners === undefined) {
+      listeners = new Set();
+      this.#listeners.set(name, listeners);
+    }
+    // Wrapped, so that the same function added twice is two listeners, each with its own removal.
+    const added = (event: LockEvents[Name]): void => listener(event);
+    listeners.add(added);
+    return () => {
+      listeners.delete(added);
+    };
+  }
+
+  /** Asked before an event object is built. */
+  wants(name: LockEventName): boolean {
+    const listeners = this.#listeners.get(name);
+    return (
+      (listeners !== undefined && listeners.size > 0) || this.#diagnostics.hasSubscribers(name)
+    );
+  }
+
+  emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        (listener as LockListener<Name>)(event);
+      } catch (error) {
+        // A user's listener must not turn a granted lease into a failed call.
+        this.#diagnostics.listenerFailed(error);
+      }
+    }
+    if (this.#diagnostics.hasSubscribers(name)) this.#diagnostics.publish(name, event);
+  }
+}

@@ -1,0 +1,288 @@
+import { durationMs, type Duration } from "./durations.ts";
+import { LeaseLostError, LeaseReleasedError, UnsupportedError, type LossReason } from "./errors.ts";
+import type { Emitter, LockEvents } from "./events.ts";
+import { askBeforeReading } from "./lease-signal.ts";
+import type { Lease, LeaseState } from "./lease.ts";
+import { ttlMinMs } from "./options.ts";
+import type { Clock, Instant } from "./ports.ts";
+import type { Task } from "./scheduler.ts";
+import type { Grant, OpenStore, ReleaseOutcome } from "./store.ts";
+import { now } from "./validity.ts";
+
+/** What a lease needs from the manager that made it. */
+export interface LeaseHost {
+  readonly clock: Clock;
+  readonly store: OpenStore;
+  readonly events: Emitter;
+  readonly ttlMaxMs: number;
+  /** The lease is over: stop its renewals and deadlines. */
+  forget(lease: HeldLease): void;
+  /** Its validity changed: look again when to wake up for it. */
+  reschedule(lease: HeldLease): void;
+}
+
+export interface LeaseTerms {
+  readonly grant: Grant;
+  readonly started: Instant;
+  readonly ttlMs: number;
+  readonly maxHoldMs: number;
+  readonly renew: boolean;
+  readonly label: string | undefined;
+}
+
+/** Below this it is over: whole milliseconds are all that a caller can do anything with. */
+const leastLeftMs = 1;
+export const fencedOff: symbol = Symbol.for("holdfast.lease.fencedOff");
+
+/** The state machine of one lease; also its own task in the manager's scheduler. */
+export class HeldLease implements Lease, Task {
+  /** @internal */ dueMs = 0;
+  /** @internal */ heapIndex = -1;
+  /** @internal */ readonly ttlMs: number;
+  /** @internal When to renew next; Infinity for a lease that is not renewed. */
+  renewAtMs: number;
+  readonly label: string | undefined;
+  readonly #host: LeaseHost;
+  readonly #grant: Grant;
+  readonly #acquiredMs: number;
+  readonly #holdUntilMs: number;
+  #deadlineMs: number;
+  #wallDeadlineMs: number;
+  #state: LeaseState = "held";
+  #controller: AbortController | undefined;
+  #loss: LeaseLostError | undefined;
+  #doubt: unknown;
+  #extending: Promise<void> | undefined;
+  #releasing: Promise<ReleaseOutcome> | undefined;
+
+  constructor(host: LeaseHost, terms: LeaseTerms) {
+    const { grant, started, ttlMs } = terms;
+    this.#host = host;
+    this.#grant = grant;
+    this.label = terms.label;
+    this.ttlMs = ttlMs;
+    this.#acquiredMs = started.monotonicMs;
+    this.#holdUntilMs = started.monotonicMs + terms.maxHoldMs;
+    this.#deadlineMs = Math.min(started.monotonicMs + grant.validityMs, this.#holdUntilMs);
+    this.#wallDeadlineMs = started.wallMs + grant.validityMs;
+    this.renewAtMs = terms.renew ? started.monotonicMs + ttlMs / 3 : Infinity;
+  }
+
+  /** Renewals and deadlines never keep the process running by themselves. */
+  get keepAlive(): boolean {
+    return false;
+  }
+
+  get resources(): readonly string[] {
+    return this.#grant.resources;
+  }
+
+  get fence(): bigint {
+    const { fence } = this.#grant;
+    if (fence !== undefined) return fence;
+    throw new UnsupportedError("this store does not fence its leases: there is no fence to use", {
+      resources: this.resources,
+    });
+  }
+
+  get state(): LeaseState {
+    this.judge();
+    return this.#state;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      askBeforeReading(this.#controller, () => this.judge());
+      if (this.#loss !== undefined) this.#controller.abort(this.#loss);
+    }
+    return this.#controller.signal;
+  }
+
+  remainingMs(): number {
+    this.judge();
+    return this.#active ? Math.floor(this.leftMs()) : 0;
+  }
+
+  assertHeld(): void {
+    this.judge();
+    if (this.#loss !== undefined) throw this.#loss;
+    if (this.#state === "released") throw new LeaseReleasedError(this.resources);
+  }
+
+  async prove(): Promise<boolean> {
+    this.judge();
+    if (this.#loss !== undefined) return false;
+    this.assertHeld();
+    const outcome = await this.#host.store.prove(this.#grant);
+    this.judge();
+    if (this.#loss !== undefined) return false;
+    this.assertHeld();
+    switch (outcome.kind) {
+      case "proven":
+        this.#state = "held";
+        return true;
+      case "gone":
+        this.#lose("taken");
+        return false;
+      case "failed":
+        this.#turnDoubtful(outcome.error);
+        throw outcome.error;
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  async extend(ttl?: Duration): Promise<void> {
+    const ttlMs =
+      ttl === undefined
+        ? this.ttlMs
+        : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.ttlMaxMs });
+    this.assertHeld();
+    // One at a time: two rounds under way could not tell which of them set the nodes' clocks.
+    while (this.#extending !== undefined) await this.#extending.catch(() => undefined);
+    this.#extending = this.#extendNow(ttlMs).finally(() => {
+      this.#extending = undefined;
+    });
+    await this.#extending;
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    this.#releasing ??= this.#releaseNow();
+    return this.#releasing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** Called by a guard that refused this lease's fence. */
+  [fencedOff](event: Omit<LockEvents["fenced-off"], "resources" | "label">): void {
+    this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
+  }
+
+  /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
+  judge(): void {
+    if (this.#active && this.leftMs() < leastLeftMs) this.#lose(this.#whyOver());
+  }
+
+  /** @internal By whichever clock says less. */
+  leftMs(): number {
+    const { clock } = this.#host;
+    return Math.min(this.#deadlineMs - clock.monotonicMs(), this.#wallDeadlineMs - clock.wallMs());
+  }
+
+  /** @internal Run by the scheduler, at the latest when so little is left that a timer might miss. */
+  run(): void {
+    if (!this.#active) return;
+    if (this.leftMs() <= this.#timerEndMs) this.#lose(this.#whyOver());
+    else this.#host.reschedule(this);
+  }
+
+  /** A hundredth more, because sums of fractional milliseconds do not come out even. */
+  get #timerEndMs(): number {
+    return leastLeftMs + this.#host.clock.timerSlackMs + 0.01;
+  }
+
+  get #active(): boolean {
+    return this.#state === "held" || this.#state === "doubtful";
+  }
+
+  async #extendNow(ttlMs: number): Promise<void> {
+    const started = now(this.#host.clock);
+    const outcome = await this.#host.store.extend(this.#grant, ttlMs);
+    // Judged by the old validity first: a reply that comes after it proves nothing.
+    this.assertHeld();
+    switch (outcome.kind) {
+      case "extended":
+        this.#prolong(started, outcome.validityMs);
+        return;
+      case "gone":
+        this.#lose("taken");
+        return this.assertHeld();
+      case "failed":
+        this.#turnDoubtful(outcome.error);
+        throw outcome.error;
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  #prolong(started: Instant, validityMs: number): void {
+    this.#deadlineMs = Math.min(
+      Math.max(this.#deadlineMs, started.monotonicMs + validityMs),
+      this.#holdUntilMs,
+    );
+    this.#wallDeadlineMs = Math.max(this.#wallDeadlineMs, started.wallMs + validityMs);
+    this.#state = "held";
+    this.#doubt = undefined;
+    if (this.renewAtMs !== Infinity) this.renewAtMs = started.monotonicMs + this.ttlMs / 3;
+    this.#host.reschedule(this);
+    if (this.#host.events.wants("renewed")) {
+      const { fence } = this.#grant;
+      this.#host.events.emit("renewed", {
+        ...this.#about(),
+        fence,
+        remainingMs: this.remainingMs(),
+      });
+    }
+  }
+
+  #turnDoubtful(cause: unknown): void {
+    this.#doubt = cause;
+    if (this.#state !== "held") return;
+    this.#state = "doubtful";
+    const remainingMs = this.remainingMs();
+    this.#host.events.emit("doubtful", { ...this.#about(), remainingMs, cause });
+  }
+
+  #lose(reason: LossReason): void {
+    const cause = this.#doubt;
+    this.#state = "lost";
+    this.#loss = new LeaseLostError(this.resources, reason, { cause });
+    this.#host.forget(this);
+    this.#controller?.abort(this.#loss);
+    const { fence } = this.#grant;
+    this.#host.events.emit("lost", {
+      ...this.#about(),
+      fence,
+      reason,
+      heldMs: this.#heldMs(),
+      cause,
+    });
+  }
+
+  #whyOver(): LossReason {
+    const { clock } = this.#host;
+    if (this.#deadlineMs - clock.monotonicMs() > this.#timerEndMs) return "clock";
+    if (this.#deadlineMs === this.#holdUntilMs) return "maxHold";
+    return this.#state === "doubtful" ? "unreachable" : "expired";
+  }
+
+  async #releaseNow(): Promise<ReleaseOutcome> {
+    this.judge();
+    if (this.#active) this.#state = "released";
+    this.#host.forget(this);
+    const told = await this.#host.store.release(this.#grant);
+    // A lease that was lost is not released, even where its keys were still there to be deleted.
+    const outcome: ReleaseOutcome =
+      this.#loss === undefined ? told : { released: false, reason: this.#loss.reason };
+    if (this.#host.events.wants("released")) {
+      this.#host.events.emit("released", {
+        ...this.#about(),
+        released: outcome.released,
+        reason: outcome.released ? undefined : outcome.reason,
+        heldMs: this.#heldMs(),
+      });
+    }
+    return outcome;
+  }
+
+  #heldMs(): number {
+    return this.#host.clock.monotonicMs() - this.#acquiredMs;
+  }
+
+  #about(): { resources: readonly string[]; label: string | undefined } {
+    return { resources: this.resources, label: this.label };
+  }
+}

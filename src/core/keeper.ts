@@ -1,0 +1,66 @@
+import type { HeldLease } from "./held-lease.ts";
+import type { Random } from "./ports.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+/**
+ * Wakes every lease of a manager when its renewal or its end is due. A failed renewal is tried
+ * again with spacing while validity lasts; the end is declared by the local clock, never by the
+ * arrival of a reply.
+ */
+export class Keeper {
+  readonly #scheduler: Scheduler;
+  readonly #random: Random;
+  readonly #kept = new Set<HeldLease>();
+  readonly #renewing = new Set<HeldLease>();
+
+  constructor(scheduler: Scheduler, random: Random) {
+    this.#scheduler = scheduler;
+    this.#random = random;
+    scheduler.onClockStep(() => this.#judgeAll());
+  }
+
+  get leases(): ReadonlySet<HeldLease> {
+    return this.#kept;
+  }
+
+  keep(lease: HeldLease): void {
+    this.#kept.add(lease);
+    this.reschedule(lease);
+  }
+
+  forget(lease: HeldLease): void {
+    this.#kept.delete(lease);
+    this.#scheduler.cancel(lease);
+  }
+
+  /** Starts a renewal that is due, and wakes up again for whatever comes next. */
+  reschedule(lease: HeldLease): void {
+    if (!this.#kept.has(lease)) return;
+    const nowMs = this.#scheduler.clock.monotonicMs();
+    if (lease.renewAtMs <= nowMs && !this.#renewing.has(lease)) {
+      void this.#renew(lease);
+    }
+    const renewAtMs = this.#renewing.has(lease) ? Infinity : lease.renewAtMs;
+    const endMs = nowMs + lease.leftMs() - 1 - this.#scheduler.clock.timerSlackMs;
+    this.#scheduler.schedule(lease, Math.min(renewAtMs, endMs));
+  }
+
+  /** Never rejects: a failure shows as the lease's state and in its events. */
+  async #renew(lease: HeldLease): Promise<void> {
+    this.#renewing.add(lease);
+    try {
+      await lease.extend();
+    } catch {
+      // Spaced by a tenth of the TTL, more or less, so that many leases do not retry as one.
+      const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
+      lease.renewAtMs = this.#scheduler.clock.monotonicMs() + spacingMs;
+    } finally {
+      this.#renewing.delete(lease);
+      this.reschedule(lease);
+    }
+  }
+
+  #judgeAll(): void {
+    for (const lease of this.#kept) lease.judge();
+  }
+}

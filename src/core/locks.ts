@@ -1,0 +1,243 @@
+import { acquire, failure, type AcquireContext } from "./acquire.ts";
+import { Cancellation } from "./cancellation.ts";
+import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
+import { Emitter, type LockEventName, type LockListener } from "./events.ts";
+import { Keeper } from "./keeper.ts";
+import { HeldLease, type LeaseHost } from "./held-lease.ts";
+import type { Lease } from "./lease.ts";
+import {
+  builtInDefaults,
+  resolveOptions,
+  type LockDefaults,
+  type LockOptions,
+  type ResolvedOptions,
+} from "./options.ts";
+import { Owners } from "./owners.ts";
+import type { Runtime } from "./ports.ts";
+import { resourcesOf } from "./resources.ts";
+import { Scheduler } from "./scheduler.ts";
+import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
+import { runUsing } from "./using.ts";
+
+export type Resources = string | readonly string[];
+export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
+
+/** A lock manager over one store. */
+export interface Locks extends AsyncDisposable {
+  /** What the store under it can promise. */
+  readonly capabilities: StoreCapabilities;
+  /** Waits up to `wait`; rejects with AcquireTimeoutError (held) or QuorumError (broken). */
+  acquire(resources: Resources, options?: LockOptions): Promise<Lease>;
+  /** One attempt; undefined when others hold it. Faults are still errors. */
+  tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined>;
+  /**
+   * Holds the lease while `work` runs, renewing it. Rejects with LeaseLostError when the work
+   * outlived its lease, carrying the work's `result` or its error as `cause`.
+   */
+  using<Result>(resources: Resources, work: Work<Result>): Promise<Result>;
+  using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
+  /** Who holds it, as each node tells. Asks for nothing, changes nothing. */
+  inspect(resource: string): Promise<Inspection>;
+  /** The state of each node of the store. */
+  nodes(): Promise<readonly NodeStatus[]>;
+  /** Listens to one kind of event; returns a function that stops listening. */
+  on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
+  /** Ends waits with ClosedError, stops renewals, releases what is held. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Puts a manager together from its ports. `createLocks` in the root calls it with real ones. */
+export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
+  return new LockManager(runtime, store, defaults);
+}
+
+class LockManager implements Locks {
+  readonly capabilities: StoreCapabilities;
+  readonly #context: AcquireContext;
+  readonly #keeper: Keeper;
+  readonly #host: LeaseHost;
+  readonly #store: OpenStore;
+  readonly #events: Emitter;
+  readonly #defaults: ResolvedOptions;
+  readonly #ttlMaxMs: number;
+  readonly #waits = new Set<Cancellation>();
+  /** Calls under way, which `close` waits for: each of them is bounded. */
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(runtime: Runtime, store: Store, defaults: LockDefaults | undefined) {
+    if (typeof store !== "object" || store === null || typeof store.open !== "function") {
+      throw new InvalidOptionError("store", "a store such as redis(client) or memory()", store);
+    }
+    if (defaults !== undefined && "signal" in defaults) {
+      throw new InvalidOptionError("signal", "given to a call, not to createLocks", "a default");
+    }
+    this.#ttlMaxMs = store.ttlMaxMs;
+    this.#defaults = resolveOptions(defaults, builtInDefaults, store.ttlMaxMs);
+    const scheduler = new Scheduler(runtime.clock);
+    const events = new Emitter(runtime.diagnostics);
+    const keeper = new Keeper(scheduler, runtime.random);
+    this.capabilities = store.capabilities;
+    this.#events = events;
+    this.#keeper = keeper;
+    this.#store = store.open({ runtime, scheduler, events });
+    const owners = new Owners(runtime.random);
+    this.#context = { runtime, scheduler, store: this.#store, events, owners };
+    this.#host = {
+      clock: runtime.clock,
+      store: this.#store,
+      events,
+      ttlMaxMs: store.ttlMaxMs,
+      forget: (lease) => keeper.forget(lease),
+      reschedule: (lease) => keeper.reschedule(lease),
+    };
+  }
+
+  async acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
+    const names = this.#checked(resources);
+    const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
+    return await this.#acquire(names, resolved, resolved.renew ?? false);
+  }
+
+  async tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
+    const names = this.#checked(resources);
+    if (options !== undefined && "wait" in options) {
+      throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
+    }
+    const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
+    return await this.#tryAcquire(names, resolved, resolved.renew ?? false);
+  }
+
+  async using<Result>(
+    resources: Resources,
+    optionsOrWork: LockOptions | Work<Result>,
+    maybeWork?: Work<Result>,
+  ): Promise<Result> {
+    const work = typeof optionsOrWork === "function" ? optionsOrWork : maybeWork;
+    const options = typeof optionsOrWork === "function" ? undefined : optionsOrWork;
+    if (typeof work !== "function") {
+      throw new InvalidOptionError("work", "a function that takes the lease", work);
+    }
+    const names = this.#checked(resources);
+    const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
+    const lease = await this.#acquire(names, resolved, resolved.renew ?? true);
+    return await runUsing(lease, work);
+  }
+
+  async inspect(resource: string): Promise<Inspection> {
+    const [name] = this.#checked(resource);
+    if (typeof resource !== "string" || name === undefined) {
+      throw new InvalidOptionError("resource", "one name", resource);
+    }
+    return await this.#track(this.#store.inspect(name));
+  }
+
+  async nodes(): Promise<readonly NodeStatus[]> {
+    if (this.#closing !== undefined) throw new ClosedError();
+    return await this.#track(this.#store.nodes());
+  }
+
+  on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void {
+    if (typeof listener !== "function") {
+      throw new InvalidOptionError("listener", "a function", listener);
+    }
+    return this.#events.on(name, listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeNow();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #checked(resources: unknown): readonly string[] {
+    const names = resourcesOf(resources);
+    if (this.#closing !== undefined) throw new ClosedError(names);
+    if (names.length > 1 && !this.capabilities.multiResource) {
+      throw new UnsupportedError("this store cannot lock several resources at once", {
+        resources: names,
+      });
+    }
+    return names;
+  }
+
+  async #acquire(
+    names: readonly string[],
+    options: ResolvedOptions,
+    renew: boolean,
+  ): Promise<HeldLease> {
+    const lease = await this.#track(this.#attempts(names, options, renew));
+    if (lease instanceof HeldLease) return lease;
+    throw failure(names, lease, 1, 0);
+  }
+
+  async #tryAcquire(
+    names: readonly string[],
+    options: ResolvedOptions,
+    renew: boolean,
+  ): Promise<HeldLease | undefined> {
+    const lease = await this.#track(this.#attempts(names, options, renew));
+    if (lease instanceof HeldLease) return lease;
+    if (lease.kind === "held") return undefined;
+    throw lease.error;
+  }
+
+  async #attempts(
+    names: readonly string[],
+    options: ResolvedOptions,
+    renew: boolean,
+  ): Promise<HeldLease | Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>> {
+    const { signal } = options;
+    if (signal?.aborted === true) throw signal.reason;
+    const cancellation = new Cancellation();
+    const onAbort = (): void => cancellation.cancel(signal?.reason);
+    signal?.addEventListener("abort", onAbort);
+    this.#waits.add(cancellation);
+    try {
+      const outcome = await acquire(this.#context, names, options, cancellation);
+      return "grant" in outcome ? this.#lease(outcome, options, renew) : outcome;
+    } finally {
+      this.#waits.delete(cancellation);
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #lease(
+    acquired: Extract<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>,
+    options: ResolvedOptions,
+    renew: boolean,
+  ): HeldLease {
+    const { grant, started, attempts, waitedMs } = acquired;
+    const { ttlMs, maxHoldMs, label } = options;
+    const lease = new HeldLease(this.#host, { grant, started, ttlMs, maxHoldMs, renew, label });
+    this.#keeper.keep(lease);
+    if (this.#events.wants("acquired")) {
+      const remainingMs = lease.remainingMs();
+      const { resources, fence } = grant;
+      const event = { resources, label, fence, attempts, waitedMs, remainingMs };
+      this.#events.emit("acquired", event);
+    }
+    return lease;
+  }
+
+  async #track<Result>(call: Promise<Result>): Promise<Result> {
+    this.#underWay.add(call);
+    try {
+      return await call;
+    } finally {
+      this.#underWay.delete(call);
+    }
+  }
+
+  async #closeNow(): Promise<void> {
+    for (const wait of this.#waits) wait.cancel(new ClosedError());
+    await Promise.allSettled(this.#underWay);
+    // Whatever was granted in the meantime is kept by now, and goes with the rest.
+    const releases = [...this.#keeper.leases].map((lease) => lease.release());
+    await Promise.allSettled(releases);
+    await this.#store.close();
+  }
+}

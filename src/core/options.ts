@@ -1,0 +1,142 @@
+import { durationMs, type Duration } from "./durations.ts";
+import { InvalidOptionError } from "./errors.ts";
+
+/** How long to pause between attempts: decorrelated jitter between the two bounds. */
+export interface RetryOptions {
+  /** @default 10 ms: about ten round trips in one data centre. */
+  readonly minDelay?: Duration;
+  /** @default 200 ms: a waiter notices a freed resource soon, and does not flood the nodes. */
+  readonly maxDelay?: Duration;
+}
+
+export interface LockOptions {
+  /** @default "10s": longer than any ordinary stall, short enough to wait out after a crash. */
+  readonly ttl?: Duration;
+  /**
+   * How long to wait for a held resource: 0 is one attempt, `"forever"` waits until `signal` or
+   * `close()`.
+   * @default "10s"
+   */
+  readonly wait?: Duration | "forever";
+  /**
+   * Renew in the background while held. `using` renews unless told not to, `acquire` only when
+   * told to: an explicit lease that nobody releases must not live on for `maxHold`.
+   */
+  readonly renew?: boolean;
+  /** @default "1h": a worker that hangs must not hold its resource for ever. */
+  readonly maxHold?: Duration;
+  readonly retry?: RetryOptions;
+  /** Ends the wait. It does not end a lease that was already granted. */
+  readonly signal?: AbortSignal;
+  /** Shown to others who find the resource held. Up to 200 characters. */
+  readonly label?: string;
+}
+
+/** What `createLocks` takes as defaults for every call. */
+export type LockDefaults = Omit<LockOptions, "signal">;
+
+export interface ResolvedOptions {
+  readonly ttlMs: number;
+  /** Infinity for `"forever"`. */
+  readonly waitMs: number;
+  readonly renew: boolean | undefined;
+  readonly maxHoldMs: number;
+  readonly retryMinMs: number;
+  readonly retryMaxMs: number;
+  readonly label: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Redis keeps whole milliseconds; below this, drift and round trips eat the whole lease. */
+export const ttlMinMs = 10;
+const dayMs = 86_400_000;
+const labelLengthMax = 200;
+
+export const builtInDefaults: ResolvedOptions = {
+  ttlMs: 10_000,
+  waitMs: 10_000,
+  renew: undefined,
+  maxHoldMs: 3_600_000,
+  retryMinMs: 10,
+  retryMaxMs: 200,
+  label: undefined,
+  signal: undefined,
+};
+
+const lockOptionNames = ["ttl", "wait", "renew", "maxHold", "retry", "signal", "label"];
+
+/** Checks every option given and fills the rest from `defaults`. `ttlMaxMs` is the store's. */
+export function resolveOptions(
+  given: LockOptions | undefined,
+  defaults: ResolvedOptions,
+  ttlMaxMs: number,
+): ResolvedOptions {
+  if (given === undefined) return checkedTtl(defaults, ttlMaxMs);
+  knownOptions("options", given, lockOptionNames);
+  const { ttl, wait, renew, maxHold, retry, signal, label } = given;
+  if (retry !== undefined) knownOptions("retry", retry, ["minDelay", "maxDelay"]);
+  const retryMinMs = orDefault("retry.minDelay", retry?.minDelay, defaults.retryMinMs, 1, dayMs);
+  const retryMaxMs = orDefault(
+    "retry.maxDelay",
+    retry?.maxDelay,
+    Math.max(defaults.retryMaxMs, retryMinMs),
+    retryMinMs,
+    dayMs,
+  );
+  return {
+    ttlMs: orDefault("ttl", ttl, Math.min(defaults.ttlMs, ttlMaxMs), ttlMinMs, ttlMaxMs),
+    waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
+    renew: renew === undefined ? defaults.renew : checkedBoolean("renew", renew),
+    maxHoldMs: orDefault("maxHold", maxHold, defaults.maxHoldMs, ttlMinMs, 30 * dayMs),
+    retryMinMs,
+    retryMaxMs,
+    label: label === undefined ? defaults.label : checkedLabel(label),
+    signal: signal === undefined ? undefined : checkedSignal(signal),
+  };
+}
+
+/** The built-in default TTL bows to a store that allows less; one that was given does not. */
+function checkedTtl(defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions {
+  return defaults.ttlMs <= ttlMaxMs ? defaults : { ...defaults, ttlMs: ttlMaxMs };
+}
+
+/** An option nobody reads is a mistake that would be found in production. */
+export function knownOptions(option: string, given: object, names: readonly string[]): void {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new InvalidOptionError(option, "an object of options", given);
+  }
+  for (const name of Object.keys(given)) {
+    if (!names.includes(name)) {
+      throw new InvalidOptionError(name, `one of the known options (${names.join(", ")})`, name);
+    }
+  }
+}
+
+function orDefault(
+  option: string,
+  value: Duration | undefined,
+  fallbackMs: number,
+  minMs: number,
+  maxMs: number,
+): number {
+  return value === undefined ? fallbackMs : durationMs(option, value, { minMs, maxMs });
+}
+
+function checkedBoolean(option: string, value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  throw new InvalidOptionError(option, "true or false", value);
+}
+
+function checkedLabel(value: unknown): string {
+  if (typeof value === "string" && value.length <= labelLengthMax && value.isWellFormed()) {
+    return value;
+  }
+  throw new InvalidOptionError("label", `a text of at most ${labelLengthMax} characters`, value);
+}
+
+function checkedSignal(value: unknown): AbortSignal {
+  if (typeof value === "object" && value !== null && "aborted" in value) {
+    return value as AbortSignal;
+  }
+  throw new InvalidOptionError("signal", "an AbortSignal", value);
+}

@@ -1,0 +1,33 @@
+import type { Random } from "./ports.ts";
+
+/**
+ * Makes the unique value that an attempt writes in the store: a random base drawn once, a counter,
+ * and the label if there is one. Never reused, not even for a retry of the same call: a late
+ * release of an earlier attempt would otherwise delete a later one's lock.
+ */
+export class Owners {
+  readonly #base: string;
+  #count = 0;
+
+  constructor(random: Random) {
+    this.#base = random.uniqueBase();
+  }
+
+  next(label: string | undefined): string {
+    this.#count += 1;
+    const unique = `${this.#base}-${this.#count.toString(36)}`;
+    // Encoded, so that a label can hold no `|` and no space, which the wire format uses.
+    return label === undefined || label === "" ? unique : `${unique}@${encodeURIComponent(label)}`;
+  }
+}
+
+/** The label inside an owner, or undefined for a foreign value or an owner without one. */
+export function labelOf(owner: string): string | undefined {
+  const at = owner.indexOf("@");
+  if (at < 0) return undefined;
+  try {
+    return decodeURIComponent(owner.slice(at + 1));
+  } catch {
+    return undefined;
+  }
+}

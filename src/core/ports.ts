@@ -1,0 +1,49 @@
+/**
+ * What the core needs from outside. Nothing in `core/` or `stores/` reads a clock, sets a timer or
+ * draws a random number except through these ports, so that the simulator can drive the very same
+ * code in virtual time.
+ */
+
+/** A moment on both clocks. A lease is over when *either* of them says so. */
+export interface Instant {
+  /** Never set back, but stands still while the machine is suspended. */
+  readonly monotonicMs: number;
+  /** Keeps counting through a suspend, but can be set by anyone. */
+  readonly wallMs: number;
+}
+
+/** Cancels a timer; calling it late or twice does nothing. */
+export type CancelTimer = () => void;
+
+export interface Clock {
+  monotonicMs(): number;
+  wallMs(): number;
+  /**
+   * Runs `callback` once, `delayMs` from now or later. With `keepAlive` the pending timer keeps the
+   * process running; without it, it never does.
+   */
+  setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
+  /** How much later than asked a timer may fire on an idle machine. */
+  readonly timerSlackMs: number;
+}
+
+export interface Random {
+  /** Uniform in [0, 1). */
+  fraction(): number;
+  /** At least 128 random bits as text without `|` or spaces; drawn once per manager. */
+  uniqueBase(): string;
+}
+
+/** Where events go besides `locks.on`. Must cost nothing while nobody listens. */
+export interface Diagnostics {
+  hasSubscribers(name: string): boolean;
+  publish(name: string, event: unknown): void;
+  /** A listener of the user threw: say so without breaking the lock. */
+  listenerFailed(error: unknown): void;
+}
+
+export interface Runtime {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly diagnostics: Diagnostics;
+}

@@ -1,0 +1,171 @@
+import type { CancelTimer, Clock } from "./ports.ts";
+
+/** Something to be run at a moment of the monotonic clock. Belongs to one scheduler at a time. */
+export interface Task {
+  dueMs: number;
+  /** Place in the heap; -1 while not scheduled. Only the scheduler writes it. */
+  heapIndex: number;
+  /** Whether waiting for it keeps the process running. */
+  readonly keepAlive: boolean;
+  run(): void;
+}
+
+/**
+ * The machine may sleep while the monotonic clock stands still, so with anything scheduled we look
+ * at the clocks at least this often.
+ */
+const sleepMsMax = 1_000;
+
+/** The wall clock moved this much against the monotonic one: a suspend, or somebody set it. */
+const clockStepMs = 20;
+
+/** One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. */
+export class Scheduler {
+  readonly clock: Clock;
+  readonly #heap: Task[] = [];
+  #keepAliveCount = 0;
+  #armedForMs = Infinity;
+  #armedKeepAlive = false;
+  #cancel: CancelTimer | undefined;
+  #running = false;
+  #offsetMs: number;
+  #stepped: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+    this.#offsetMs = clock.wallMs() - clock.monotonicMs();
+  }
+
+  /** `listener` runs when the two clocks have parted, before anything that is due. */
+  onClockStep(listener: () => void): void {
+    this.#stepped = listener;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** Puts `task` at `dueMs`, moving it if it was scheduled already. */
+  schedule(task: Task, dueMs: number): void {
+    this.cancel(task);
+    task.dueMs = dueMs;
+    if (task.keepAlive) this.#keepAliveCount += 1;
+    task.heapIndex = this.#heap.length;
+    this.#heap.push(task);
+    this.#up(task.heapIndex);
+    if (!this.#running) this.#arm();
+  }
+
+  cancel(task: Task): void {
+    const index = task.heapIndex;
+    if (index < 0) return;
+    task.heapIndex = -1;
+    if (task.keepAlive) this.#keepAliveCount -= 1;
+    const last = this.#heap.pop();
+    if (last !== undefined && last !== task) {
+      this.#place(last, index);
+      this.#up(index);
+      this.#down(last.heapIndex);
+    }
+    // An armed timer that finds nothing due costs less than arming anew on every cancel.
+    if (this.#heap.length === 0 || (this.#armedKeepAlive && this.#keepAliveCount === 0)) {
+      this.#disarm();
+      if (!this.#running) this.#arm();
+    }
+  }
+
+  /** Runs `callback` once at `dueMs`; the returned task can be cancelled. */
+  at(dueMs: number, keepAlive: boolean, callback: () => void): Task {
+    const task: Task = { dueMs, heapIndex: -1, keepAlive, run: callback };
+    this.schedule(task, dueMs);
+    return task;
+  }
+
+  #arm(): void {
+    const first = this.#heap[0];
+    if (first === undefined) return;
+    const keepAlive = this.#keepAliveCount > 0;
+    const nowMs = this.clock.monotonicMs();
+    const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
+    const armed = this.#cancel !== undefined;
+    if (armed && this.#armedForMs <= dueMs && this.#armedKeepAlive === keepAlive) return;
+    this.#disarm();
+    this.#armedForMs = dueMs;
+    this.#armedKeepAlive = keepAlive;
+    this.#cancel = this.clock.setTimer(Math.max(0, dueMs - nowMs), keepAlive, () => {
+      this.#cancel = undefined;
+      this.#armedForMs = Infinity;
+      this.#runDue();
+    });
+  }
+
+  #disarm(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#armedForMs = Infinity;
+    this.#armedKeepAlive = false;
+  }
+
+  #runDue(): void {
+    this.#running = true;
+    try {
+      this.#watchClocks();
+      // A task may schedule itself again for now: the limit keeps one turn finite.
+      for (let left = this.#heap.length; left > 0; left -= 1) {
+        const first = this.#heap[0];
+        if (first === undefined || first.dueMs > this.clock.monotonicMs()) break;
+        this.cancel(first);
+        first.run();
+      }
+    } finally {
+      this.#running = false;
+      this.#arm();
+    }
+  }
+
+  #watchClocks(): void {
+    const offsetMs = this.clock.wallMs() - this.clock.monotonicMs();
+    const stepMs = Math.abs(offsetMs - this.#offsetMs);
+    this.#offsetMs = offsetMs;
+    if (stepMs >= clockStepMs) this.#stepped?.();
+  }
+
+  #place(task: Task, index: number): void {
+    this.#heap[index] = task;
+    task.heapIndex = index;
+  }
+
+  #up(from: number): void {
+    const task = this.#heap[from];
+    if (task === undefined) return;
+    let index = from;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = this.#heap[parentIndex];
+      if (parent === undefined || parent.dueMs <= task.dueMs) break;
+      this.#place(parent, index);
+      index = parentIndex;
+    }
+    this.#place(task, index);
+  }
+
+  #down(from: number): void {
+    const task = this.#heap[from];
+    if (task === undefined) return;
+    let index = from;
+    for (;;) {
+      let childIndex = index * 2 + 1;
+      let child = this.#heap[childIndex];
+      if (child === undefined) break;
+      const right = this.#heap[childIndex + 1];
+      if (right !== undefined && right.dueMs < child.dueMs) {
+        child = right;
+        childIndex += 1;
+      }
+      if (child.dueMs >= task.dueMs) break;
+      this.#place(child, index);
+      index = childIndex;
+    }
+    this.#place(task, index);
+  }
+}

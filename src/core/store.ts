@@ -1,0 +1,128 @@
+import type { Cancellation } from "./cancellation.ts";
+import type { HoldfastError, Holder, LossReason, VoteKind } from "./errors.ts";
+import type { Emitter } from "./events.ts";
+import type { Instant, Runtime } from "./ports.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+/** What a store can promise. A call for more than that is an UnsupportedError, never a pretence. */
+export interface StoreCapabilities {
+  /** Whether a grant carries a fence. */
+  readonly fencing: boolean;
+  /** Whether several resources can be taken at once, all or nothing. */
+  readonly multiResource: boolean;
+}
+
+export interface AcquireRequest {
+  /** Sorted, without duplicates, at least one. */
+  readonly resources: readonly string[];
+  /** Unique to this very attempt. */
+  readonly owner: string;
+  readonly ttlMs: number;
+  /** Taken before the first byte of this attempt; validity counts from here. */
+  readonly started: Instant;
+  /** When cancelled, the attempt ends as failed, and cleans up after itself. */
+  readonly cancellation: Cancellation;
+}
+
+/** A granted attempt, as the store knows it. Passed back to the store in every later call. */
+export interface Grant {
+  readonly resources: readonly string[];
+  readonly owner: string;
+  /** Undefined where the store does not fence. */
+  readonly fence: bigint | undefined;
+  /** TTL less the allowance for drift, counted from the request's `started`. */
+  readonly validityMs: number;
+}
+
+export type AttemptOutcome =
+  | { readonly kind: "granted"; readonly grant: Grant }
+  | {
+      /** Others hold it: contention, not a fault. */
+      readonly kind: "held";
+      readonly holder: Holder | undefined;
+      readonly cleanup: Promise<void> | undefined;
+    }
+  | {
+      readonly kind: "failed";
+      readonly error: HoldfastError;
+      /** False where waiting cannot cure it: wrong set-up, missing permission. */
+      readonly retryable: boolean;
+      readonly cleanup: Promise<void> | undefined;
+    };
+
+export type ExtendOutcome =
+  | { readonly kind: "extended"; readonly validityMs: number }
+  /** So many nodes no longer have it that another may hold it. It is over. */
+  | { readonly kind: "gone" }
+  /** Not enough nodes answered. The old validity stands. */
+  | { readonly kind: "failed"; readonly error: HoldfastError };
+
+export type ProveOutcome =
+  | { readonly kind: "proven" }
+  | { readonly kind: "gone" }
+  | { readonly kind: "failed"; readonly error: HoldfastError };
+
+/** An expired lease is an outcome, not an exception. */
+export type ReleaseOutcome =
+  | { readonly released: true }
+  | { readonly released: false; readonly reason: LossReason };
+
+export interface NodeInspection {
+  readonly node: string;
+  /** `granted` never appears: looking asks for nothing. `free` stands for no lock there. */
+  readonly vote: Exclude<VoteKind, "granted"> | "free";
+  readonly holder?: Holder;
+  readonly cause?: unknown;
+}
+
+export interface Inspection {
+  readonly resource: string;
+  /**
+   * `held`: one owner on a quorum. `free`: a quorum has no lock. `split`: neither, as in the middle
+   * of rival attempts. `unknown`: too few nodes answered.
+   */
+  readonly state: "held" | "free" | "split" | "unknown";
+  readonly label: string | undefined;
+  readonly fence: bigint | undefined;
+  /** The least that the nodes of the holder's quorum report. */
+  readonly remainingMs: number | undefined;
+  readonly nodes: readonly NodeInspection[];
+}
+
+export interface NodeStatus {
+  readonly node: string;
+  /** Undefined where the store admits no nodes, or has not asked yet. */
+  readonly admission: "admitted" | "quarantined" | "unknown" | "off";
+  /** How long a quarantined node still has to wait, as far as we know. */
+  readonly quarantineLeftMs: number | undefined;
+  readonly runId: string | undefined;
+  readonly version: string | undefined;
+  readonly lastFault: unknown;
+}
+
+export interface StoreContext {
+  readonly runtime: Runtime;
+  readonly scheduler: Scheduler;
+  readonly events: Emitter;
+}
+
+/** A store in use by one manager. Every promise settles within a bound of its options. */
+export interface OpenStore {
+  attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+  extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
+  prove(grant: Grant): Promise<ProveOutcome>;
+  release(grant: Grant): Promise<ReleaseOutcome>;
+  inspect(resource: string): Promise<Inspection>;
+  nodes(): Promise<readonly NodeStatus[]>;
+  /** Ends what the store itself started, after what it still owes (bounded) is done. */
+  close(): Promise<void>;
+}
+
+/** What `createLocks` takes. Made by `memory()`, `redis(client)`, `redlock(clients)`, … */
+export interface Store {
+  readonly name: string;
+  readonly capabilities: StoreCapabilities;
+  /** The longest TTL that may be asked for. */
+  readonly ttlMaxMs: number;
+  open(context: StoreContext): OpenStore;
+}

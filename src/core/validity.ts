@@ -1,0 +1,16 @@
+import type { Clock, Instant } from "./ports.ts";
+
+export function now(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+}
+
+/**
+ * What is left of `validityMs` counted from `started`, by whichever clock says less: the monotonic
+ * one stands still while a machine is suspended, the wall clock can be set back.
+ */
+export function leftMs(clock: Clock, started: Instant, validityMs: number): number {
+  return Math.min(
+    started.monotonicMs + validityMs - clock.monotonicMs(),
+    started.wallMs + validityMs - clock.wallMs(),
+  );
+}

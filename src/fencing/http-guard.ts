@@ -1,0 +1,210 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { durationMs, type Duration } from "../core/durations.ts";
+import { InvalidOptionError } from "../core/errors.ts";
+import { knownOptions } from "../core/options.ts";
+import { resourcesOf } from "../core/resources.ts";
+import type { FenceStore } from "./fence-store.ts";
+import { isObject } from "./guard.ts";
+import { fenceHeader, readFence, readResources, resourceHeader } from "./http-headers.ts";
+import { Lanes } from "./http-lanes.ts";
+import { busyProblem, malformedProblem, missingProblem, staleProblem } from "./http-problem.ts";
+import { problemResponse, problemType, type Problem } from "./http-problem.ts";
+
+/** What of a request the guard looks at, whichever kind of server received it. */
+export interface GuardedRequest {
+  readonly method: string;
+  /** Path and query, as in `/invoices/42?draft=1`. */
+  readonly path: string;
+  header(name: string): string | undefined;
+}
+
+export interface FenceGuardOptions {
+  readonly store: FenceStore;
+  /**
+   * Which resources a request is about, for servers that do not take the client's word for it.
+   * A client that names others is refused. @default what the header Holdfast-Resource says
+   */
+  readonly resourceOf?: (request: GuardedRequest) => string | readonly string[];
+  /**
+   * Which requests must carry a fence; one that carries a fence is always checked.
+   * @default "writes": all but GET, HEAD, OPTIONS and TRACE
+   */
+  readonly required?: "always" | "writes" | "never";
+  /** How many requests may wait for their turn before 503. @default 1000 */
+  readonly queueMax?: number;
+  /** How long a request may wait for its turn before 503. @default "30s" */
+  readonly queueTimeout?: Duration;
+}
+
+export interface FenceGuard {
+  /** For servers of `Request → Response`. Resolves when `next` has, or to a problem document. */
+  handle(
+    request: Request,
+    next: (request: Request) => Response | Promise<Response>,
+  ): Promise<Response>;
+  /**
+   * For Node's `req, res`, Express and the like. The next request of the resource waits until the
+   * promise that `next` returns settles or, when it returns none, until the response has ended.
+   */
+  node(
+    req: IncomingMessage,
+    res: ServerResponse,
+    next: (error?: unknown) => unknown,
+  ): Promise<void>;
+}
+
+type Verdict =
+  | { readonly kind: "refuse"; readonly problem: Problem }
+  | { readonly kind: "pass"; leave(): void };
+
+interface Settings {
+  readonly store: FenceStore;
+  readonly resourceOf: FenceGuardOptions["resourceOf"];
+  readonly required: "always" | "writes" | "never";
+  readonly lanes: Lanes;
+}
+
+/**
+ * Middleware that refuses requests with a stale fence: 412 with a problem document, 428 when a
+ * fence is missing, 400 when it is malformed. Requests on one resource are handled one after
+ * another, so that within this process admission and write happen in the same order. A store that
+ * fails is an error and the request is not handled.
+ */
+export function fenceGuard(options: FenceGuardOptions): FenceGuard {
+  const settings = settingsOf(options);
+  return {
+    handle: async (request, next) => {
+      const verdict = await judge(settings, ofRequest(request));
+      if (verdict.kind === "refuse") return problemResponse(verdict.problem);
+      try {
+        return await next(request);
+      } finally {
+        verdict.leave();
+      }
+    },
+    node: async (req, res, next) => {
+      let verdict: Verdict;
+      try {
+        verdict = await judge(settings, ofIncoming(req));
+      } catch (error) {
+        next(error);
+        return;
+      }
+      if (verdict.kind === "refuse") sendProblem(res, verdict.problem);
+      else await runNext(res, next, verdict.leave);
+    },
+  };
+}
+
+function settingsOf(options: FenceGuardOptions): Settings {
+  const names = ["store", "resourceOf", "required", "queueMax", "queueTimeout"];
+  knownOptions("options", options, names);
+  const { store, resourceOf, required = "writes", queueMax = 1_000, queueTimeout } = options;
+  if (!isObject(store) || typeof store["admit"] !== "function") {
+    throw new InvalidOptionError("store", "a fence store with the method `admit`", store);
+  }
+  if (resourceOf !== undefined && typeof resourceOf !== "function") {
+    throw new InvalidOptionError("resourceOf", "a function", resourceOf);
+  }
+  if (!["always", "writes", "never"].includes(required)) {
+    throw new InvalidOptionError("required", '"always", "writes" or "never"', required);
+  }
+  if (!Number.isSafeInteger(queueMax) || queueMax < 0) {
+    throw new InvalidOptionError("queueMax", "a whole number of at least 0", queueMax);
+  }
+  const bounds = { minMs: 1, maxMs: 3_600_000 };
+  const queueTimeoutMs = durationMs("queueTimeout", queueTimeout ?? "30s", bounds);
+  return { store, resourceOf, required, lanes: new Lanes({ queueMax, queueTimeoutMs }) };
+}
+
+async function judge(settings: Settings, request: GuardedRequest): Promise<Verdict> {
+  const given = request.header(fenceHeader);
+  if (given === undefined) {
+    const optional =
+      settings.required === "never" ||
+      (settings.required === "writes" && /^(GET|HEAD|OPTIONS|TRACE)$/.test(request.method));
+    return optional
+      ? { kind: "pass", leave: () => undefined }
+      : { kind: "refuse", problem: missingProblem() };
+  }
+  const fence = readFence(given);
+  if (fence === undefined) {
+    return malformed(
+      `${fenceHeader} must be a whole number from 1 to 2^63-1, without zeros before`,
+    );
+  }
+  const resources = resourcesFor(settings, request);
+  if (typeof resources === "string") return malformed(resources);
+  const entry = await settings.lanes.enter(resources);
+  if (!entry.entered) return { kind: "refuse", problem: busyProblem(resources, entry.why) };
+  try {
+    for (const resource of resources) {
+      const answer = await settings.store.admit(resource, fence);
+      if (answer.accepted) continue;
+      entry.leave();
+      return { kind: "refuse", problem: staleProblem(resource, fence, answer.seen) };
+    }
+  } catch (error) {
+    entry.leave();
+    throw error;
+  }
+  return { kind: "pass", leave: entry.leave };
+}
+
+/** The resources, or what is wrong with how they were named. */
+function resourcesFor(settings: Settings, request: GuardedRequest): readonly string[] | string {
+  const header = request.header(resourceHeader);
+  const named = header === undefined ? undefined : readResources(header);
+  if (header !== undefined && named === undefined) {
+    return `${resourceHeader} must be percent-encoded names, separated by commas`;
+  }
+  if (settings.resourceOf === undefined) return named ?? `${resourceHeader} is missing`;
+  const own = resourcesOf(settings.resourceOf(request));
+  // Fences of different resources cannot be compared.
+  const agrees = named === undefined || own.every((resource) => named.includes(resource));
+  return agrees ? own : `${resourceHeader} names another resource than this request is about`;
+}
+
+function malformed(detail: string): Verdict {
+  return { kind: "refuse", problem: malformedProblem(detail) };
+}
+
+async function runNext(res: ServerResponse, next: () => unknown, leave: () => void): Promise<void> {
+  const ended = new Promise<void>((resolve) => {
+    res.once("finish", resolve);
+    res.once("close", resolve);
+  });
+  try {
+    const returned = next();
+    await (returned instanceof Promise ? returned : ended);
+  } finally {
+    leave();
+  }
+}
+
+function sendProblem(res: ServerResponse, problem: Problem): void {
+  res.writeHead(problem.status, { "content-type": problemType });
+  res.end(JSON.stringify(problem));
+}
+
+function ofRequest(request: Request): GuardedRequest {
+  const url = new URL(request.url);
+  return {
+    method: request.method,
+    path: url.pathname + url.search,
+    header: (name) => request.headers.get(name) ?? undefined,
+  };
+}
+
+function ofIncoming(req: IncomingMessage): GuardedRequest {
+  // A router that is mounted below a path cuts it off `url` and keeps the whole here.
+  const { originalUrl } = req as { originalUrl?: unknown };
+  return {
+    method: req.method ?? "GET",
+    path: typeof originalUrl === "string" ? originalUrl : (req.url ?? "/"),
+    header: (name) => {
+      const value = req.headers[name.toLowerCase()];
+      return Array.isArray(value) ? value.join(", ") : value;
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { StoreError } from "../core/errors.ts";
+import { knownOptions } from "../core/options.ts";
+import {
+  fenceOf,
+  guardKey,
+  guardedResources,
+  parseFence,
+  rejection,
+  type Fenced,
+} from "./guard.ts";
+import { callersTransaction, errorNumber, quotedTable } from "./mysql-session.ts";
+import type { MysqlDatabase, Session } from "./mysql-session.ts";
+import { tableParts, type TableName } from "./sql-row.ts";
+
+export const guardTableDefault = "holdfast_fence";
+
+export interface GuardFenceOptions {
+  /** @default "holdfast_fence" */
+  readonly table?: TableName;
+  /** Which guard rows to check. @default every resource of the lease */
+  readonly resource?: string | readonly string[];
+}
+
+/**
+ * Checks and stores the fence in the guard table, for rows that cannot carry a column. Call it on
+ * the connection of an open transaction, before its other statements: the guard row stays locked
+ * until commit, and a snapshot that an earlier SELECT took would be older than the lock.
+ *
+ * Rejects with FenceRejectedError when stale: roll back then. Outside of a transaction it is
+ * refused with InvalidOptionError; deadlocks and lock timeouts surface as the server's own.
+ */
+export async function guardFence(
+  db: MysqlDatabase,
+  fenced: Fenced | bigint,
+  options: GuardFenceOptions = {},
+): Promise<void> {
+  knownOptions("options", options, ["table", "resource"]);
+  const table = tableParts(options.table ?? guardTableDefault);
+  const resources = guardedResources(fenced, options.resource);
+  const fence = fenceOf(fenced);
+  const session = await callersTransaction(db);
+  for (const resource of resources) {
+    const seen = await withTableHint(table, () => raise(session, table, resource, fence));
+    if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
+  }
+}
+
+/**
+ * Raises the fence and returns the greatest known. The upsert works on the newest row and locks
+ * it; the locking read sees that same row, where a plain one could see an old snapshot.
+ */
+async function raise(
+  session: Session,
+  table: readonly string[],
+  resource: string,
+  fence: bigint,
+): Promise<bigint> {
+  const name = quotedTable(table);
+  const key = Buffer.from(guardKey(resource));
+  const value = String(fence);
+  await session.select(
+    `INSERT INTO ${name} (\`resource\`, \`fence\`) VALUES (?, CAST(? AS SIGNED)) ` +
+      "ON DUPLICATE KEY UPDATE `fence` = GREATEST(`fence`, CAST(? AS SIGNED))",
+    [key, value, value],
+  );
+  const [row] = await session.select(
+    // As text: drivers read a BIGINT as a double unless told otherwise.
+    `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
+    [key],
+  );
+  return parseFence(row?.["seen"], table.join("."));
+}
+
+async function withTableHint<Result>(
+  table: readonly string[],
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    if (errorNumber(error) !== 1146) throw error;
+    const name = table.join(".");
+    throw new StoreError(
+      `the guard table "${name}" does not exist: run the statement of guardTableSql(` +
+        `${name === guardTableDefault ? "" : JSON.stringify(name)}) once`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,128 @@
+import { InvalidOptionError, StoreError } from "../core/errors.ts";
+import { knownOptions } from "../core/options.ts";
+import { admission, type FenceStore } from "./fence-store.ts";
+import {
+  fenceOf,
+  guardKey,
+  guardedResources,
+  parseFence,
+  rejection,
+  type Fenced,
+} from "./guard.ts";
+import { type PostgresDatabase, queryOf, quotedTable, sqlState } from "./postgres-query.ts";
+import type { RunQuery } from "./postgres-query.ts";
+import { tableParts, type TableName } from "./sql-row.ts";
+
+export const guardTableDefault = "holdfast_fence";
+
+export interface GuardTableOptions {
+  /** @default "holdfast_fence" */
+  readonly table?: TableName;
+}
+
+export interface GuardFenceOptions extends GuardTableOptions {
+  /** Which guard rows to check. @default every resource of the lease */
+  readonly resource?: string | readonly string[];
+}
+
+/**
+ * Checks and stores the fence in the guard table, for rows that cannot carry a column. Call it on
+ * the connection of an open transaction, before its other statements: the guard row stays locked
+ * until commit, so nobody with another fence writes between the check and your writes.
+ *
+ * Rejects with FenceRejectedError when stale: roll back then. Outside of a transaction the lock
+ * would be gone at once, so that is refused with InvalidOptionError. Under REPEATABLE READ and
+ * SERIALIZABLE a concurrent guard surfaces as the server's own error 40001.
+ */
+export async function guardFence(
+  db: PostgresDatabase,
+  fenced: Fenced | bigint,
+  options: GuardFenceOptions = {},
+): Promise<void> {
+  knownOptions("options", options, ["table", "resource"]);
+  const table = tableParts(options.table ?? guardTableDefault);
+  const query = queryOf(db);
+  const resources = guardedResources(fenced, options.resource);
+  const fence = fenceOf(fenced);
+  await withTableHint(table, async () => {
+    // Takes the very lock that the INSERT takes anyway, but only inside a transaction block.
+    await query(`LOCK TABLE ${quotedTable(table)} IN ROW EXCLUSIVE MODE`, []);
+  });
+  const greatest = await raise(query, table, resources, fence);
+  for (const [resource, seen] of greatest) {
+    if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "postgres" });
+  }
+}
+
+/**
+ * Keeps the fences of the HTTP guard in the guard table. Each admission is a statement of its own,
+ * committed at once: give it a pool.
+ */
+export function postgresFences(db: PostgresDatabase, options: GuardTableOptions = {}): FenceStore {
+  knownOptions("options", options, ["table"]);
+  const table = tableParts(options.table ?? guardTableDefault);
+  const query = queryOf(db);
+  return {
+    admit: async (resource, fence) => {
+      const greatest = await withTableHint(table, () => raise(query, table, [resource], fence));
+      return admission(fence, greatest.get(resource) ?? fence);
+    },
+  };
+}
+
+/**
+ * Raises each resource's fence and returns the greatest known, by resource. GREATEST instead of a
+ * WHERE on the conflict action, because then the one statement that locks also tells what it saw.
+ * The rows are inserted in the order given, the same for all callers, so that none deadlock.
+ */
+async function raise(
+  query: RunQuery,
+  table: readonly string[],
+  resources: readonly string[],
+  fence: bigint,
+): Promise<Map<string, bigint>> {
+  const keys = new Map(resources.map((resource) => [guardKey(resource), resource]));
+  const values = [...keys.keys()].map((_, index) => `($${index + 2}::text, $1::bigint)`);
+  const rows = await query(
+    `INSERT INTO ${quotedTable(table)} AS guard ("resource", "fence") VALUES ${values.join(", ")} ` +
+      `ON CONFLICT ("resource") DO UPDATE SET "fence" = GREATEST(guard."fence", excluded."fence") ` +
+      `RETURNING guard."resource" AS name, guard."fence"::text AS seen`,
+    [String(fence), ...keys.keys()],
+  );
+  const greatest = new Map<string, bigint>();
+  for (const { name, seen } of rows as readonly { name?: unknown; seen?: unknown }[]) {
+    const resource = keys.get(String(name));
+    if (resource !== undefined) greatest.set(resource, parseFence(seen, table.join(".")));
+  }
+  if (greatest.size !== keys.size) {
+    // A trigger or a rule swallowed a row: without an answer the guard must not say yes.
+    throw new StoreError(`the guard table "${table.join(".")}" did not return every row`);
+  }
+  return greatest;
+}
+
+async function withTableHint<Result>(
+  table: readonly string[],
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    const state = sqlState(error);
+    const name = table.join(".");
+    if (state === "25P01") {
+      throw new InvalidOptionError(
+        "db",
+        "the connection of an open transaction (BEGIN first: the guard's lock ends with it)",
+        "one without",
+      );
+    }
+    // No such table, or not even its schema.
+    if (state !== "42P01" && state !== "3F000") throw error;
+    throw new StoreError(
+      `the guard table "${name}" does not exist: run the statement of guardTableSql(` +
+        `${name === guardTableDefault ? "" : JSON.stringify(name)}) once`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,74 @@
+import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
+import { guardTableDefault } from "./postgres-guard-table.ts";
+import { quoted, quotedTable, sqlState } from "./postgres-query.ts";
+import { checkedName, tableParts, type TableName } from "./sql-row.ts";
+
+/** The column that `fencedUpdate` compares, for a table whose rows carry their own fence. */
+export function fenceColumnSql(table: TableName, column = "fence"): string {
+  const name = quoted(checkedName("column", column));
+  return (
+    `ALTER TABLE ${quotedTable(tableParts(table))} ADD COLUMN IF NOT EXISTS ` +
+    `${name} BIGINT NOT NULL DEFAULT 0 CHECK (${name} >= 0)`
+  );
+}
+
+/** The table that `guardFence` and `postgresFences` use. */
+export function guardTableSql(table: TableName = guardTableDefault): string {
+  // Compared by bytes: a collation must not make two resources one, nor change with the system.
+  return (
+    `CREATE TABLE IF NOT EXISTS ${quotedTable(tableParts(table))} ` +
+    `("resource" TEXT COLLATE "C" PRIMARY KEY, ` +
+    `"fence" BIGINT NOT NULL DEFAULT 0 CHECK ("fence" >= 0))`
+  );
+}
+
+/** The SQLSTATE that the trigger of `fenceTriggerSql` raises. */
+export const fenceTriggerState = "HF412";
+
+/**
+ * Optional: makes the database itself refuse any UPDATE that would lower the fence, whoever sends
+ * it. It does not see an UPDATE that leaves the fence column alone. Several statements; run them
+ * as one script. Needs the right to create a function in the table's schema.
+ */
+export function fenceTriggerSql(table: TableName, column = "fence"): string {
+  const parts = tableParts(table);
+  const fence = quoted(checkedName("column", column));
+  const name = `holdfast_refuse_lower_${column}`;
+  const functionName = quotedTable([...parts.slice(0, -1), name]);
+  const target = quotedTable(parts);
+  const body =
+    `BEGIN IF NEW.${fence} < OLD.${fence} THEN RAISE EXCEPTION USING ` +
+    `ERRCODE = '${fenceTriggerState}', DETAIL = OLD.${fence}::text, ` +
+    `MESSAGE = 'fence ' || NEW.${fence} || ' is stale: fence ' || OLD.${fence} || ' was seen'; ` +
+    `END IF; RETURN NEW; END`;
+  // A column named like the delimiter must not end the body.
+  let tag = "$holdfast$";
+  while (body.includes(tag)) tag = tag.replace("$holdfast", "$holdfast_");
+  return [
+    `CREATE OR REPLACE FUNCTION ${functionName}() RETURNS trigger LANGUAGE plpgsql ` +
+      `AS ${tag}${body}${tag}`,
+    `DROP TRIGGER IF EXISTS ${quoted(name)} ON ${target}`,
+    `CREATE TRIGGER ${quoted(name)} BEFORE UPDATE OF ${fence} ON ${target} ` +
+      `FOR EACH ROW EXECUTE FUNCTION ${functionName}()`,
+  ].join(";\n");
+}
+
+/**
+ * For use in a `catch`: turns the trigger's error into FenceRejectedError and throws that; any
+ * other error is left to you.
+ */
+export function throwIfTriggerFencedOff(
+  error: unknown,
+  fenced: Fenced | bigint,
+  resource?: string,
+): void {
+  if (sqlState(error) !== fenceTriggerState || !isObject(error)) return;
+  const detail = String(error["detail"]);
+  const seen = /^\d{1,19}$/.test(detail) ? BigInt(detail) : undefined;
+  throw rejection(fenced, {
+    resource: subjectOf(fenced, resource, String(error["table"] ?? "row")),
+    fence: fenceOf(fenced),
+    seen,
+    guard: "postgres",
+  });
+}

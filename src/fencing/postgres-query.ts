@@ -1,0 +1,62 @@
+import { InvalidOptionError, StoreError } from "../core/errors.ts";
+import { isObject } from "./guard.ts";
+
+/** A query function of your own, for a driver that is not recognised. */
+export type PostgresQuery = (
+  text: string,
+  params: unknown[],
+) => PromiseLike<{ readonly rows: readonly unknown[] } | readonly unknown[]>;
+
+/**
+ * Where to run a statement: a `pg` Pool, Client or PoolClient, PGlite or its transaction,
+ * `postgres` (porsager) or its transaction, or a query function.
+ */
+export type PostgresDatabase =
+  | { query(text: string, params?: unknown[]): PromiseLike<{ readonly rows: readonly unknown[] }> }
+  | { unsafe(text: string, params?: unknown[]): PromiseLike<readonly unknown[]> }
+  | PostgresQuery;
+
+export type Row = Readonly<Record<string, unknown>>;
+export type RunQuery = (text: string, params: unknown[]) => Promise<readonly Row[]>;
+
+/** Recognises the driver by its shape; nothing is sent. */
+export function queryOf(db: PostgresDatabase): RunQuery {
+  const given: unknown = db;
+  if ((isObject(given) || typeof given === "function") && given !== null) {
+    const { unsafe, query } = given as { unsafe?: unknown; query?: unknown };
+    // `postgres` is itself a function (the template tag), so its method is looked for first.
+    if (typeof unsafe === "function") return bind(given, unsafe);
+    if (typeof query === "function") return bind(given, query);
+    if (typeof given === "function") return bind(undefined, given);
+  }
+  throw new InvalidOptionError(
+    "db",
+    "a pg, PGlite or postgres client, or a function (text, params) => Promise of rows",
+    db,
+  );
+}
+
+/** Double quotes inside a quoted name are doubled; that is the whole syntax. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quotedTable(parts: readonly string[]): string {
+  return parts.map(quoted).join(".");
+}
+
+/** The five characters of SQLSTATE, which all drivers put in `code`. */
+export function sqlState(error: unknown): string | undefined {
+  return isObject(error) && typeof error["code"] === "string" ? error["code"] : undefined;
+}
+
+function bind(self: unknown, method: unknown): RunQuery {
+  const call = method as (text: string, params: unknown[]) => unknown;
+  return async (text, params) => rowsOf(await call.call(self, text, params));
+}
+
+function rowsOf(result: unknown): readonly Row[] {
+  if (Array.isArray(result)) return result as readonly Row[];
+  if (isObject(result) && Array.isArray(result["rows"])) return result["rows"] as readonly Row[];
+  throw new StoreError("the query function returned neither rows nor an object with `rows`");
+}

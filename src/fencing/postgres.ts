@@ -1,0 +1,15 @@
+/** Guards for Postgres: a fence column on the row, or a guard table beside it. */
+
+export type { Fenced } from "./guard.ts";
+export type { PostgresDatabase, PostgresQuery } from "./postgres-query.ts";
+export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./sql-row.ts";
+export { assertFenced, fencedUpdate, type PostgresOutcome } from "./postgres-row.ts";
+export { guardFence, postgresFences } from "./postgres-guard-table.ts";
+export type { GuardFenceOptions, GuardTableOptions } from "./postgres-guard-table.ts";
+export {
+  fenceColumnSql,
+  fenceTriggerSql,
+  fenceTriggerState,
+  guardTableSql,
+  throwIfTriggerFencedOff,
+} from "./postgres-migrations.ts";

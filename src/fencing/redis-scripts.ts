@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import type { RedisConnection } from "../clients/contract.ts";
+import { connectionOf } from "../clients/recognise.ts";
+import { InvalidOptionError } from "../core/errors.ts";
+
+/** A script and the SHA-1 under which servers keep it. */
+export interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+function script(source: string): Script {
+  return { source, sha: createHash("sha1").update(source).digest("hex") };
+}
+
+/**
+ * Lua counts in doubles, exact to 2^53 only; fences go to 2^63. So they stay text, without leading
+ * zeros: the longer one is greater, and of two equally long ones the one that sorts later.
+ */
+const greater = `
+local function greater(a, b)
+  if #a ~= #b then return #a > #b end
+  return a > b
+end
+local function isFence(text) return string.match(text, '^[1-9]%d*$') ~= nil end
+`;
+
+/**
+ * KEYS: the guarded key.
+ * ARGV: fence, "set" or "delete", value, ttl in ms or "0", time to forget the fence in ms or "0".
+ * Returns {"ok"}, {"stale", fence seen} or {"foreign", what is there instead}.
+ */
+export const writeScript: Script = script(`${greater}
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind ~= 'none' then
+  if kind ~= 'hash' then return {'foreign', 'a ' .. kind} end
+  local last = redis.call('HGET', KEYS[1], 'fence')
+  if not last or not isFence(last) then return {'foreign', 'a hash without a fence'} end
+  if greater(last, ARGV[1]) then return {'stale', last} end
+end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+redis.call('HDEL', KEYS[1], 'value', 'until')
+if ARGV[2] == 'set' then
+  redis.call('HSET', KEYS[1], 'value', ARGV[3])
+  if ARGV[4] ~= '0' then
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    redis.call('HSET', KEYS[1], 'until', string.format('%.0f', now + ARGV[4]))
+  end
+end
+if ARGV[5] == '0' then redis.call('PERSIST', KEYS[1])
+else redis.call('PEXPIRE', KEYS[1], ARGV[5]) end
+return {'ok'}
+`);
+
+/**
+ * KEYS: the guarded key.
+ * Returns {"none"}, {"ok", fence, value or nil when deleted or over} or {"foreign", what}.
+ */
+export const readScript: Script = script(`${greater}
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind == 'none' then return {'none'} end
+if kind ~= 'hash' then return {'foreign', 'a ' .. kind} end
+local found = redis.call('HMGET', KEYS[1], 'fence', 'value', 'until')
+if not found[1] or not isFence(found[1]) then return {'foreign', 'a hash without a fence'} end
+if found[3] then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if now >= tonumber(found[3]) then found[2] = false end
+end
+return {'ok', found[1], found[2]}
+`);
+
+/**
+ * KEYS: the key that keeps one resource's fence.
+ * ARGV: fence, time to forget it in ms or "0".
+ * Returns the greatest fence known, the given one included.
+ */
+export const admitScript: Script = script(`${greater}
+local last = redis.call('GET', KEYS[1])
+if last then
+  if not isFence(last) then return redis.error_reply('ERR not a fence: ' .. last) end
+  if greater(last, ARGV[1]) then return last end
+end
+if ARGV[2] == '0' then redis.call('SET', KEYS[1], ARGV[1])
+else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return ARGV[1]
+`);
+
+export function redisConnection(client: unknown): RedisConnection {
+  const connection = connectionOf(client);
+  if (connection !== undefined) return connection;
+  throw new InvalidOptionError(
+    "client",
+    "an ioredis, node-redis, GLIDE or iovalkey client",
+    client,
+  );
+}
+
+/** Runs a script by its hash, and by its text where the server does not know it yet. */
+export async function runScript(
+  connection: RedisConnection,
+  { source, sha }: Script,
+  key: string,
+  args: readonly string[],
+): Promise<unknown> {
+  try {
+    return await connection.send(key, ["EVALSHA", sha, "1", key, ...args]);
+  } catch (error) {
+    // Certainly not run, so sending it again cannot run it twice.
+    if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
+    return await connection.send(key, ["EVAL", source, "1", key, ...args]);
+  }
+}

@@ -1,0 +1,48 @@
+import { lockManager, type Locks } from "./core/locks.ts";
+import type { LockDefaults } from "./core/options.ts";
+import type { Runtime } from "./core/ports.ts";
+import type { Store } from "./core/store.ts";
+import { nodeRuntime } from "./runtime/node-runtime.ts";
+
+export interface CreateLocksOptions extends LockDefaults {
+  /** Clock, timers and randomness. For tests; `holdfast/testing` has one with a manual clock. */
+  readonly runtime?: Runtime;
+}
+
+/**
+ * Makes a lock manager over `store`. Options are the defaults of every call. Throws
+ * InvalidOptionError for an unknown or impossible option, before anything is sent.
+ */
+export function createLocks(store: Store, options: CreateLocksOptions = {}): Locks {
+  const { runtime, ...defaults } = options;
+  return lockManager(runtime ?? nodeRuntime, store, defaults);
+}
+
+export type { Duration } from "./core/durations.ts";
+export {
+  AcquireTimeoutError,
+  ClosedError,
+  FenceRejectedError,
+  HoldfastError,
+  InvalidOptionError,
+  isHoldfastError,
+  LeaseLostError,
+  LeaseReleasedError,
+  QuorumError,
+  StoreError,
+  UnsupportedError,
+} from "./core/errors.ts";
+export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
+export type { Lease, LeaseState } from "./core/lease.ts";
+export type { Locks, Resources, Work } from "./core/locks.ts";
+export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
+export type { Clock, Diagnostics, Instant, Random, Runtime } from "./core/ports.ts";
+export type {
+  Inspection,
+  NodeInspection,
+  NodeStatus,
+  ReleaseOutcome,
+  Store,
+  StoreCapabilities,
+} from "./core/store.ts";

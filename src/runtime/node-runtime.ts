@@ -1,0 +1,44 @@
+import { randomBytes } from "node:crypto";
+import { channel, type Channel } from "node:diagnostics_channel";
+import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
+
+const clock: Clock = {
+  // CLOCK_MONOTONIC: nobody can set it, but it stands still while the machine is suspended.
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  setTimer(delayMs, keepAlive, callback) {
+    const timer = setTimeout(callback, delayMs);
+    if (!keepAlive) timer.unref();
+    return () => clearTimeout(timer);
+  },
+  // setTimeout counts whole milliseconds, and from the start of the loop's turn.
+  timerSlackMs: 1,
+};
+
+const random: Random = {
+  fraction: () => Math.random(),
+  uniqueBase: () => randomBytes(16).toString("base64url"),
+};
+
+const channels = new Map<string, Channel>();
+
+function channelOf(name: string): Channel {
+  let found = channels.get(name);
+  if (found === undefined) {
+    found = channel(`holdfast:${name}`);
+    channels.set(name, found);
+  }
+  return found;
+}
+
+const diagnostics: Diagnostics = {
+  hasSubscribers: (name) => channelOf(name).hasSubscribers,
+  publish: (name, event) => channelOf(name).publish(event),
+  listenerFailed(error) {
+    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.emitWarning(`a listener of a Holdfast event threw: ${told}`, "HoldfastWarning");
+  },
+};
+
+/** The real clock, timers and randomness of this process. */
+export const nodeRuntime: Runtime = { clock, random, diagnostics };

@@ -1,0 +1,166 @@
+import { durationMs, type Duration } from "../../core/durations.ts";
+import type { Holder } from "../../core/errors.ts";
+import { knownOptions, ttlMinMs } from "../../core/options.ts";
+import { labelOf } from "../../core/owners.ts";
+import type { Clock } from "../../core/ports.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  Inspection,
+  NodeStatus,
+  OpenStore,
+  ProveOutcome,
+  ReleaseOutcome,
+  Store,
+  StoreContext,
+} from "../../core/store.ts";
+
+export interface MemoryOptions {
+  /** The longest TTL that may be asked for. @default "30s", as for Redis */
+  readonly maxTtl?: Duration;
+}
+
+interface Entry {
+  readonly owner: string;
+  readonly fence: bigint;
+  readonly expiresMs: number;
+}
+
+/** What the managers of one process share: the locks, and one counter for all fences. */
+interface Shared {
+  readonly entries: Map<string, Entry>;
+  lastFence: bigint;
+}
+
+const node = "memory";
+
+/**
+ * Locks inside one process, for tests and development. Several managers may share one: they
+ * exclude each other. Nothing outlives the process, and no other process sees it.
+ */
+export function memory(options: MemoryOptions = {}): Store {
+  knownOptions("options", options, ["maxTtl"]);
+  const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
+  const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
+  const shared: Shared = { entries: new Map(), lastFence: 0n };
+  return {
+    name: "memory",
+    capabilities: { fencing: true, multiResource: true },
+    ttlMaxMs,
+    open: (context) => new MemoryStore(shared, context),
+  };
+}
+
+class MemoryStore implements OpenStore {
+  readonly #shared: Shared;
+  readonly #clock: Clock;
+
+  constructor(shared: Shared, context: StoreContext) {
+    this.#shared = shared;
+    this.#clock = context.runtime.clock;
+  }
+
+  attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    const { resources, owner, ttlMs } = request;
+    this.#expire(resources);
+    for (const resource of resources) {
+      const entry = this.#shared.entries.get(resource);
+      if (entry !== undefined) {
+        const holder = this.#holder(entry);
+        return Promise.resolve({ kind: "held", holder, cleanup: undefined });
+      }
+    }
+    this.#shared.lastFence += 1n;
+    const fence = this.#shared.lastFence;
+    const expiresMs = this.#clock.monotonicMs() + ttlMs;
+    for (const resource of resources) {
+      this.#shared.entries.set(resource, { owner, fence, expiresMs });
+    }
+    // The same clock judges the lease and the entry, so there is no drift to allow for.
+    return Promise.resolve({
+      kind: "granted",
+      grant: { resources, owner, fence, validityMs: ttlMs },
+    });
+  }
+
+  extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    if (!this.#isWhole(grant)) return Promise.resolve({ kind: "gone" });
+    const expiresMs = this.#clock.monotonicMs() + ttlMs;
+    for (const resource of grant.resources) {
+      const entry = this.#shared.entries.get(resource);
+      if (entry !== undefined && entry.expiresMs < expiresMs) {
+        this.#shared.entries.set(resource, { ...entry, expiresMs });
+      }
+    }
+    return Promise.resolve({ kind: "extended", validityMs: ttlMs });
+  }
+
+  prove(grant: Grant): Promise<ProveOutcome> {
+    return Promise.resolve({ kind: this.#isWhole(grant) ? "proven" : "gone" });
+  }
+
+  release(grant: Grant): Promise<ReleaseOutcome> {
+    const whole = this.#isWhole(grant);
+    for (const resource of grant.resources) {
+      if (this.#shared.entries.get(resource)?.owner === grant.owner) {
+        this.#shared.entries.delete(resource);
+      }
+    }
+    return Promise.resolve(whole ? { released: true } : { released: false, reason: "taken" });
+  }
+
+  inspect(resource: string): Promise<Inspection> {
+    this.#expire([resource]);
+    const entry = this.#shared.entries.get(resource);
+    const holder = entry === undefined ? undefined : this.#holder(entry);
+    return Promise.resolve({
+      resource,
+      state: holder === undefined ? "free" : "held",
+      label: holder?.label,
+      fence: holder?.fence,
+      remainingMs: holder?.remainingMs,
+      nodes: [holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder }],
+    });
+  }
+
+  nodes(): Promise<readonly NodeStatus[]> {
+    const status: NodeStatus = {
+      node,
+      admission: "off",
+      quarantineLeftMs: undefined,
+      runId: undefined,
+      version: undefined,
+      lastFault: undefined,
+    };
+    return Promise.resolve([status]);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** An expired entry is removed when somebody looks: no timer, and nothing to leak but a name. */
+  #expire(resources: readonly string[]): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const resource of resources) {
+      const entry = this.#shared.entries.get(resource);
+      if (entry !== undefined && entry.expiresMs <= nowMs) this.#shared.entries.delete(resource);
+    }
+  }
+
+  #isWhole(grant: Grant): boolean {
+    this.#expire(grant.resources);
+    return grant.resources.every(
+      (resource) => this.#shared.entries.get(resource)?.owner === grant.owner,
+    );
+  }
+
+  #holder(entry: Entry): Holder {
+    const { owner, fence, expiresMs } = entry;
+    const remainingMs = Math.max(0, expiresMs - this.#clock.monotonicMs());
+    const label = labelOf(owner);
+    return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
+  }
+}

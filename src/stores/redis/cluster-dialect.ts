@@ -1,0 +1,51 @@
+import type { Dialect } from "./dialect.ts";
+import { ScriptCall } from "./node-call.ts";
+import { crc16 } from "./quorum/shards.ts";
+import { readAcquire, readTouch } from "./replies.ts";
+import * as scripts from "./scripts/generated.ts";
+
+const slotCount = 16_384;
+/** A day: far beyond any lease and any difference of clocks, which is all that is needed. */
+const retentionMs = 86_400_000;
+
+/** What Redis Cluster hashes of a key: the first non-empty `{…}`, else all of it. */
+export function hashTagOf(key: string): string | undefined {
+  const open = key.indexOf("{");
+  const close = open < 0 ? -1 : key.indexOf("}", open + 1);
+  return close > open + 1 ? key.slice(open + 1, close) : undefined;
+}
+
+export function slotOf(key: string): number {
+  return crc16(hashTagOf(key) ?? key) % slotCount;
+}
+
+/** The counter of a lock key, in the same slot. */
+export function counterKeyOf(key: string): string {
+  const tag = hashTagOf(key);
+  if (tag !== undefined) return `holdfast:${key}:fence`;
+  if (!key.includes("}")) return `holdfast:{${key}}:fence`;
+  // The name cannot stand in braces: take any tag that happens to fall in the same slot.
+  return `holdfast:{${tagForSlot(slotOf(key))}}:${key}:fence`;
+}
+
+function tagForSlot(slot: number): string {
+  for (let tag = 0; ; tag += 1) {
+    const text = tag.toString(36);
+    if (crc16(text) % slotCount === slot) return text;
+  }
+}
+
+/** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
+export const clusterDialect: Dialect = {
+  fencing: true,
+  acquire(keys, owner, ttlMs, proposal) {
+    const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
+    const all = [...keys, ...keys.map(counterKeyOf)];
+    return new ScriptCall(scripts.clusterAcquire, all, args, { read: readAcquire });
+  },
+  touch(keys, owner, ttlMs, fence) {
+    const args = [owner, String(ttlMs), String(fence), String(retentionMs)];
+    const all = [...keys, ...keys.map(counterKeyOf)];
+    return new ScriptCall(scripts.clusterTouch, all, args, { read: readTouch });
+  },
+};

@@ -1,0 +1,33 @@
+import type { NodeCall } from "./node-call.ts";
+import { ScriptCall } from "./node-call.ts";
+import {
+  readInspect,
+  readRelease,
+  type AcquireReply,
+  type InspectReply,
+  type ReleaseReply,
+  type TouchReply,
+} from "./replies.ts";
+import * as scripts from "./scripts/generated.ts";
+
+/** How the steps of the protocol are said to a server. */
+export interface Dialect {
+  readonly fencing: boolean;
+  acquire(
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    proposal: number,
+  ): NodeCall<AcquireReply>;
+  /** Raises the fence, extends (`ttlMs` > 0), or proves. */
+  touch(keys: readonly string[], owner: string, ttlMs: number, fence: number): NodeCall<TouchReply>;
+}
+
+/** Giving back needs neither a fence nor the node record, whatever the dialect. */
+export function releaseCall(keys: readonly string[], owner: string): NodeCall<ReleaseReply> {
+  return new ScriptCall(scripts.release, keys, [owner], { read: readRelease });
+}
+
+export function inspectCall(key: string): NodeCall<InspectReply> {
+  return new ScriptCall(scripts.inspect, [key], [], { read: readInspect });
+}

@@ -1,0 +1,32 @@
+import type { Dialect } from "./dialect.ts";
+import { ScriptCall } from "./node-call.ts";
+import type { ResolvedStoreOptions } from "./options.ts";
+import { shardOf, wireFormat } from "./quorum/shards.ts";
+import { readAcquire, readTouch } from "./replies.ts";
+import * as scripts from "./scripts/generated.ts";
+
+/** The key of the one record that Holdfast keeps on a node for good. */
+export const nodeRecordKey = "holdfast:node";
+
+/** What every script that reads the node record is told about this deployment. */
+export function deploymentArgs(options: ResolvedStoreOptions): readonly string[] {
+  return [options.admission, wireFormat, String(options.ttlMaxMs)];
+}
+
+/** Fences from the counters in each node's record. */
+export function fencedDialect(options: ResolvedStoreOptions): Dialect {
+  const deployment = deploymentArgs(options);
+  const calling =
+    <Reply>(script: scripts.Script, read: (text: string) => Reply) =>
+    (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
+      const args = [...deployment, owner, String(ttlMs), String(fence)];
+      for (const key of keys) args.push(String(shardOf(key)));
+      const options = { verifies: true, routeBy: keys[0], read };
+      return new ScriptCall(script, [nodeRecordKey, ...keys], args, options);
+    };
+  return {
+    fencing: true,
+    acquire: calling(scripts.acquire, readAcquire),
+    touch: calling(scripts.touch, readTouch),
+  };
+}

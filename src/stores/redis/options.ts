@@ -1,0 +1,123 @@
+import { durationMs, type Duration } from "../../core/durations.ts";
+import { InvalidOptionError } from "../../core/errors.ts";
+import { knownOptions, ttlMinMs } from "../../core/options.ts";
+
+export interface DriftOptions {
+  /** Share of the TTL by which clocks may run apart. @default 0.01 */
+  readonly factor?: number;
+  /** Fixed part: Redis expires to the millisecond, and so do our timers. @default 2 ms */
+  readonly fixed?: Duration;
+}
+
+export interface RedisStoreOptions {
+  /**
+   * How long one node may take to answer before the round goes on without it.
+   * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms
+   */
+  readonly nodeTimeout?: Duration;
+  /** What is taken off every TTL before it is called valid. */
+  readonly drift?: DriftOptions;
+  /** Put before every resource name to make its key. @default "" */
+  readonly prefix?: string;
+  /**
+   * Whether leases carry a fence. Without it the lock is a plain `SET NX PX`, faster, and
+   * `lease.fence` throws.
+   * @default true
+   */
+  readonly fencing?: boolean;
+  /**
+   * `"strict"`: a node that lost its data votes again only after a quarantine and a copy of the
+   * counters. `"off"`: it votes at once, and may grant what is still held.
+   * @default "strict" for three nodes and more, "off" for fewer and without fencing
+   */
+  readonly admission?: "strict" | "off";
+  /**
+   * The longest TTL of the deployment, the same for all its clients: a quarantine lasts this long.
+   * @default "30s"
+   */
+  readonly maxTtl?: Duration;
+}
+
+export interface ResolvedStoreOptions {
+  readonly nodeTimeoutMs: number | undefined;
+  readonly driftFactor: number;
+  readonly driftFixedMs: number;
+  readonly prefix: string;
+  readonly fencing: boolean;
+  readonly admission: "strict" | "off";
+  readonly ttlMaxMs: number;
+  readonly nodeCount: number;
+}
+
+const names = ["nodeTimeout", "drift", "prefix", "fencing", "admission", "maxTtl"];
+const dayMs = 86_400_000;
+const leastTimeoutMs = 50;
+const prefixLengthMax = 200;
+
+export function resolveStoreOptions(
+  given: RedisStoreOptions,
+  nodeCount: number,
+): ResolvedStoreOptions {
+  knownOptions("options", given, names);
+  const { nodeTimeout, drift = {}, prefix = "", fencing = true, maxTtl = 30_000 } = given;
+  knownOptions("drift", drift, ["factor", "fixed"]);
+  const driftFactor = drift.factor ?? 0.01;
+  if (typeof driftFactor !== "number" || !(driftFactor >= 0 && driftFactor <= 0.5)) {
+    throw new InvalidOptionError("drift.factor", "a number from 0 to 0.5", driftFactor);
+  }
+  if (typeof prefix !== "string" || prefix.length > prefixLengthMax) {
+    throw new InvalidOptionError(
+      "prefix",
+      `a text of at most ${prefixLengthMax} characters`,
+      prefix,
+    );
+  }
+  if (typeof fencing !== "boolean") {
+    throw new InvalidOptionError("fencing", "true or false", fencing);
+  }
+  return {
+    nodeTimeoutMs:
+      nodeTimeout === undefined
+        ? undefined
+        : durationMs("nodeTimeout", nodeTimeout, { minMs: 1, maxMs: dayMs }),
+    driftFactor,
+    driftFixedMs: durationMs("drift.fixed", drift.fixed ?? 2, { minMs: 0, maxMs: dayMs }),
+    prefix,
+    fencing,
+    admission: resolveAdmission(given.admission, fencing, nodeCount),
+    ttlMaxMs: durationMs("maxTtl", maxTtl, { minMs: ttlMinMs, maxMs: dayMs }),
+    nodeCount,
+  };
+}
+
+function resolveAdmission(
+  given: unknown,
+  fencing: boolean,
+  nodeCount: number,
+): ResolvedStoreOptions["admission"] {
+  if (given === undefined) return fencing && nodeCount >= 3 ? "strict" : "off";
+  if (given !== "strict" && given !== "off") {
+    throw new InvalidOptionError("admission", '"strict" or "off"', given);
+  }
+  if (given === "strict" && !fencing) {
+    // The node record is read by the scripts that fence; a plain SET NX PX cannot look at it.
+    throw new InvalidOptionError("admission", '"off" together with fencing: false', given);
+  }
+  return given;
+}
+
+/** What is taken off a TTL for clocks that do not run alike. */
+export function driftMs(options: ResolvedStoreOptions, ttlMs: number): number {
+  return ttlMs * options.driftFactor + options.driftFixedMs;
+}
+
+/** How long to wait for one node in a round of a lease of `ttlMs`. */
+export function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number {
+  const share = options.nodeCount === 1 ? 0.2 : 0.05;
+  return options.nodeTimeoutMs ?? Math.max(leastTimeoutMs, ttlMs * share);
+}
+
+/** How long a node that lost its data must not vote: no lease it granted lives longer. */
+export function quarantineMs(options: ResolvedStoreOptions, ttlMs: number): number {
+  return Math.ceil(ttlMs + driftMs(options, ttlMs));
+}

@@ -1,0 +1,59 @@
+import type { Vote, VoteKind } from "../../../core/errors.ts";
+import type { RedisNode } from "../node.ts";
+
+/** One node's part in an attempt. */
+export interface Ballot {
+  vote: VoteKind | "pending";
+  cause: unknown;
+  ms: number;
+  /** Fence of its grant; 0 without one. */
+  fence: number;
+  /** Has the final fence on record: its vote counts towards the quorum. */
+  confirmed: boolean;
+  /** Cannot confirm the final fence any more. */
+  out: boolean;
+  /** How often it was asked. */
+  asked: number;
+  /** Something of ours may be there, or on its way there. */
+  maybeApplied: boolean;
+  runId: string | undefined;
+}
+
+export function newBallot(): Ballot {
+  return {
+    vote: "pending",
+    cause: undefined,
+    ms: 0,
+    fence: 0,
+    confirmed: false,
+    out: false,
+    asked: 1,
+    maybeApplied: true,
+    runId: undefined,
+  };
+}
+
+export function quorumOf(nodeCount: number): number {
+  return Math.floor(nodeCount / 2) + 1;
+}
+
+const notWaitedFor = new Error("not waited for: the outcome was certain without it");
+
+/** For errors and events: a node that was not waited for is unknown. */
+export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[]): Vote[] {
+  return ballots.map((ballot, index) => {
+    const cause = ballot.cause ?? (ballot.vote === "pending" ? notWaitedFor : undefined);
+    return {
+      node: nodes[index]?.name ?? `node-${index + 1}`,
+      vote: ballot.vote === "pending" ? "unknown" : ballot.vote,
+      ms: ballot.ms,
+      ...(cause === undefined ? {} : { cause }),
+    };
+  });
+}
+
+export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) => boolean): number {
+  let count = 0;
+  for (const ballot of ballots) if (matches(ballot)) count += 1;
+  return count;
+}

@@ -1,0 +1,25 @@
+import type { Grant } from "../../../core/store.ts";
+
+/** What was granted, and under which keys. */
+export class RedisGrant implements Grant {
+  readonly resources: readonly string[];
+  readonly keys: readonly string[];
+  readonly owner: string;
+  readonly ttlMs: number;
+  readonly validityMs: number;
+  /** 0 where the store does not fence. */
+  readonly fenceNumber: number;
+
+  constructor(terms: Omit<RedisGrant, "fence">) {
+    this.resources = terms.resources;
+    this.keys = terms.keys;
+    this.owner = terms.owner;
+    this.ttlMs = terms.ttlMs;
+    this.validityMs = terms.validityMs;
+    this.fenceNumber = terms.fenceNumber;
+  }
+
+  get fence(): bigint | undefined {
+    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber);
+  }
+}

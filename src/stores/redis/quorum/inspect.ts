@@ -1,0 +1,73 @@
+import type { Inspection, NodeInspection } from "../../../core/store.ts";
+import { inspectCall } from "../dialect.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { Quorum } from "./quorum.ts";
+import { Round } from "./round.ts";
+
+/** A look has no TTL of its own: it waits as long as an ordinary lease's round would. */
+const ordinaryTtlMs = 10_000;
+
+/** What each node says about one lock, and what that adds up to. Waits for every node. */
+export function inspect(quorum: Quorum, resource: string, key: string): Promise<Inspection> {
+  const { nodes, scheduler, options } = quorum;
+  return new Promise((resolve) => {
+    const seen: NodeInspection[] = [];
+    let left = nodes.length;
+    const round = new Round({
+      nodes,
+      call: inspectCall(key),
+      scheduler,
+      timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
+      wanted: () => left > 0,
+      onReply(index, reply, late) {
+        if (late) return;
+        const node = nodes[index]?.name ?? "";
+        if (reply.kind === "reply") {
+          const { holder } = reply.reply;
+          seen[index] =
+            holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder };
+        } else {
+          const vote = reply.kind === "unknown" ? "unknown" : "failed";
+          seen[index] = { node, vote, cause: reply.error };
+        }
+        left -= 1;
+        if (left > 0) return;
+        round.end();
+        resolve(summary(resource, seen, quorum.size));
+      },
+    });
+  });
+}
+
+function summary(resource: string, nodes: readonly NodeInspection[], size: number): Inspection {
+  const byOwner = new Map<string, NodeInspection[]>();
+  for (const node of nodes) {
+    const owner = node.holder?.owner;
+    if (owner === undefined) continue;
+    byOwner.set(owner, [...(byOwner.get(owner) ?? []), node]);
+  }
+  const holding = [...byOwner.values()].find((group) => group.length >= size);
+  const free = nodes.filter(({ vote }) => vote === "free").length;
+  const answered = nodes.filter(({ vote }) => vote === "free" || vote === "held").length;
+  const without = { resource, label: undefined, fence: undefined, remainingMs: undefined, nodes };
+  if (holding !== undefined) {
+    const holders = holding.flatMap(({ holder }) => (holder === undefined ? [] : [holder]));
+    const remaining = holders.flatMap(({ remainingMs }) => remainingMs ?? []);
+    return {
+      ...without,
+      state: "held",
+      label: holders[0]?.label,
+      // The greatest: a node that missed the raise still has the smaller number it granted with.
+      fence: greatest(holders.flatMap(({ fence }) => fence ?? [])),
+      remainingMs: remaining.length === 0 ? undefined : Math.min(...remaining),
+    };
+  }
+  if (free >= size) return { ...without, state: "free" };
+  return { ...without, state: answered >= size ? "split" : "unknown" };
+}
+
+function greatest(fences: readonly bigint[]): bigint | undefined {
+  let found: bigint | undefined;
+  for (const fence of fences) if (found === undefined || fence > found) found = fence;
+  return found;
+}

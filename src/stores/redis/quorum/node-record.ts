@@ -1,0 +1,98 @@
+import { ScriptCall, type NodeCall } from "../node-call.ts";
+import type { ResolvedStoreOptions } from "../options.ts";
+import { deploymentArgs, nodeRecordKey } from "../fenced-dialect.ts";
+import { numberOf, refusal, serverMsOf, unexpected } from "../replies.ts";
+import * as scripts from "../scripts/generated.ts";
+import { shardCount } from "./shards.ts";
+
+/** After a copy of the counters, at the first start of all nodes, or on clocks alone. */
+export type AdmissionMode = "copy" | "bootstrap" | "clock";
+
+/** What a node keeps about itself, as read in one piece. */
+export interface NodeRecord {
+  readonly runId: string;
+  readonly admitted: boolean;
+  readonly everAdmitted: boolean;
+  readonly mode: AdmissionMode | undefined;
+  /** As kept on the node: the admission says which quarantine it means by it. */
+  readonly since: string;
+  readonly serverMs: number;
+  readonly uptimeMs: number;
+  readonly ttlMaxMs: number;
+  /** No fence at or below it may be granted there. */
+  readonly floor: number;
+  readonly counters: ReadonlyMap<number, number>;
+}
+
+/** Verifies that the record belongs to the running process, and reads it. */
+export function nodeRecordCall(options: ResolvedStoreOptions): NodeCall<NodeRecord> {
+  return new ScriptCall(scripts.nodeRecord, [nodeRecordKey], deploymentArgs(options), {
+    verifies: true,
+    alwaysVerify: true,
+    read: (text) => readRecord(text, options.ttlMaxMs),
+  });
+}
+
+export type AdmitReply =
+  | { readonly kind: "admitted" }
+  | { readonly kind: "wait"; readonly leftMs: number }
+  | { readonly kind: "changed" };
+
+export interface AdmitRequest {
+  readonly mode: AdmissionMode;
+  readonly record: NodeRecord;
+  readonly quarantineMs: number;
+  readonly floor: number;
+  readonly counters: ReadonlyMap<number, number>;
+}
+
+export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
+  const { mode, record, quarantineMs, floor, counters } = request;
+  const args = [mode, record.runId, record.since, String(quarantineMs), String(floor)];
+  for (const [shard, counter] of counters) args.push(String(shard), String(counter));
+  return new ScriptCall(scripts.admit, [nodeRecordKey], args, { read: readAdmit });
+}
+
+/** "W sec usec uptime field value …" or "X …". */
+function readRecord(text: string, ttlMaxMs: number): NodeRecord {
+  const words = text.split(" ");
+  if (words[0] === "X") throw refusal(words);
+  if (words[0] !== "W") throw unexpected(text);
+  const fields = new Map<string, string>();
+  const counters = new Map<number, number>();
+  for (let index = 4; index + 1 < words.length; index += 2) {
+    const [name = "", value = ""] = words.slice(index, index + 2);
+    const shard = /^\d+$/.test(name) ? Number(name) : -1;
+    if (shard >= 0 && shard < shardCount) counters.set(shard, numberOf(value, text));
+    else fields.set(name, value);
+  }
+  return {
+    runId: fields.get("rid") ?? "",
+    admitted: fields.get("st") === "A",
+    everAdmitted: fields.get("ever") === "1",
+    mode: fields.get("mode") as AdmissionMode | undefined,
+    since: fields.get("since") ?? "0",
+    serverMs: serverMsOf(words[1], words[2], text),
+    uptimeMs: numberOf(words[3], text) * 1_000,
+    ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
+    floor: numberOf(fields.get("floor") ?? "0", text),
+    counters,
+  };
+}
+
+/** "A", "L ms", "C" or "X …". */
+function readAdmit(text: string): AdmitReply {
+  const words = text.split(" ");
+  switch (words[0]) {
+    case "A":
+      return { kind: "admitted" };
+    case "L":
+      return { kind: "wait", leftMs: numberOf(words[1], text) };
+    case "C":
+      return { kind: "changed" };
+    case "X":
+      throw refusal(words);
+    default:
+      throw unexpected(text);
+  }
+}

@@ -1,0 +1,32 @@
+import type { HoldfastError } from "../../../core/errors.ts";
+import type { Emitter } from "../../../core/events.ts";
+import type { Clock } from "../../../core/ports.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Dialect } from "../dialect.ts";
+import type { RedisNode } from "../node.ts";
+import type { ResolvedStoreOptions } from "../options.ts";
+import type { BlankReport } from "../replies.ts";
+import type { Ballot } from "./ballot.ts";
+import type { RedisGrant } from "./grant.ts";
+import type { OwedReleases } from "./owed-releases.ts";
+import type { Proposals } from "./proposals.ts";
+
+/** What every step of the protocol works with: the nodes of one store, and how to speak to them. */
+export interface Quorum {
+  readonly nodes: readonly RedisNode[];
+  /** A majority: floor(N / 2) + 1. It cannot be configured. */
+  readonly size: number;
+  readonly options: ResolvedStoreOptions;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  readonly events: Emitter;
+  readonly proposals: Proposals;
+  readonly owed: OwedReleases;
+  /** A node said that it may not vote; returns that in words, with the time it still takes. */
+  onBlank(index: number, report: BlankReport): Error;
+  /** A grant that took more than the one round trip. */
+  onSlowGrant(grant: RedisGrant): void;
+  /** Why this set-up cannot grant at all, once that is known: the same server given twice. */
+  misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
+}

@@ -1,0 +1,187 @@
+import type { RedisConnection } from "../../clients/contract.ts";
+import { InvalidOptionError, type HoldfastError } from "../../core/errors.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  Inspection,
+  NodeStatus,
+  OpenStore,
+  ProveOutcome,
+  ReleaseOutcome,
+  StoreContext,
+} from "../../core/store.ts";
+import { clusterDialect } from "./cluster-dialect.ts";
+import { sameSlot } from "./cross-slot.ts";
+import { fencedDialect } from "./fenced-dialect.ts";
+import { RedisNode } from "./node.ts";
+import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { plainDialect } from "./plain-dialect.ts";
+import { Admission } from "./quorum/admission.ts";
+import { attempt } from "./quorum/attempt.ts";
+import { quorumOf, type Ballot } from "./quorum/ballot.ts";
+import { RedisGrant } from "./quorum/grant.ts";
+import { inspect } from "./quorum/inspect.ts";
+import { OwedReleases } from "./quorum/owed-releases.ts";
+import { Proposals } from "./quorum/proposals.ts";
+import type { Quorum } from "./quorum/quorum.ts";
+import { release } from "./quorum/release.ts";
+import { touch } from "./quorum/touch.ts";
+
+/** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
+export class RedisStore implements OpenStore {
+  readonly #quorum: Quorum;
+  readonly #admission: Admission;
+  readonly #options: ResolvedStoreOptions;
+  readonly #cluster: boolean;
+  #twins: HoldfastError | undefined;
+
+  constructor(
+    connections: readonly RedisConnection[],
+    options: ResolvedStoreOptions,
+    context: StoreContext,
+  ) {
+    const { scheduler, events } = context;
+    const { clock } = context.runtime;
+    this.#options = options;
+    this.#cluster = connections.some(({ topology }) => topology === "cluster");
+    const single = connections.length === 1;
+    const nodes = connections.map((connection, index) => {
+      const name = single ? "redis" : `node-${index + 1}`;
+      return new RedisNode(name, connection, events, (node) => this.#compare(node));
+    });
+    const size = quorumOf(nodes.length);
+    this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
+    const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
+    this.#quorum = {
+      nodes,
+      size,
+      options,
+      dialect: options.fencing ? fenced : plainDialect,
+      clock,
+      scheduler,
+      events,
+      proposals: new Proposals(clock),
+      owed: new OwedReleases(scheduler),
+      onBlank: (index, report) => this.#admission.noticeBlank(index, report),
+      onSlowGrant: ({ resources, fence }) => {
+        if (fence !== undefined) {
+          events.emit("fence-raised", { resources, label: undefined, fence });
+        }
+      },
+      misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
+    };
+    this.#warnOfEven(nodes.length);
+  }
+
+  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    if (this.#twins !== undefined) {
+      return { kind: "failed", error: this.#twins, retryable: false, cleanup: undefined };
+    }
+    const keys = request.resources.map((resource) => this.#keyOf(resource));
+    if (this.#cluster) sameSlot(request.resources, keys);
+    if (this.#options.admission === "strict") await this.#admission.prepare();
+    return await attempt(this.#quorum, request, keys);
+  }
+
+  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
+    if (outcome.kind !== "done") return outcome;
+    return { kind: "extended", validityMs: ttlMs - driftMs(this.#options, ttlMs) };
+  }
+
+  async prove(grant: Grant): Promise<ProveOutcome> {
+    const outcome = await touch(this.#quorum, asRedisGrant(grant), 0, "prove");
+    return outcome.kind === "done" ? { kind: "proven" } : outcome;
+  }
+
+  async release(grant: Grant): Promise<ReleaseOutcome> {
+    return await release(this.#quorum, asRedisGrant(grant));
+  }
+
+  async inspect(resource: string): Promise<Inspection> {
+    return await inspect(this.#quorum, resource, this.#keyOf(resource));
+  }
+
+  async nodes(): Promise<readonly NodeStatus[]> {
+    const strict = this.#options.admission === "strict";
+    if (strict) await this.#admission.sweep();
+    else await inspect(this.#quorum, "", "holdfast:nobody");
+    const nowMs = this.#quorum.clock.monotonicMs();
+    return this.#quorum.nodes.map((node, index) => {
+      const { kind, untilMs } = this.#admission.state(index);
+      return {
+        node: node.name,
+        admission: strict ? kind : "off",
+        quarantineLeftMs:
+          strict && kind === "quarantined" && Number.isFinite(untilMs)
+            ? Math.max(0, untilMs - nowMs)
+            : undefined,
+        runId: node.runId,
+        version: node.version,
+        lastFault: node.lastFault,
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#admission.close();
+    await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
+    await Promise.allSettled(
+      this.#quorum.nodes.map(async ({ connection }) => await connection.close?.()),
+    );
+  }
+
+  #keyOf(resource: string): string {
+    return this.#options.prefix + resource;
+  }
+
+  /** A server that votes twice makes a majority of a minority. */
+  #compare(introduced: RedisNode): void {
+    const { runId } = introduced;
+    if (runId === undefined) return;
+    const twin = this.#quorum.nodes.find((node) => node !== introduced && node.runId === runId);
+    if (twin !== undefined) this.#twins = twinsError(introduced.name, twin.name);
+  }
+
+  #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
+    const seen = new Map<string, number>();
+    for (const [index, { vote, runId }] of ballots.entries()) {
+      if (vote !== "granted" || runId === undefined || runId === "-") continue;
+      const twin = seen.get(runId);
+      const { nodes } = this.#quorum;
+      if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
+      seen.set(runId, index);
+    }
+    return undefined;
+  }
+
+  #warnOfEven(nodeCount: number): void {
+    if (nodeCount % 2 === 1) return;
+    const { events, scheduler, clock } = this.#quorum;
+    // A moment later, so that whoever has just made the manager can listen first.
+    scheduler.at(clock.monotonicMs(), false, () => {
+      events.emit("warning", {
+        what: `${nodeCount} nodes`,
+        why:
+          `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}, so it survives no more failures ` +
+          `than ${nodeCount - 1} nodes would, and two rivals can split it evenly`,
+        remedy: "use an odd number of nodes",
+      });
+    });
+  }
+}
+
+function twinsError(one: string | undefined, other: string | undefined): HoldfastError {
+  return new InvalidOptionError(
+    "nodes",
+    "different servers",
+    `the same server twice, as ${other} and ${one}`,
+  );
+}
+
+function asRedisGrant(grant: Grant): RedisGrant {
+  if (grant instanceof RedisGrant) return grant;
+  throw new TypeError("this grant was made by another store");
+}

@@ -1,0 +1,60 @@
+import { connectionOf } from "../../clients/recognise.ts";
+import type { RedisConnection } from "../../clients/contract.ts";
+import { InvalidOptionError } from "../../core/errors.ts";
+import type { Store } from "../../core/store.ts";
+import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
+import { RedisStore } from "./redis-store.ts";
+
+/** More nodes than this add latency and no safety anybody could need. */
+const nodesMax = 31;
+
+/**
+ * Locks on N independent Redis masters by a majority of them. Give each client as it is: ioredis,
+ * iovalkey, node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
+ */
+export function redlock(clients: readonly object[], options: RedisStoreOptions = {}): Store {
+  if (!Array.isArray(clients) || clients.length === 0 || clients.length > nodesMax) {
+    throw new InvalidOptionError("nodes", `a list of 1 to ${nodesMax} Redis clients`, clients);
+  }
+  const connections = clients.map((client, index) => connectionAt(`nodes[${index}]`, client));
+  if (new Set(clients).size < clients.length) {
+    throw new InvalidOptionError("nodes", "different clients", "the same client twice");
+  }
+  return redisStore(`redlock of ${clients.length}`, connections, options);
+}
+
+/** Locks on one Redis, Valkey, Sentinel-managed master or Cluster. */
+export function redis(client: object, options: RedisStoreOptions = {}): Store {
+  return redisStore("redis", [connectionAt("client", client)], options);
+}
+
+function redisStore(
+  name: string,
+  connections: readonly RedisConnection[],
+  options: RedisStoreOptions,
+): Store {
+  const cluster = connections.some(({ topology }) => topology === "cluster");
+  if (cluster && options.admission === "strict") {
+    throw new InvalidOptionError("admission", '"off" with a Cluster client', options.admission);
+  }
+  const resolved = resolveStoreOptions(
+    cluster ? { ...options, admission: "off" } : options,
+    connections.length,
+  );
+  return {
+    name,
+    capabilities: { fencing: resolved.fencing, multiResource: true },
+    ttlMaxMs: resolved.ttlMaxMs,
+    open: (context) => new RedisStore(connections, resolved, context),
+  };
+}
+
+function connectionAt(option: string, client: unknown): RedisConnection {
+  const connection = connectionOf(client);
+  if (connection !== undefined) return connection;
+  throw new InvalidOptionError(
+    option,
+    "a client of ioredis, iovalkey, node-redis or @valkey/valkey-glide",
+    client,
+  );
+}

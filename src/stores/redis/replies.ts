@@ -1,0 +1,174 @@
+import { StoreError, type Holder } from "../../core/errors.ts";
+import { labelOf } from "../../core/owners.ts";
+
+/** What a node that may not vote told about itself. */
+export interface BlankReport {
+  readonly serverMs: number;
+  /** When its quarantine began, by its own clock. */
+  readonly sinceMs: number;
+  /** Whether it was ever admitted: if so, it has lost something. */
+  readonly everAdmitted: boolean;
+  readonly ttlMaxMs: number;
+}
+
+export type AcquireReply =
+  | { readonly kind: "granted"; readonly fence: number; readonly runId: string | undefined }
+  | { readonly kind: "held"; readonly holder: Holder }
+  | { readonly kind: "blank"; readonly report: BlankReport }
+  | { readonly kind: "refused"; readonly error: Error };
+
+export type TouchReply =
+  | { readonly kind: "done" }
+  | { readonly kind: "gone" }
+  | { readonly kind: "blank"; readonly report: BlankReport }
+  | { readonly kind: "refused"; readonly error: Error };
+
+/** "G sec usec rid fence", "H sec usec rid pttl value", "B …" or "X …". */
+export function readAcquire(text: string): AcquireReply {
+  const words = text.split(" ");
+  switch (words[0]) {
+    case "G":
+      return { kind: "granted", fence: numberOf(words[4], text), runId: words[3] };
+    case "H": {
+      // The value may hold spaces: it is a foreign client's to choose.
+      const value = words.slice(5).join(" ");
+      return { kind: "held", holder: holderOf(value, numberOf(words[4], text)) };
+    }
+    case "B":
+      return { kind: "blank", report: blankReport(words, text) };
+    case "X":
+      return { kind: "refused", error: refusal(words) };
+    default:
+      return { kind: "refused", error: unexpected(text) };
+  }
+}
+
+/** "K …", "N …", "B …" or "X …". */
+export function readTouch(text: string): TouchReply {
+  const words = text.split(" ");
+  switch (words[0]) {
+    case "K":
+      return { kind: "done" };
+    case "N":
+      return { kind: "gone" };
+    case "B":
+      return { kind: "blank", report: blankReport(words, text) };
+    case "X":
+      return { kind: "refused", error: refusal(words) };
+    default:
+      return { kind: "refused", error: unexpected(text) };
+  }
+}
+
+/** "G", "H pttl value" or "X …", of the path without fences. */
+export function readPlainAcquire(text: string): AcquireReply {
+  if (text === "G") return { kind: "granted", fence: 0, runId: undefined };
+  const words = text.split(" ");
+  if (words[0] === "H") {
+    const value = words.slice(2).join(" ");
+    return { kind: "held", holder: holderOf(value, numberOf(words[1], text)) };
+  }
+  return { kind: "refused", error: words[0] === "X" ? refusal(words) : unexpected(text) };
+}
+
+export interface ReleaseReply {
+  /** Whether all keys of the owner were there to be deleted. */
+  readonly whole: boolean;
+}
+
+/** "R deleted total". */
+export function readRelease(text: string): ReleaseReply {
+  const [kind, deleted, total] = text.split(" ");
+  if (kind !== "R") throw unexpected(text);
+  return { whole: deleted === total };
+}
+
+export type InspectReply = { readonly holder: Holder | undefined };
+
+/** "F", or "I pttl value". */
+export function readInspect(text: string): InspectReply {
+  if (text === "F") return { holder: undefined };
+  const words = text.split(" ");
+  if (words[0] !== "I") throw unexpected(text);
+  return { holder: holderOf(words.slice(2).join(" "), numberOf(words[1], text)) };
+}
+
+/** A lock's value as `owner|fence`; a foreign value is all owner. */
+export function holderOf(value: string, pttlMs: number | undefined): Holder {
+  const bar = value.lastIndexOf("|");
+  const digits = bar < 0 ? "" : value.slice(bar + 1);
+  const fenced = /^\d{1,19}$/.test(digits);
+  const owner = fenced ? value.slice(0, bar) : value;
+  const label = labelOf(owner);
+  return {
+    owner,
+    ...(label === undefined ? {} : { label }),
+    ...(fenced ? { fence: BigInt(digits) } : {}),
+    ...(pttlMs === undefined || pttlMs < 0 ? {} : { remainingMs: pttlMs }),
+  };
+}
+
+export function unexpected(reply: unknown): StoreError {
+  return new StoreError(`the node answered something unexpected: ${String(reply).slice(0, 200)}`);
+}
+
+function blankReport(words: readonly string[], text: string): BlankReport {
+  return {
+    serverMs: serverMsOf(words[1], words[2], text),
+    sinceMs: numberOf(words[4], text),
+    everAdmitted: words[5] === "1",
+    ttlMaxMs: numberOf(words[6], text),
+  };
+}
+
+export function serverMsOf(seconds: unknown, micros: unknown, text: string): number {
+  return numberOf(seconds, text) * 1_000 + Math.floor(numberOf(micros, text) / 1_000);
+}
+
+export function numberOf(word: unknown, text: string): number {
+  const value = Number(word);
+  if (typeof word !== "string" || word === "" || !Number.isFinite(value)) throw unexpected(text);
+  return value;
+}
+
+/** Server errors that no waiting cures: rights, credentials, a key of another type. */
+const permanentErrors = /^(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|ERR unknown command|CROSSSLOT)/;
+
+/** Whether trying again cannot help. */
+export function isPermanent(cause: unknown): boolean {
+  if (cause instanceof StoreError) return true;
+  return cause instanceof Error && permanentErrors.test(cause.message);
+}
+
+/** Why a script refused, in words that say what to do. */
+export function refusal(words: readonly string[]): StoreError {
+  const [, code, detail = ""] = words;
+  switch (code) {
+    case "FORMAT":
+      return new StoreError(
+        `this node's record has wire format ${detail}: clients of different Holdfast versions ` +
+          "must not share a node",
+      );
+    case "MAXTTL":
+      return new StoreError(
+        `the TTL is above the deployment's maxTtl of ${detail} ms kept on this node: give every ` +
+          "client the same maxTtl, and set the field `max` of the key `holdfast:node` to it",
+      );
+    case "NOINFO":
+      return new StoreError(
+        "this node's user may not run INFO, without which a restart cannot be told: allow it " +
+          '(ACL SETUSER … +info), or set admission to "off"',
+      );
+    case "PARTIAL":
+      return new StoreError(
+        "some of this owner's keys vanished on this node while others are still there " +
+          "(deleted or evicted): check maxmemory-policy",
+      );
+    case "FENCE":
+      return new StoreError(
+        `the next fence would be ${detail}, beyond 2^53: a clock far in the future has proposed`,
+      );
+    default:
+      return unexpected(words.join(" "));
+  }
+}

@@ -1,0 +1,55 @@
+-- Part of every script that grants. Checks the node record before anything else is looked at.
+-- KEYS[1] is the node record; ARGV[1..4] are: verify (1 or 0), admission (strict or off),
+-- wire format, maxTtl in ms.
+--
+-- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted), since (ms,
+-- start of the quarantine), ever (1 once admitted), mode (how it was admitted last), fmt, max (maxTtl in ms), floor (no fence at or
+-- below it), and one counter per shard.
+local record = KEYS[1]
+local time = redis.call('TIME')
+local at = time[1] .. ' ' .. time[2]
+
+local function server_run_id()
+  local info = redis.pcall('INFO', 'server')
+  if type(info) ~= 'string' then return nil end
+  return string.match(info, 'run_id:(%x+)')
+end
+
+-- Returns nil where this node may vote, else the reply that says why not; and the run id, cut.
+local function may_vote(rid, st, since, fmt, max, ever)
+  local strict = ARGV[2] == 'strict'
+  if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+  if ARGV[1] == '1' or not rid or (strict and not st) then
+    local current = server_run_id()
+    if not current and strict then
+      -- This call may have put the script in the cache, unverified: nobody may be granted here
+      -- until somebody who is allowed to look has looked.
+      redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+      return 'X NOINFO'
+    end
+    -- Without the right to look, and not asked to be strict: leave the record as others keep it.
+    current = current or rid or '-'
+    if current ~= rid or (strict and not st) then
+      local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+      redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+      if strict or st then
+        if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
+        redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
+        st, since = 'Q', now_ms
+      end
+      rid = current
+    end
+  end
+  local cut = string.sub(rid, 1, 12)
+  if strict and st ~= 'A' then
+    return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+  end
+  return nil, cut
+end
+
+-- Splits a lock's value into owner and fence. A foreign value is all owner, and has no fence.
+local function owner_and_fence(value)
+  local owner, fence = string.match(value, '^(.*)|(%d+)$')
+  if owner then return owner, fence end
+  return value, nil
+end

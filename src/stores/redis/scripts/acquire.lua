@@ -1,0 +1,49 @@
+-- Grants all lock keys to one owner, or none.
+-- KEYS: [1] node record, [2..] lock keys
+-- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, [5] owner, [6] ttl ms,
+--       [7] proposal, [8..] shard of each lock key
+-- Returns: "G sec usec rid fence"            granted, or found granted to this owner before
+--          "H sec usec rid pttl value"       held by another
+--          "B sec usec rid since ever max"   this node may not vote
+--          "X CODE detail"                   refused, waiting does not help
+-- @include record
+local owner, ttl = ARGV[5], ARGV[6]
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+for i = 8, #ARGV do ask[#ask + 1] = ARGV[i] end
+local kept = redis.call(unpack(ask))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+if refusal then return refusal end
+if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[5] or ARGV[4]) then
+  return 'X MAXTTL ' .. (kept[5] or ARGV[4])
+end
+
+local mine, fence = 0, nil
+for i = 2, #KEYS do
+  local value = redis.call('GET', KEYS[i])
+  if value then
+    local holder, c = owner_and_fence(value)
+    if holder ~= owner then
+      return table.concat({'H', at, rid, redis.call('PTTL', KEYS[i]), value}, ' ')
+    end
+    mine, fence = mine + 1, c
+  end
+end
+if mine == #KEYS - 1 then
+  -- A repeat of our own acquire. Its time is not refreshed: validity counts from the first send.
+  return table.concat({'G', at, rid, fence}, ' ')
+end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+
+local c = math.max(tonumber(ARGV[7]), tonumber(kept[7] or 0) + 1)
+for i = 8, #kept do c = math.max(c, tonumber(kept[i] or 0) + 1) end
+if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
+fence = string.format('%.0f', c)
+-- Counters before keys: an error between the two then only skips a number.
+local count = {'HSET', record}
+for i = 8, #ARGV do
+  count[#count + 1] = ARGV[i]
+  count[#count + 1] = fence
+end
+redis.call(unpack(count))
+for i = 2, #KEYS do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
+return table.concat({'G', at, rid, fence}, ' ')

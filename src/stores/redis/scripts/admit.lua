@@ -1,0 +1,36 @@
+-- Lets a quarantined node vote again, with counters no lower than given. Idempotent; refuses when
+-- the record is not the one the caller saw, or the wait is not over by this server's own clock.
+-- KEYS: [1] node record
+-- ARGV: [1] mode (copy, bootstrap or clock), [2] rid and [3] since as the caller saw them,
+--       [4] quarantine in ms, [5] floor for every fence, [6..] shard, counter, shard, counter, ...
+-- Returns: "A"          admitted, now or before
+--          "L ms"       that much of the wait is left
+--          "C"          the record has changed: look again
+--          "X CODE"     refused
+local record = KEYS[1]
+local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
+if kept[1] ~= ARGV[2] then return 'C' end
+if kept[2] == 'A' then return 'A' end
+if kept[3] ~= ARGV[3] then return 'C' end
+local info = redis.pcall('INFO', 'server')
+if type(info) ~= 'string' then return 'X NOINFO' end
+if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
+local waited
+if ARGV[1] == 'bootstrap' then
+  if kept[4] then return 'C' end
+  waited = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '0') * 1000
+else
+  local time = redis.call('TIME')
+  waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
+end
+local left = tonumber(ARGV[4]) - waited
+if left > 0 then return 'L ' .. string.format('%.0f', left) end
+if tonumber(kept[5] or 0) < tonumber(ARGV[5]) then redis.call('HSET', record, 'floor', ARGV[5]) end
+for i = 6, #ARGV, 2 do
+  local counter = redis.call('HGET', record, ARGV[i])
+  if tonumber(counter or 0) < tonumber(ARGV[i + 1]) then
+    redis.call('HSET', record, ARGV[i], ARGV[i + 1])
+  end
+end
+redis.call('HSET', record, 'st', 'A', 'ever', '1', 'mode', ARGV[1])
+return 'A'

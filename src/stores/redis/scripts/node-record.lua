@@ -1,0 +1,14 @@
+-- Reads the whole node record, after checking that it belongs to this very process.
+-- KEYS: [1] node record
+-- ARGV: [1] verify (send 1), [2] admission, [3] format, [4] maxTtl ms
+-- Returns: "W sec usec uptime field value field value ..."   the record, uptime in seconds
+--          "X CODE detail"                                   refused, waiting does not help
+-- @include record
+local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever')
+local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
+local info = redis.pcall('INFO', 'server')
+local uptime = '0'
+if type(info) == 'string' then uptime = string.match(info, 'uptime_in_seconds:(%d+)') or '0' end
+local all = redis.call('HGETALL', record)
+return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../support/redis-eventually.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { ioredisKinds } from "./client-kinds.ts";
+import { openConnection } from "./open-connection.ts";
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+beforeEach(async () => {
+  await server.command("FLUSHALL");
+});
+afterAll(() => server.stop());
+
+const setBoth =
+  "redis.call('SET', KEYS[1], ARGV[1]); redis.call('SET', KEYS[2], KEYS[1]); return 1";
+
+describe.each(ioredisKinds)("$name", (kind) => {
+  test("applies the user's keyPrefix to every key and to nothing else", async () => {
+    const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
+    await connection.send("a", ["EVAL", setBoth, "2", "a", "b", "value"]);
+    const sha = String(await connection.send("a", ["SCRIPT", "LOAD", setBoth]));
+    await connection.send("c", ["EVALSHA", sha, "2", "c", "d", "value"]);
+    await connection.send("e", ["SET", "e", "value", "NX", "PX", "60000"]);
+    expect(await connection.send("e", ["GET", "e"])).toBe("value");
+    const keys = (await server.command("KEYS", "*")) as string[];
+    expect(keys.sort()).toEqual(["app:a", "app:b", "app:c", "app:d", "app:e"]);
+    expect(await server.command("GET", "app:a")).toBe("value");
+    expect(await server.command("GET", "app:b")).toBe("app:a");
+  });
+
+  test("leaves the user's keyPrefix out of channels", async () => {
+    const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
+    const heard: string[] = [];
+    await connection.subscribe("channel", (message) => heard.push(message));
+    await server.command("PUBLISH", "channel", "hello");
+    await eventually(() => heard.length > 0);
+    expect(heard).toEqual(["hello"]);
+  });
+
+  test("replies with integers as strings where the user has stringNumbers", async () => {
+    const connection = await openConnection(kind, server.port, { stringNumbers: true });
+    expect(await connection.send("n", ["EVAL", "return {1, 'a', false}", "1", "n"])).toEqual([
+      "1",
+      "a",
+      null,
+    ]);
+    const heard: string[] = [];
+    await connection.subscribe("numbers", (message) => heard.push(message));
+    await server.command("PUBLISH", "numbers", "1");
+    await eventually(() => heard.length > 0);
+  });
+
+  test("works with the user's auto-pipelining, errors included", async () => {
+    const connection = await openConnection(kind, server.port, {
+      enableAutoPipelining: true,
+      keyPrefix: "app:",
+    });
+    const replies = await Promise.allSettled([
+      connection.send("a", ["EVAL", setBoth, "2", "a", "b", "value"]),
+      connection.send("a", ["EVALSHA", "0".repeat(40), "1", "a"]),
+      connection.send("c", ["SET", "c", "value"]),
+    ]);
+    expect(replies.map((reply) => reply.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((replies[1] as PromiseRejectedResult).reason).toMatchObject({
+      message: expect.stringMatching(/^NOSCRIPT /),
+    });
+    const keys = (await server.command("KEYS", "*")) as string[];
+    expect(keys.sort()).toEqual(["app:a", "app:b", "app:c"]);
+    await connection.subscribe("piped", () => undefined);
+  });
+
+  test("works with the options of a careful user", async () => {
+    const connection = await openConnection(kind, server.port, {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      autoResubscribe: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: 5000,
+      showFriendlyErrorStack: true,
+      db: 3,
+    });
+    await connection.send("k", ["SET", "k", "v"]);
+    expect(
+      await server.command("EVAL", "redis.call('SELECT', 3) return redis.call('GET', 'k')", "0"),
+    ).toBe("v");
+    await connection.subscribe("careful", () => undefined);
+  });
+});
+
+describe.each([{ protocol: 2 }, { protocol: 3 }, { protocol: 3, replyMapping: "resp3" }])(
+  "ioredis 6 with %o",
+  (options) => {
+    const kind = ioredisKinds.find(({ name }) => name === "ioredis 6");
+
+    test("replies and delivers alike", async () => {
+      if (kind === undefined) throw new Error("ioredis 6 is not among the kinds");
+      const connection = await openConnection(kind, server.port, options);
+      const reply = await connection.send("k", [
+        "EVAL",
+        "return {1, 'a', false, {KEYS[1]}}",
+        "1",
+        "k",
+      ]);
+      expect(reply).toEqual([1, "a", null, ["k"]]);
+      expect(await connection.send("k", ["SET", "k", "v", "NX", "GET", "PX", "60000"])).toBeNull();
+      const heard: string[] = [];
+      await connection.subscribe("resp", (message) => heard.push(message));
+      await server.command("PUBLISH", "resp", "hello");
+      await eventually(() => heard.length > 0);
+      expect(heard).toEqual(["hello"]);
+    });
+  },
+);

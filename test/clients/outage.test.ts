@@ -1,0 +1,151 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { NotConnectedError } from "../../src/clients/contract.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
+import { adapt, openConnection } from "./open-connection.ts";
+
+async function startOwn(): Promise<RedisServer> {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+describe.each(allKinds)("$name", (kind) => {
+  test("rejects while the server is down, recovers after, and sends nothing late", async () => {
+    const server = await startOwn();
+    const connection = await openConnection(kind, server.port);
+    await connection.send("k", ["SET", "k", "before"]);
+    await server.kill();
+    // Until the client has noticed, its own error is as good as ours.
+    await eventually(async () => {
+      const error = await connection.send("k", ["PING"]).catch((e: unknown) => e);
+      return kind.showsState ? error instanceof NotConnectedError : error instanceof Error;
+    });
+    const attempts = Array.from({ length: 5 }, (_, index) =>
+      connection.send(`late${index}`, ["SET", `late${index}`, "x"]),
+    );
+    for (const attempt of await Promise.allSettled(attempts)) {
+      expect(attempt.status).toBe("rejected");
+      if (attempt.status === "rejected" && kind.showsState) {
+        expect(attempt.reason).toBeInstanceOf(NotConnectedError);
+      }
+    }
+    await server.restart();
+    await eventually(() => connection.send("k", ["SET", "k", "after"]));
+    expect(await server.command("KEYS", "*")).toEqual(["k"]);
+  });
+
+  test("rejects after its client was closed", async () => {
+    const server = await startOwn();
+    const opened = await kind.open(server.port);
+    const connection = adapt(opened);
+    await opened.close();
+    await expect(connection.send("k", ["SET", "k", "x"])).rejects.toThrow(NotConnectedError);
+    await expect(connection.subscribe("c", () => undefined)).rejects.toThrow(NotConnectedError);
+    expect(await server.command("EXISTS", "k")).toBe(0);
+  });
+});
+
+describe.each(allKinds.filter((kind) => kind.openIdle !== undefined))("idle $name", (kind) => {
+  test("rejects before its client is connected, and never sends that command", async () => {
+    const server = await startOwn();
+    const opened = kind.openIdle?.(server.port);
+    if (opened === undefined) return;
+    const connection = adapt(opened);
+    await expect(connection.send("k", ["SET", "early", "x"])).rejects.toThrow(NotConnectedError);
+    // A lazy ioredis client was woken by that, so it may be connecting by itself.
+    await opened.connect().catch(() => undefined);
+    await eventually(() => connection.send("k", ["SET", "k", "x"]));
+    expect(await server.command("KEYS", "*")).toEqual(["k"]);
+  });
+});
+
+describe.each(ioredisKinds)("$name", (kind) => {
+  test("wakes a lazy client by the send that it refuses", async () => {
+    const server = await startOwn();
+    const opened = kind.openIdle?.(server.port);
+    if (opened === undefined) return;
+    const connection = adapt(opened);
+    await expect(connection.send("k", ["PING"])).rejects.toThrow("is not connected (wait)");
+    expect(await eventually(() => connection.send("k", ["PING"]))).toBe("PONG");
+  });
+
+  test("wakes a lazy client of a dead server without an unhandled rejection", async () => {
+    const server = await startOwn();
+    await server.kill();
+    const opened = kind.openIdle?.(server.port);
+    if (opened === undefined) return;
+    const connection = adapt(opened);
+    await expect(connection.send("k", ["PING"])).rejects.toThrow(NotConnectedError);
+    await server.restart();
+    expect(await eventually(() => connection.send("k", ["PING"]))).toBe("PONG");
+  });
+
+  test("keeps out of the offline queue when the socket ended before the status said so", async () => {
+    const server = await startOwn();
+    const opened = await kind.open(server.port);
+    const connection = adapt(opened);
+    const client = opened.client as { status: string; stream: { end(): void } };
+    client.stream.end();
+    expect(client.status).toBe("ready");
+    await expect(connection.send("k", ["SET", "late", "x"])).rejects.toThrow(NotConnectedError);
+    await eventually(() => connection.send("k", ["SET", "k", "x"]));
+    expect(await server.command("KEYS", "*")).toEqual(["k"]);
+  });
+
+  test("runs a command in flight after the reconnect, as ioredis resends it", async () => {
+    const server = await startOwn();
+    const connection = await openConnection(kind, server.port);
+    server.pause();
+    const inFlight = connection.send("k", ["SET", "k", "resent"]);
+    await server.restart();
+    expect(await inFlight).toBe("OK");
+    expect(await server.command("GET", "k")).toBe("resent");
+  });
+});
+
+describe.each(nodeRedisKinds)("$name", (kind) => {
+  test("rejects a command in flight when the connection breaks, and does not resend it", async () => {
+    const server = await startOwn();
+    const connection = await openConnection(kind, server.port);
+    server.pause();
+    const inFlight = connection.send("k", ["SET", "k", "x"]);
+    const outcome = inFlight.then(
+      () => "resolved",
+      () => "rejected",
+    );
+    // A turn of the event loop later it is written, and no longer only queued.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await server.restart();
+    expect(await outcome).toBe("rejected");
+    await eventually(() => connection.send("k", ["PING"]));
+    expect(await server.command("EXISTS", "k")).toBe(0);
+  });
+
+  test("rejects a command not yet written when the connection breaks, and never sends it", async () => {
+    const server = await startOwn();
+    const opened = await kind.open(server.port);
+    const connection = adapt(opened);
+    const client = opened.client as NodeJS.EventEmitter;
+    const unwritten: Promise<unknown>[] = [];
+    // The library writes a turn of the event loop after it accepted: break the connection between.
+    client.once("error", () => undefined);
+    const kill = connection.send("k", ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"]);
+    unwritten.push(kill.catch(() => "killed"));
+    await Promise.race([...unwritten, new Promise((resolve) => setTimeout(resolve, 1000))]);
+    await server.kill();
+    for (let index = 0; index < 200; index += 1) {
+      const outcome = connection.send("late", ["SET", `late${index}`, "x"]).then(
+        () => "resolved",
+        () => "rejected",
+      );
+      unwritten.push(outcome);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await Promise.all(unwritten)).slice(1)).not.toContain("resolved");
+    await server.restart();
+    await eventually(() => connection.send("k", ["PING"]));
+    expect(await server.command("KEYS", "late*")).toEqual([]);
+  });
+});

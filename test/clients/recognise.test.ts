@@ -1,0 +1,52 @@
+import { createClient, createClientPool } from "redis";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { connectionOf } from "../../src/clients/recognise.ts";
+
+test.each([
+  ["undefined", undefined],
+  ["null", null],
+  ["a string", "redis://127.0.0.1"],
+  ["an empty object", {}],
+  ["a map", new Map()],
+  ["a function", () => undefined],
+  ["an array", []],
+  ["something that only has a status", { status: "ready" }],
+  ["something that only sends commands", { sendCommand() {}, isReady: true }],
+  ["something that only sends", { send() {} }],
+  ["a topology nobody knows", { send() {}, library: "x", topology: "ring" }],
+])("takes %s for no client", (_, value) => {
+  expect(connectionOf(value)).toBeUndefined();
+});
+
+test("takes a pipeline and a pool for no client: both hold commands back", async () => {
+  const client = new Redis({ lazyConnect: true });
+  expect(connectionOf(client.pipeline())).toBeUndefined();
+  expect(connectionOf(client.multi())).toBeUndefined();
+  expect(connectionOf(createClientPool())).toBeUndefined();
+  expect(connectionOf(createClient().multi())).toBeUndefined();
+});
+
+test("returns a RedisConnection as it is", () => {
+  const connection = {
+    library: "of my own",
+    topology: "standalone",
+    send: async () => "OK",
+  };
+  expect(connectionOf(connection)).toBe(connection);
+});
+
+test("recognises a subclass, a proxy and a client that another copy of the library made", () => {
+  class Extended extends Redis {}
+  const client = new Extended({ lazyConnect: true });
+  expect(connectionOf(client)?.library).toBe("ioredis");
+  expect(connectionOf(new Proxy(client, {}))?.library).toBe("ioredis");
+  const copy = Object.setPrototypeOf({}, createClient()) as object;
+  expect(connectionOf(copy)?.library).toBe("node-redis");
+});
+
+test("opens nothing by recognising a client", () => {
+  const client = new Redis({ lazyConnect: true });
+  connectionOf(client);
+  expect(client.status).toBe("wait");
+});

@@ -1,0 +1,51 @@
+import { Decoder, ProtocolVersion } from "@valkey/valkey-glide";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connectionOf } from "../../src/clients/recognise.ts";
+import { serverError } from "../../src/clients/valkey-glide-errors.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { glideKinds } from "./client-kinds.ts";
+import { openConnection } from "./open-connection.ts";
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
+
+describe.each(glideKinds)("$name", (kind) => {
+  test.each([
+    { defaultDecoder: Decoder.Bytes },
+    { protocol: ProtocolVersion.RESP2 },
+    { protocol: ProtocolVersion.RESP3, lazyConnect: true },
+  ])("replies and delivers strings with %o", async (options) => {
+    const connection = await openConnection(kind, server.port, options);
+    const script = "return {1, 'a', false, {KEYS[1]}, redis.status_reply('FINE')}";
+    expect(await connection.send("k", ["EVAL", script, "1", "k"])).toEqual([
+      1,
+      "a",
+      null,
+      ["k"],
+      "FINE",
+    ]);
+    const heard: unknown[] = [];
+    await connection.subscribe("decoded", (message) => heard.push(message));
+    await server.command("PUBLISH", "decoded", "hello");
+    await eventually(() => heard.length > 0);
+    expect(heard).toEqual(["hello"]);
+  });
+
+  test("leaves subscribe out for a version that cannot subscribe later", () => {
+    const old = { customCommand() {}, close() {}, getPubSubMessage() {}, config: {} };
+    const connection = connectionOf(old);
+    expect(connection?.library).toBe("valkey-glide");
+    expect(connection).not.toHaveProperty("subscribe");
+  });
+
+  test("keeps errors that no server sent as they are", () => {
+    const timeout = new Error("timed out");
+    expect(serverError(timeout)).toBe(timeout);
+    expect(serverError("text")).toBe("text");
+  });
+});

@@ -1,0 +1,51 @@
+import { UnsupportedError } from "../../src/core/errors.ts";
+import type { Fenced, FencedOff } from "../../src/fencing/guard.ts";
+
+/** Stands for a lease: what a guard reads from it, and what it tells it. */
+export interface LeaseLike extends Fenced {
+  readonly told: FencedOff[];
+}
+
+export function leaseLike(fence: bigint, ...resources: readonly string[]): LeaseLike {
+  const told: FencedOff[] = [];
+  return {
+    fence,
+    resources: resources.length === 0 ? ["invoice:42"] : resources,
+    told,
+    [Symbol.for("holdfast.lease.fencedOff")]: (event: FencedOff) => told.push(event),
+  } as LeaseLike;
+}
+
+/** Stands for a lease of a store without fences. */
+export function unfencedLease(): Fenced {
+  return {
+    resources: ["invoice:42"],
+    get fence(): bigint {
+      throw new UnsupportedError("this store gives no fences");
+    },
+  };
+}
+
+/** Runs the promise and returns what it rejects with; fails when it does not. */
+export async function rejectionOf(promise: PromiseLike<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("expected a rejection");
+}
+
+/** The numbers 1 to `count`, shuffled the same way for the same seed. */
+export function shuffledFences(count: number, seed: number): bigint[] {
+  const fences = Array.from({ length: count }, (_, index) => BigInt(index + 1));
+  let state = seed;
+  for (let index = count - 1; index > 0; index -= 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const other = state % (index + 1);
+    const held = fences[index] ?? 0n;
+    fences[index] = fences[other] ?? 0n;
+    fences[other] = held;
+  }
+  return fences;
+}

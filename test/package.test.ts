@@ -1,0 +1,184 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { publint } from "publint";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compile } from "../scripts/build.mjs";
+import { projectRoot } from "./support/source-files.ts";
+
+/**
+ * What a user gets: the package is built and packed in a folder of its own, installed into an empty
+ * project without a network, and looked at from there.
+ */
+
+interface Packed {
+  readonly filename: string;
+  readonly size: number;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+  readonly files: readonly string[];
+  readonly exports: Readonly<Record<string, string | { types: string; default: string }>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+};
+const subpaths = Object.keys(manifest.exports).filter((subpath) => subpath !== "./package.json");
+const specifiers = subpaths.map((subpath) => subpath.replace(/^\./, "holdfast"));
+
+const packedBytesMax = 150_000;
+const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
+const staging = join(folder, "staging");
+const consumer = join(folder, "consumer");
+let packed: Packed;
+
+beforeAll(async () => {
+  const built = compile(join(staging, "dist"));
+  if (built.status !== 0) throw new Error(`the sources do not compile:\n${built.output}`);
+  for (const name of ["package.json", ...manifest.files]) {
+    const path = join(projectRoot, name);
+    if (name !== "dist" && existsSync(path)) cpSync(path, join(staging, name));
+  }
+  const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
+  const { stdout } = await run("npm", pack, staging);
+  packed = onlyOf(JSON.parse(stdout) as Packed[] | Record<string, Packed>);
+
+  mkdirSync(consumer);
+  writeFileSync(join(consumer, "package.json"), `{ "private": true }`);
+  const install = ["install", "--offline", "--ignore-scripts", tarball()];
+  await run("npm", install, consumer);
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("the tarball", () => {
+  test("holds what was built and what people read, nothing else", () => {
+    const paths = packed.files.map(({ path }) => path);
+    const strange = paths.filter((path) => !/^dist\/[a-z0-9/-]+(\.d\.ts|\.js)$/.test(path));
+    expect(strange.toSorted()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "package.json"]);
+    expect(paths.filter((path) => /\btest\b|\.map$/.test(path))).toEqual([]);
+  });
+
+  test("holds every file that `exports` names", () => {
+    const targets = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === "string" ? [target] : Object.values(target),
+    );
+    const paths = new Set(packed.files.map(({ path }) => `./${path}`));
+    expect(targets.filter((target) => !paths.has(target))).toEqual([]);
+  });
+
+  test(`stays below ${packedBytesMax / 1000} kB`, () => {
+    const { size, unpackedSize, files } = packed;
+    console.log(`package: ${size} bytes packed, ${unpackedSize} unpacked, ${files.length} files`);
+    expect(size).toBeLessThan(packedBytesMax);
+  });
+});
+
+describe("an installation without any peer", () => {
+  test("brings no other package along", () => {
+    const installed = readdirSync(join(consumer, "node_modules"));
+    expect(installed.filter((name) => !name.startsWith("."))).toEqual(["holdfast"]);
+  });
+
+  test.each(specifiers)("%s loads by import and by require, with the same names", async (name) => {
+    const quoted = JSON.stringify(name);
+    const tell = `console.log(JSON.stringify(Object.keys(loaded).filter((key) => key !== "__esModule").sort()))`;
+    const imported = await node("module", `import * as loaded from ${quoted}; ${tell}`);
+    const required = await node("commonjs", `const loaded = require(${quoted}); ${tell}`);
+    expect(imported.stderr).toBe("");
+    expect(JSON.parse(imported.stdout)).not.toEqual([]);
+    expect(required.stdout).toBe(imported.stdout);
+  });
+
+  test("package.json can be read", async () => {
+    const { stdout } = await node(
+      "commonjs",
+      `console.log(require("holdfast/package.json").version)`,
+    );
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+/);
+  });
+
+  test("files that are not public cannot be imported", async () => {
+    const deep = node("module", `await import("holdfast/dist/index.js")`);
+    await expect(deep).rejects.toThrow("ERR_PACKAGE_PATH_NOT_EXPORTED");
+  });
+});
+
+describe("the types", () => {
+  test.each(["nodenext", "bundler"])("compile strictly for a user with %s", async (resolution) => {
+    linkTypes("@types", "node");
+    linkTypes("undici-types");
+    const lines = specifiers.map((name, index) => `export * as e${index} from "${name}";`);
+    writeFileSync(join(consumer, "index.mts"), lines.join("\n"));
+    const config = {
+      compilerOptions: {
+        target: "es2022",
+        module: resolution === "bundler" ? "esnext" : "nodenext",
+        moduleResolution: resolution,
+        types: ["node"],
+        strict: true,
+        noEmit: true,
+        // The point: no hole in our declarations, such as the types of a client not installed.
+        skipLibCheck: false,
+      },
+      files: ["index.mts"],
+    };
+    writeFileSync(join(consumer, "tsconfig.json"), JSON.stringify(config));
+    await run(process.execPath, [tool("typescript", "bin", "tsc"), "-p", "."], consumer);
+  });
+
+  test("resolve in every mode that ESM has (attw)", async () => {
+    const attw = tool("@arethetypeswrong", "cli", "dist", "index.js");
+    const flags = ["--profile", "esm-only", "--no-color", "--no-emoji", "--format", "ascii"];
+    await run(process.execPath, [attw, tarball(), ...flags], folder);
+  });
+});
+
+test("publint finds nothing to say", async () => {
+  const { messages } = await publint({ pkgDir: staging, strict: true, pack: false });
+  expect(messages.filter(({ type }) => type !== "suggestion")).toEqual([]);
+});
+
+/** npm 11 lists what it packed, npm 12 keys it by name. */
+function onlyOf(listed: readonly Packed[] | Record<string, Packed>): Packed {
+  const [only] = Object.values(listed);
+  if (only === undefined) throw new Error("npm pack told nothing");
+  return only;
+}
+
+function tarball(): string {
+  return join(folder, packed.filename);
+}
+
+function tool(...path: readonly string[]): string {
+  return join(projectRoot, "node_modules", ...path);
+}
+
+function linkTypes(...path: readonly string[]): void {
+  const link = join(consumer, "node_modules", ...path);
+  if (existsSync(link)) return;
+  mkdirSync(join(link, ".."), { recursive: true });
+  symlinkSync(tool(...path), link, "dir");
+}
+
+function node(inputType: string, code: string): Promise<Output> {
+  return run(process.execPath, [`--input-type=${inputType}`, "-e", code], consumer);
+}
+
+interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Rejects with everything that the program said when it fails. */
+function run(program: string, args: readonly string[], cwd: string): Promise<Output> {
+  const env = { ...process.env, NODE_OPTIONS: "", npm_config_loglevel: "error" };
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { cwd, env, timeout: 100_000 }, (error, stdout, stderr) => {
+      if (error === null) resolve({ stdout, stderr });
+      else reject(new Error(`${program} ${args.join(" ")}\n${stdout}${stderr}`, { cause: error }));
+    });
+  });
+}

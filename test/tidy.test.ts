@@ -1,0 +1,278 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { renderModule, scriptsFolder } from "../scripts/generate-lua.mjs";
+import { type SourceFile, readProject } from "./support/source-files.ts";
+import * as rules from "./support/tidy-rules.ts";
+
+const project = readProject();
+
+/** Per rule: what it must complain about and what it must let pass. Paths map to texts. */
+interface Sample {
+  readonly rule: rules.Rule;
+  readonly wrong: Readonly<Record<string, string>>;
+  readonly right: Readonly<Record<string, string>>;
+}
+
+// Written in pieces, so that this file does not itself contain what it forbids.
+const outside = ["..", "shared", "notes.md"].join("/");
+const machinePath = ["", "work", "main"].join("/");
+const server = ["registry", "example", "com"].join(".");
+const unfinished = ["TO", "DO"].join("");
+const broken = ["FIX", "ME"].join("");
+
+const samples: Readonly<Record<string, Sample>> = {
+  "imports follow the layers": {
+    rule: rules.importsFollowTheLayers,
+    wrong: {
+      "src/index.ts": `export { redis } from "./stores/redis/index.ts";`,
+      "src/core/a.ts": `import { b } from "../runtime/b.ts";`,
+      "src/core/type.ts": `export type A = import("../stores/memory/a.ts").A;`,
+      "src/core/dynamic.ts": `export const a = () => import("../runtime/b.ts");`,
+      "src/core/root.ts": `import "../index.ts";`,
+      "src/runtime/a.ts": `import "../stores/memory/index.ts";`,
+      "src/stores/memory/a.ts": `import type { B } from "../redis/b.ts";`,
+      "src/stores/postgres/a.ts": `import "../../clients/contract.ts";`,
+      "src/stores/redis/a.ts": `export * from "../../runtime/b.ts";`,
+      "src/clients/iovalkey.ts": `import "../core/errors.ts";`,
+      "src/clients/recognise.ts": `import "../core/errors.ts";`,
+      "src/primitives/a.ts": `import "../stores/memory/index.ts";`,
+      "src/telemetry/a.ts": `import "../runtime/b.ts";`,
+      "src/testing/a.ts": `import "../clients/ioredis.ts";`,
+      "src/simulator/a.ts": `import "../runtime/b.ts";`,
+      "src/fencing/a.ts": `import "../stores/redis/index.ts";`,
+      "src/testing/cli.ts": `import "../cli/main.ts";`,
+      "src/cli/a.ts": `import "../dashboard/server.ts";`,
+      "src/elsewhere/a.ts": ``,
+      "src/loose.ts": ``,
+    },
+    right: {
+      "src/index.ts": `export * from "./core/a.ts"; import "./runtime/b.ts";`,
+      "src/core/a.ts": `import "./nested/b.ts"; // import "../runtime/b.ts"`,
+      "src/core/nested/b.ts": `import "../a.ts"; const text = 'import "../../runtime/b.ts"';`,
+      "src/runtime/a.ts": `import "../core/a.ts"; import "./b.ts";`,
+      "src/stores/redis/quorum/a.ts": `import "../node.ts"; import "../../../clients/ioredis.ts";`,
+      "src/stores/memory/a.ts": `import "./b.ts"; import "../../core/a.ts";`,
+      "src/clients/ioredis.ts": `import "./contract.ts";`,
+      "src/clients/recognise.ts": `import "./ioredis.ts"; import "./contract.ts";`,
+      "src/testing/a.ts": `import "../stores/memory/a.ts"; import "../clients/contract.ts";`,
+      "src/fencing/a.ts": `import "./guard.ts"; import "../clients/recognise.ts";`,
+      "src/cli/main.ts": `import "../index.ts"; import "./commands/a.ts";`,
+    },
+  },
+  "sources import no packages": {
+    rule: rules.sourcesImportNoPackages,
+    wrong: {
+      "src/clients/ioredis.ts": `import type { Redis } from "ioredis";`,
+      "src/core/a.ts": `await import("@valkey/valkey-glide");`,
+    },
+    right: {
+      "src/runtime/a.ts": `import "node:timers"; import "crypto"; import "./b.ts";`,
+      "src/cli/main.ts": `import "anything";`,
+    },
+  },
+  "pure code touches nothing outside": {
+    rule: rules.pureCodeTouchesNothingOutside,
+    wrong: {
+      "src/core/date.ts": `const a = Date.now();`,
+      "src/core/type.ts": `export interface A { readonly at: Date }`,
+      "src/core/shorthand.ts": `export const a = { process };`,
+      "src/core/random.ts": `const a = Math.random();`,
+      "src/core/quoted.ts": `const a = Math["random"]();`,
+      "src/core/global.ts": `globalThis.setTimeout(() => {});`,
+      "src/core/template.ts": "const a = `${performance.now()}`;",
+      "src/core/typeof.ts": `let a: typeof crypto;`,
+      "src/stores/redis/a.ts": `setTimeout(() => {}, 1);`,
+      "src/stores/memory/a.ts": `setInterval(() => {}, 1);`,
+      "src/stores/memory/b.ts": `const later = setImmediate;`,
+      "src/simulator/a.ts": `const a = AbortSignal.timeout(1);`,
+      "src/simulator/b.ts": `console.log(1);`,
+      "src/simulator/c.ts": `import { createHash } from "node:crypto";`,
+      "src/simulator/d.ts": `import { createHash } from "crypto";`,
+    },
+    right: {
+      "src/core/comment.ts": `// Date.now() and Math.random()\n/* process */ const a = "console";`,
+      "src/core/member.ts": `node.process.console(clock.performance); const a = { Date: 1 };`,
+      "src/core/method.ts": `interface A { setTimeout(): void } const a = { process() {} };`,
+      "src/core/near.ts": `Math.round(1); new AbortController(); const setTimer = 1;`,
+      "src/core/renamed.ts": `import { Date as Day } from "./day.ts";`,
+      "src/runtime/a.ts": `setTimeout(() => Date.now(), Math.random());`,
+      "src/stores/embedded/a.ts": `import "node:fs"; process.pid;`,
+      "src/stores/postgres/a.ts": `setTimeout(() => {}, 1);`,
+    },
+  },
+  "sources are small": {
+    rule: rules.sourcesAreSmall,
+    wrong: {
+      "src/core/long.ts": "// line\n".repeat(301),
+      "src/core/wide.ts": `// ${"x".repeat(98)}`,
+      "src/stores/redis/scripts/wide.lua": `-- ${"x".repeat(98)}`,
+    },
+    right: {
+      "src/core/a.ts": "// line\n".repeat(300),
+      "src/core/b.ts": `// ${"x".repeat(97)}\n`,
+      "src/stores/redis/scripts/generated.ts": `// ${"x".repeat(200)}`,
+      "test/long.test.ts": "// line\n".repeat(500),
+    },
+  },
+  "names are kebab-case": {
+    rule: rules.namesAreKebabCase,
+    wrong: {
+      "src/core/leaseState.ts": "",
+      "src/Core/lease.ts": "",
+      "test/some_thing.test.ts": "",
+      "src/core/_part.ts": "",
+    },
+    right: {
+      "src/core/lease-state.ts": "",
+      "src/stores/redis/scripts/_part.lua": "",
+      "test/api/fencing-redis.d.ts": "",
+      "README.md": "",
+    },
+  },
+  "names say what is inside": {
+    rule: rules.namesSayWhatIsInside,
+    wrong: { "src/core/utils.ts": "", "test/helpers/a.ts": "", "src/core/time-util.ts": "" },
+    right: { "src/core/utility-of-force.ts": "", "src/core/lease.ts": "" },
+  },
+  "sources leave nothing to do": {
+    rule: rules.sourcesLeaveNothingToDo,
+    wrong: { "src/core/a.ts": `// ${unfinished}: later`, "src/b.lua": `-- ${broken}` },
+    right: { "src/core/a.ts": `const TODOS = 1;`, "docs/a.md": unfinished },
+  },
+  "files stand alone": {
+    rule: rules.filesStandAlone,
+    wrong: {
+      "README.md": `see ${outside}`,
+      "test/a.test.ts": `cd("${machinePath}/x")`,
+      ".npmrc": `location=https://${server}/`,
+    },
+    right: { "README.md": "a shared folder, how it does its work/life", "src/a.ts": "./work/a" },
+  },
+  "Lua scripts have a header": {
+    rule: rules.luaScriptsHaveAHeader,
+    wrong: {
+      "src/stores/redis/scripts/a.lua": "-- KEYS[1]: k\n-- ARGV[1]: v\nreturn 1 -- Returns 1\n",
+      "src/stores/redis/scripts/b.lua": "-- ARGV none. Returns: 1\nreturn KEYS[1]\n",
+      "src/stores/redis/scripts/c.lua": "",
+    },
+    right: {
+      "src/stores/redis/scripts/a.lua": "-- KEYS[1]: k\n-- ARGV: none\n-- Returns 1\nreturn 1\n",
+      "src/stores/redis/scripts/_part.lua": "local a = 1\n",
+    },
+  },
+  "relative links lead somewhere": {
+    rule: rules.relativeLinksLead,
+    wrong: {
+      "README.md": "[a](docs/missing.md)",
+      "docs/a.md": "[up](../docs/gone.md#part)\n\n[ref]: ./nowhere.md\n",
+      "CONTRIBUTING.md": '<img src="docs/none.png">',
+    },
+    right: {
+      "README.md": "[a](docs/a.md#part), [b](./docs/), [c](https://example.com/x), [d](#here)",
+      "docs/a.md": "[up](../README.md 'title')\n\n```md\n[no](gone.md)\n```\n`[no](gone.md)`",
+    },
+  },
+  "the package has no dependencies": {
+    rule: rules.packageHasNoDependencies,
+    wrong: { "package.json": `{ "dependencies": { "a": "1" }, "peerDependencies": { "b": "1" } }` },
+    right: {
+      "package.json": `{ "dependencies": {}, "devDependencies": { "a": "1" },
+        "peerDependencies": { "b": "1" }, "peerDependenciesMeta": { "b": { "optional": true } } }`,
+    },
+  },
+  "the lockfile names no server": {
+    rule: rules.lockfileNamesNoServer,
+    wrong: { "package-lock.json": `{ "packages": { "a": { "resolved": "https://x/a.tgz" } } }` },
+    right: { "package-lock.json": `{ "packages": { "a": { "integrity": "sha512-x" } } }` },
+  },
+  "the lockfile is complete": {
+    rule: rules.lockfileIsComplete,
+    wrong: {
+      "package-lock.json": `{ "packages": { "node_modules/a": {
+        "optionalDependencies": { "a-darwin-arm64": "1.0.0" } } } }`,
+    },
+    right: {
+      "package-lock.json": `{ "packages": { "node_modules/a-darwin-arm64": {}, "node_modules/a": {
+        "optionalDependencies": { "a-darwin-arm64": "1.0.0" } } } }`,
+    },
+  },
+};
+
+describe.each(Object.entries(samples))("%s", (_name, { rule, wrong, right }) => {
+  test("here", () => {
+    expect(rule(project)).toEqual([]);
+  });
+
+  test.each(Object.keys(wrong))("catches the violation in %s", (path) => {
+    expect(rule(asFiles(wrong)).filter((told) => told.startsWith(path))).not.toEqual([]);
+  });
+
+  test("lets pass what is right", () => {
+    expect(rule(asFiles(right))).toEqual([]);
+  });
+});
+
+test("every rule has a sample", () => {
+  const known = new Set(Object.values(samples).map(({ rule }) => rule));
+  const all = Object.values(rules).filter((value) => typeof value === "function");
+  expect(all.filter((rule) => !known.has(rule))).toEqual([]);
+});
+
+test("a file that does not parse is an error, not a pass", () => {
+  const files = asFiles({ "src/core/a.ts": "const = ;" });
+  expect(() => rules.pureCodeTouchesNothingOutside(files)).toThrow("src/core/a.ts");
+});
+
+describe("the generated Lua module", () => {
+  test("is fresh", () => {
+    const present = readFileSync(join(scriptsFolder, "generated.ts"), "utf8");
+    expect(present === renderModule(scriptsFolder), "run `npm run generate`").toBe(true);
+  });
+
+  test("inlines parts, drops comments and indentation, and knows the SHA-1", () => {
+    const folder = luaFolder({
+      "_owner.lua": "-- a part\nlocal function owner(key)\n  return key\nend\n",
+      "plain-acquire.lua": "-- KEYS\n\n-- @include owner\n  return owner(`x`) -- why\n",
+    });
+    const module = renderModule(folder);
+    expect(module).toMatch(/^\/\/ generated by scripts\/generate-lua\.mjs; do not edit\n/);
+    expect(module).toContain("export const plainAcquire: Script = {");
+    expect(module).toContain(`name: "plain-acquire"`);
+    expect(module).toContain(
+      "`local function owner(key)\nreturn key\nend\nreturn owner(\\`x\\`) -- why`",
+    );
+    // printf 'local function owner(key)\nreturn key\nend\nreturn owner(`x`) -- why' | sha1sum
+    expect(module).toContain(`sha: "a2228553fc23f39011a28d4e2c694a75bb5e767b"`);
+    expect(module).not.toContain("export const owner");
+  });
+
+  test("changes with its sources", () => {
+    const before = renderModule(luaFolder({ "a.lua": "return 1" }));
+    expect(renderModule(luaFolder({ "a.lua": "return 2" }))).not.toBe(before);
+  });
+
+  test.each([
+    ["a part that is not there", { "a.lua": "-- @include gone\nreturn 1" }, "a.lua:1"],
+    ["parts in a circle", { "a.lua": "-- @include b", "_b.lua": "-- @include b" }, "itself"],
+    ["text over several lines", { "a.lua": "return [[\n  x\n]]" }, "a.lua:1"],
+    ["a comment over several lines", { "a.lua": "--[[\nx\n]]\nreturn 1" }, "a.lua:1"],
+    ["a script without code", { "a.lua": "-- nothing" }, "a.lua"],
+    ["a name that is not kebab-case", { "aB.lua": "return 1" }, "aB.lua"],
+  ])("refuses %s", (_what, files, message) => {
+    const folder = luaFolder(files);
+    expect(() => renderModule(folder)).toThrow(message);
+  });
+});
+
+function asFiles(texts: Readonly<Record<string, string>>): SourceFile[] {
+  return Object.entries(texts).map(([path, text]) => ({ path, text }));
+}
+
+function luaFolder(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-lua-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
