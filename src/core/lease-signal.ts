@@ -11,13 +11,13 @@ export function askBeforeReading(controller: AbortController, judge: () => void)
     aborted: {
       get: (): unknown => {
         judge();
-        return Reflect.get(AbortSignal.prototype, "aborted", signal) as unknown;
+        return Reflect.get(AbortSignal.prototype, "aborted", signal);
       },
     },
     reason: {
       get: (): unknown => {
         judge();
-        return Reflect.get(AbortSignal.prototype, "reason", signal) as unknown;
+        return Reflect.get(AbortSignal.prototype, "reason", signal);
       },
     },
     throwIfAborted: {

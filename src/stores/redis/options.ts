@@ -36,6 +36,12 @@ export interface RedisStoreOptions {
    * @default "30s"
    */
   readonly maxTtl?: Duration;
+  /**
+   * What to do with several resources in different slots of a Cluster: refuse them, or lock slot
+   * after slot in a fixed order.
+   * @default "refuse": all or nothing in one step needs one slot
+   */
+  readonly crossSlot?: "refuse" | "ordered";
 }
 
 export interface ResolvedStoreOptions {
@@ -46,10 +52,11 @@ export interface ResolvedStoreOptions {
   readonly fencing: boolean;
   readonly admission: "strict" | "off";
   readonly ttlMaxMs: number;
+  readonly crossSlot: "refuse" | "ordered";
   readonly nodeCount: number;
 }
 
-const names = ["nodeTimeout", "drift", "prefix", "fencing", "admission", "maxTtl"];
+const names = ["nodeTimeout", "drift", "prefix", "fencing", "admission", "maxTtl", "crossSlot"];
 const dayMs = 86_400_000;
 const leastTimeoutMs = 50;
 const prefixLengthMax = 200;
@@ -75,7 +82,12 @@ export function resolveStoreOptions(
   if (typeof fencing !== "boolean") {
     throw new InvalidOptionError("fencing", "true or false", fencing);
   }
+  const { crossSlot = "refuse" } = given;
+  if (crossSlot !== "refuse" && crossSlot !== "ordered") {
+    throw new InvalidOptionError("crossSlot", '"refuse" or "ordered"', crossSlot);
+  }
   return {
+    crossSlot,
     nodeTimeoutMs:
       nodeTimeout === undefined
         ? undefined

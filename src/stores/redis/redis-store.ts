@@ -13,25 +13,24 @@ import type {
   StoreContext,
 } from "../../core/store.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
-import { sameSlot } from "./cross-slot.ts";
+import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { RedisNode } from "./node.ts";
-import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { attemptInOrder, inOrder } from "./ordered-groups.ts";
 import { plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
-import { attempt } from "./quorum/attempt.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
-import { RedisGrant } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
+import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
-import { release } from "./quorum/release.ts";
-import { touch } from "./quorum/touch.ts";
 
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
 export class RedisStore implements OpenStore {
   readonly #quorum: Quorum;
+  readonly #oneStep: OneStep;
   readonly #admission: Admission;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
@@ -65,39 +64,37 @@ export class RedisStore implements OpenStore {
       proposals: new Proposals(clock),
       owed: new OwedReleases(scheduler),
       onBlank: (index, report) => this.#admission.noticeBlank(index, report),
-      onSlowGrant: ({ resources, fence }) => {
+      onRaised: ({ resources, fence }) => {
         if (fence !== undefined) {
           events.emit("fence-raised", { resources, label: undefined, fence });
         }
       },
       misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
+      prepare: () => this.#admission.prepare(),
     };
+    this.#oneStep = new OneStep(this.#quorum);
     this.#warnOfEven(nodes.length);
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    if (this.#twins !== undefined) {
-      return { kind: "failed", error: this.#twins, retryable: false, cleanup: undefined };
-    }
-    const keys = request.resources.map((resource) => this.#keyOf(resource));
-    if (this.#cluster) sameSlot(request.resources, keys);
-    if (this.#options.admission === "strict") await this.#admission.prepare();
-    return await attempt(this.#quorum, request, keys);
+    if (!this.#cluster) return await this.#oneStep.attempt(request);
+    const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
+    if (slots.length === 1) return await this.#oneStep.attempt(request);
+    if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
+    const groups = slots.map((resources) => ({ store: this.#oneStep, resources }));
+    return await attemptInOrder(groups, request, this.#quorum.clock);
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
-    if (outcome.kind !== "done") return outcome;
-    return { kind: "extended", validityMs: ttlMs - driftMs(this.#options, ttlMs) };
+    return await inOrder.extend(this.#oneStep, grant, ttlMs);
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {
-    const outcome = await touch(this.#quorum, asRedisGrant(grant), 0, "prove");
-    return outcome.kind === "done" ? { kind: "proven" } : outcome;
+    return await inOrder.prove(this.#oneStep, grant);
   }
 
   async release(grant: Grant): Promise<ReleaseOutcome> {
-    return await release(this.#quorum, asRedisGrant(grant));
+    return await inOrder.release(this.#oneStep, grant);
   }
 
   async inspect(resource: string): Promise<Inspection> {
@@ -179,9 +176,4 @@ function twinsError(one: string | undefined, other: string | undefined): Holdfas
     "different servers",
     `the same server twice, as ${other} and ${one}`,
   );
-}
-
-function asRedisGrant(grant: Grant): RedisGrant {
-  if (grant instanceof RedisGrant) return grant;
-  throw new TypeError("this grant was made by another store");
 }

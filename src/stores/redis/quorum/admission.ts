@@ -94,10 +94,8 @@ export class Admission {
       if (verdicts.some((found) => found.kind === "admit")) {
         // Read again: what is copied must have been read after the quarantine had ended.
         const second = await this.#read(false);
-        for (const [place, index] of blank.entries()) {
-          const found = verdicts[place];
-          if (found?.kind === "admit") await this.#admit(index, found, second);
-        }
+        const admissions = blank.map((index, place) => this.#admit(index, verdicts[place], second));
+        await Promise.all(admissions);
       }
       for (const [place, index] of blank.entries()) this.#expect(index, verdicts[place]);
     }
@@ -155,10 +153,11 @@ export class Admission {
 
   async #admit(
     index: number,
-    found: Extract<Verdict, { kind: "admit" }>,
+    found: Verdict | undefined,
     views: readonly NodeView[],
   ): Promise<void> {
     const own = views[index];
+    if (found?.kind !== "admit") return;
     if (own === undefined || own.kind === "silent" || own.record.admitted) return;
     const { mode, quarantineMs: waitMs } = found;
     // Judged again on what was just read: only then is it certain that enough others are there.

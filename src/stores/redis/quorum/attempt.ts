@@ -42,6 +42,7 @@ class Attempt {
   /** The greatest fence granted, once a quorum has granted. */
   #fence = 0;
   #holder: Holder | undefined;
+  #raised = false;
 
   constructor(
     quorum: Quorum,
@@ -78,6 +79,7 @@ class Attempt {
   }
 
   #raise(): void {
+    this.#raised = true;
     const { owner } = this.#request;
     const call = this.#quorum.dialect.touch(this.#keys, owner, 0, this.#fence);
     const among: number[] = [];
@@ -123,7 +125,6 @@ class Attempt {
       ballot.maybeApplied = !neverSent;
       ballot.vote = neverSent || reply.kind === "error" ? "failed" : "unknown";
       ballot.cause = reply.error;
-      ballot.out = ballot.out || this.#phase === "granting";
     }
     this.#decide();
   }
@@ -220,7 +221,7 @@ class Attempt {
     const validityMs = this.#validityMs;
     const keys = this.#keys;
     const grant = new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
-    if (this.#rounds.length > 1) this.#quorum.onSlowGrant(grant);
+    if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }
 

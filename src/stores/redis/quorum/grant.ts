@@ -10,7 +10,7 @@ export class RedisGrant implements Grant {
   /** 0 where the store does not fence. */
   readonly fenceNumber: number;
 
-  constructor(terms: Omit<RedisGrant, "fence">) {
+  constructor(terms: Omit<RedisGrant, "fence" | "withFence">) {
     this.resources = terms.resources;
     this.keys = terms.keys;
     this.owner = terms.owner;
@@ -21,5 +21,10 @@ export class RedisGrant implements Grant {
 
   get fence(): bigint | undefined {
     return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber);
+  }
+
+  withFence(fenceNumber: number): RedisGrant {
+    const { resources, keys, owner, ttlMs, validityMs } = this;
+    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
   }
 }

@@ -23,10 +23,12 @@ export interface Quorum {
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
+  /** Before an attempt, with admission: see to it that as many nodes vote as may. */
+  prepare(): Promise<void>;
   /** A node said that it may not vote; returns that in words, with the time it still takes. */
   onBlank(index: number, report: BlankReport): Error;
-  /** A grant that took more than the one round trip. */
-  onSlowGrant(grant: RedisGrant): void;
+  /** A grant that needed a second round, to agree on its fence. */
+  onRaised(grant: RedisGrant): void;
   /** Why this set-up cannot grant at all, once that is known: the same server given twice. */
   misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
 }

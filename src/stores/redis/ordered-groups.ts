@@ -1,0 +1,149 @@
+import { QuorumError, type HoldfastError } from "../../core/errors.ts";
+import type { Clock } from "../../core/ports.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  OpenStore,
+  ProveOutcome,
+  ReleaseOutcome,
+} from "../../core/store.ts";
+import { leftMs } from "../../core/validity.ts";
+
+/** A store whose grants can be given a greater fence. */
+export interface RaisingStore extends Pick<OpenStore, "attempt" | "extend" | "prove" | "release"> {
+  /** The same grant with `fence`, or undefined when a quorum does not confirm it. */
+  raise(grant: Grant, fence: bigint): Promise<Grant | undefined>;
+}
+
+/** Resources that one store can lock in one step. */
+export interface Group {
+  readonly store: RaisingStore;
+  readonly resources: readonly string[];
+}
+
+interface Part {
+  readonly store: RaisingStore;
+  readonly grant: Grant;
+}
+
+class GroupedGrant implements Grant {
+  readonly resources: readonly string[];
+  readonly owner: string;
+  readonly fence: bigint | undefined;
+  readonly validityMs: number;
+  readonly parts: readonly Part[];
+
+  constructor(request: AcquireRequest, parts: readonly Part[], fence: bigint | undefined) {
+    this.resources = request.resources;
+    this.owner = request.owner;
+    this.fence = fence;
+    this.parts = parts;
+    this.validityMs = Math.min(...parts.map(({ grant }) => grant.validityMs));
+  }
+}
+
+/**
+ * Locks resources that lie in several groups one group after the other, always in the same order,
+ * and gives back what it has when one of them is refused. One fence for all: the greatest, raised
+ * everywhere. Others can see it half taken for a moment; they cannot get in between.
+ */
+export async function attemptInOrder(
+  groups: readonly Group[],
+  request: AcquireRequest,
+  clock: Clock,
+): Promise<AttemptOutcome> {
+  const parts: Part[] = [];
+  for (const { store, resources } of groups) {
+    const outcome = await store.attempt({ ...request, resources });
+    if (outcome.kind !== "granted") {
+      const cleanup = Promise.all([outcome.cleanup, giveBack(parts)]).then(() => undefined);
+      return { ...outcome, cleanup };
+    }
+    parts.push({ store, grant: outcome.grant });
+  }
+  const fence = greatest(parts);
+  const raised = fence === undefined ? parts : await raiseAll(parts, fence);
+  if (raised !== undefined) {
+    const grant = new GroupedGrant(request, raised, fence);
+    if (leftMs(clock, request.started, grant.validityMs) >= 1) return { kind: "granted", grant };
+  }
+  const error = new QuorumError("acquire", request.resources, [], {
+    quorum: groups.length,
+    hint: "Each group granted, but not all of them in time under one fence",
+  });
+  return { kind: "failed", error, retryable: true, cleanup: giveBack(parts) };
+}
+
+/** The parts of a grant made in order; undefined for a grant of one store. */
+function partsOf(grant: Grant): readonly Part[] | undefined {
+  return grant instanceof GroupedGrant ? grant.parts : undefined;
+}
+
+/** Runs each step on every part of a grouped grant, or on `store` for a grant of its own. */
+export const inOrder = {
+  async extend(store: RaisingStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const parts = partsOf(grant);
+    if (parts === undefined) return await store.extend(grant, ttlMs);
+    const outcomes = await Promise.all(parts.map((part) => part.store.extend(part.grant, ttlMs)));
+    const failed = worst(outcomes);
+    if (failed !== undefined) return failed;
+    const validities = outcomes.flatMap((each) =>
+      each.kind === "extended" ? each.validityMs : [],
+    );
+    return { kind: "extended", validityMs: Math.min(...validities) };
+  },
+
+  async prove(store: RaisingStore, grant: Grant): Promise<ProveOutcome> {
+    const parts = partsOf(grant);
+    if (parts === undefined) return await store.prove(grant);
+    const outcomes = await Promise.all(parts.map((part) => part.store.prove(part.grant)));
+    return worst(outcomes) ?? { kind: "proven" };
+  },
+
+  async release(store: RaisingStore, grant: Grant): Promise<ReleaseOutcome> {
+    const parts = partsOf(grant);
+    if (parts === undefined) return await store.release(grant);
+    const outcomes = await Promise.all(parts.map((part) => part.store.release(part.grant)));
+    // One part that was taken says more than another that could not be reached.
+    const missed = outcomes.filter((outcome) => !outcome.released);
+    return missed.find(({ reason }) => reason === "taken") ?? missed[0] ?? { released: true };
+  },
+};
+
+type Bad = { readonly kind: "gone" } | { readonly kind: "failed"; readonly error: HoldfastError };
+
+function worst(outcomes: readonly (ExtendOutcome | ProveOutcome)[]): Bad | undefined {
+  const bad = outcomes.filter((outcome): outcome is Bad => {
+    return outcome.kind === "gone" || outcome.kind === "failed";
+  });
+  return bad.find(({ kind }) => kind === "gone") ?? bad[0];
+}
+
+async function raiseAll(
+  parts: readonly Part[],
+  fence: bigint,
+): Promise<readonly Part[] | undefined> {
+  const raised = await Promise.all(
+    parts.map(async ({ store, grant }) => {
+      return { store, grant: grant.fence === fence ? grant : await store.raise(grant, fence) };
+    }),
+  );
+  const whole = raised.filter((part): part is Part => part.grant !== undefined);
+  return whole.length === parts.length ? whole : undefined;
+}
+
+async function giveBack(parts: readonly Part[]): Promise<void> {
+  await Promise.all(parts.map(({ store, grant }) => store.release(grant)));
+}
+
+function greatest(parts: readonly Part[]): bigint | undefined {
+  let found: bigint | undefined;
+  for (const { grant } of parts) {
+    if (grant.fence !== undefined && (found === undefined || grant.fence > found)) {
+      found = grant.fence;
+    }
+  }
+  return found;
+}

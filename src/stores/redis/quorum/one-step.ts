@@ -1,0 +1,69 @@
+import { ClosedError } from "../../../core/errors.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  ProveOutcome,
+  ReleaseOutcome,
+} from "../../../core/store.ts";
+import { driftMs } from "../options.ts";
+import type { RaisingStore } from "../ordered-groups.ts";
+import { attempt } from "./attempt.ts";
+import { RedisGrant } from "./grant.ts";
+import type { Quorum } from "./quorum.ts";
+import { release } from "./release.ts";
+import { touch } from "./touch.ts";
+
+/** The steps of the protocol for resources that one script call can lock together. */
+export class OneStep implements RaisingStore {
+  readonly #quorum: Quorum;
+
+  constructor(quorum: Quorum) {
+    this.#quorum = quorum;
+  }
+
+  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    const misfit = this.#quorum.misfit([]);
+    if (misfit !== undefined) {
+      return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
+    }
+    if (this.#quorum.options.admission === "strict") {
+      await this.#quorum.prepare();
+      if (request.cancellation.cancelled) {
+        // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+        const error = new ClosedError(request.resources);
+        return { kind: "failed", error, retryable: false, cleanup: undefined };
+      }
+    }
+    const { prefix } = this.#quorum.options;
+    const keys = request.resources.map((resource) => prefix + resource);
+    return await attempt(this.#quorum, request, keys);
+  }
+
+  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
+    if (outcome.kind !== "done") return outcome;
+    return { kind: "extended", validityMs: ttlMs - driftMs(this.#quorum.options, ttlMs) };
+  }
+
+  async prove(grant: Grant): Promise<ProveOutcome> {
+    const outcome = await touch(this.#quorum, asRedisGrant(grant), 0, "prove");
+    return outcome.kind === "done" ? { kind: "proven" } : outcome;
+  }
+
+  async release(grant: Grant): Promise<ReleaseOutcome> {
+    return await release(this.#quorum, asRedisGrant(grant));
+  }
+
+  async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
+    const raised = asRedisGrant(grant).withFence(Number(fence));
+    const outcome = await touch(this.#quorum, raised, 0, "prove");
+    return outcome.kind === "done" ? raised : undefined;
+  }
+}
+
+function asRedisGrant(grant: Grant): RedisGrant {
+  if (grant instanceof RedisGrant) return grant;
+  throw new TypeError("this grant was made by another store");
+}
