@@ -98,7 +98,7 @@ function subscriberOf(client: GlideClient, topology: RedisConnection["topology"]
       close: () => opening.then(closeInOrder, () => undefined),
     };
 
-    /** The library complains on stderr when it is closed with requests not yet handed to its core. */
+    /** Closed while requests are still on their way to its core, GLIDE complains on stderr. */
     async function closeInOrder(subscriber: GlideSubscriber): Promise<void> {
       await subscriber[unsubscribe](null).catch(() => undefined);
       subscriber.close();

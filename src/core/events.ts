@@ -6,7 +6,7 @@ interface About {
   readonly label: string | undefined;
 }
 
-/** Every event a manager emits, by name. Also on `node:diagnostics_channel` as `holdfast:<name>`. */
+/** Every event of a manager, by name; also published as `holdfast:<name>` for diagnostics. */
 export interface LockEvents {
   /** One attempt ended, one way or the other. */
   attempt: About & {
@@ -66,7 +66,7 @@ export interface LockEvents {
 export type LockEventName = keyof LockEvents;
 export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
 
-/** Hands events to listeners and to the diagnostics port, and costs nothing where nobody listens. */
+/** Hands events to listeners and to the diagnostics port; free where nobody listens. */
 export class Emitter {
   readonly #diagnostics: Diagnostics;
   readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();

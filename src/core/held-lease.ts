@@ -1,5 +1,12 @@
+import { Deadline } from "./deadline.ts";
 import { durationMs, type Duration } from "./durations.ts";
-import { LeaseLostError, LeaseReleasedError, UnsupportedError, type LossReason } from "./errors.ts";
+import {
+  ClosedError,
+  LeaseLostError,
+  LeaseReleasedError,
+  UnsupportedError,
+  type LossReason,
+} from "./errors.ts";
 import type { Emitter, LockEvents } from "./events.ts";
 import { askBeforeReading } from "./lease-signal.ts";
 import type { Lease, LeaseState } from "./lease.ts";
@@ -30,9 +37,7 @@ export interface LeaseTerms {
   readonly label: string | undefined;
 }
 
-/** Below this it is over: whole milliseconds are all that a caller can do anything with. */
-const leastLeftMs = 1;
-export const fencedOff: symbol = Symbol.for("holdfast.lease.fencedOff");
+export const fencedOff: unique symbol = Symbol.for("holdfast.lease.fencedOff");
 
 /** The state machine of one lease; also its own task in the manager's scheduler. */
 export class HeldLease implements Lease, Task {
@@ -45,12 +50,11 @@ export class HeldLease implements Lease, Task {
   readonly #host: LeaseHost;
   readonly #grant: Grant;
   readonly #acquiredMs: number;
-  readonly #holdUntilMs: number;
-  #deadlineMs: number;
-  #wallDeadlineMs: number;
+  readonly #deadline: Deadline;
   #state: LeaseState = "held";
   #controller: AbortController | undefined;
   #loss: LeaseLostError | undefined;
+  #closed: ClosedError | undefined;
   #doubt: unknown;
   #extending: Promise<void> | undefined;
   #releasing: Promise<ReleaseOutcome> | undefined;
@@ -62,9 +66,7 @@ export class HeldLease implements Lease, Task {
     this.label = terms.label;
     this.ttlMs = ttlMs;
     this.#acquiredMs = started.monotonicMs;
-    this.#holdUntilMs = started.monotonicMs + terms.maxHoldMs;
-    this.#deadlineMs = Math.min(started.monotonicMs + grant.validityMs, this.#holdUntilMs);
-    this.#wallDeadlineMs = started.wallMs + grant.validityMs;
+    this.#deadline = new Deadline(host.clock, started, grant.validityMs, terms.maxHoldMs);
     this.renewAtMs = terms.renew ? started.monotonicMs + ttlMs / 3 : Infinity;
   }
 
@@ -94,19 +96,21 @@ export class HeldLease implements Lease, Task {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       askBeforeReading(this.#controller, () => this.judge());
-      if (this.#loss !== undefined) this.#controller.abort(this.#loss);
+      const over = this.#loss ?? this.#closed;
+      if (over !== undefined) this.#controller.abort(over);
     }
     return this.#controller.signal;
   }
 
   remainingMs(): number {
     this.judge();
-    return this.#active ? Math.floor(this.leftMs()) : 0;
+    return this.#active ? Math.floor(this.#deadline.leftMs()) : 0;
   }
 
   assertHeld(): void {
     this.judge();
     if (this.#loss !== undefined) throw this.#loss;
+    if (this.#closed !== undefined) throw this.#closed;
     if (this.#state === "released") throw new LeaseReleasedError(this.resources);
   }
 
@@ -156,6 +160,21 @@ export class HeldLease implements Lease, Task {
     await this.release();
   }
 
+  /** @internal Why it was given back under its holder's hands, if the manager was closed. */
+  get closed(): ClosedError | undefined {
+    return this.#closed;
+  }
+
+  /** @internal The manager closes: work that still runs must learn that its lease is gone. */
+  async close(): Promise<void> {
+    this.judge();
+    if (this.#active) {
+      this.#closed = new ClosedError(this.resources);
+      this.#controller?.abort(this.#closed);
+    }
+    await this.release();
+  }
+
   /** Called by a guard that refused this lease's fence. */
   [fencedOff](event: Omit<LockEvents["fenced-off"], "resources" | "label">): void {
     this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
@@ -163,25 +182,19 @@ export class HeldLease implements Lease, Task {
 
   /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
   judge(): void {
-    if (this.#active && this.leftMs() < leastLeftMs) this.#lose(this.#whyOver());
+    if (this.#active && this.#deadline.isOver) this.#lose(this.#whyOver());
   }
 
-  /** @internal By whichever clock says less. */
-  leftMs(): number {
-    const { clock } = this.#host;
-    return Math.min(this.#deadlineMs - clock.monotonicMs(), this.#wallDeadlineMs - clock.wallMs());
+  /** @internal When the keeper must wake up for its end. */
+  get endDueMs(): number {
+    return this.#deadline.dueMs;
   }
 
-  /** @internal Run by the scheduler, at the latest when so little is left that a timer might miss. */
+  /** @internal Run by the scheduler for a renewal that is due, and for the end. */
   run(): void {
     if (!this.#active) return;
-    if (this.leftMs() <= this.#timerEndMs) this.#lose(this.#whyOver());
+    if (this.#deadline.isDue) this.#lose(this.#whyOver());
     else this.#host.reschedule(this);
-  }
-
-  /** A hundredth more, because sums of fractional milliseconds do not come out even. */
-  get #timerEndMs(): number {
-    return leastLeftMs + this.#host.clock.timerSlackMs + 0.01;
   }
 
   get #active(): boolean {
@@ -209,11 +222,7 @@ export class HeldLease implements Lease, Task {
   }
 
   #prolong(started: Instant, validityMs: number): void {
-    this.#deadlineMs = Math.min(
-      Math.max(this.#deadlineMs, started.monotonicMs + validityMs),
-      this.#holdUntilMs,
-    );
-    this.#wallDeadlineMs = Math.max(this.#wallDeadlineMs, started.wallMs + validityMs);
+    this.#deadline.prolong(started, validityMs);
     this.#state = "held";
     this.#doubt = undefined;
     if (this.renewAtMs !== Infinity) this.renewAtMs = started.monotonicMs + this.ttlMs / 3;
@@ -253,10 +262,7 @@ export class HeldLease implements Lease, Task {
   }
 
   #whyOver(): LossReason {
-    const { clock } = this.#host;
-    if (this.#deadlineMs - clock.monotonicMs() > this.#timerEndMs) return "clock";
-    if (this.#deadlineMs === this.#holdUntilMs) return "maxHold";
-    return this.#state === "doubtful" ? "unreachable" : "expired";
+    return this.#deadline.whyOver(this.#state === "doubtful" ? "unreachable" : "expired");
   }
 
   async #releaseNow(): Promise<ReleaseOutcome> {

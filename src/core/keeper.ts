@@ -41,8 +41,7 @@ export class Keeper {
       void this.#renew(lease);
     }
     const renewAtMs = this.#renewing.has(lease) ? Infinity : lease.renewAtMs;
-    const endMs = nowMs + lease.leftMs() - 1 - this.#scheduler.clock.timerSlackMs;
-    this.#scheduler.schedule(lease, Math.min(renewAtMs, endMs));
+    this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs));
   }
 
   /** Never rejects: a failure shows as the lease's state and in its events. */

@@ -236,7 +236,7 @@ class LockManager implements Locks {
     for (const wait of this.#waits) wait.cancel(new ClosedError());
     await Promise.allSettled(this.#underWay);
     // Whatever was granted in the meantime is kept by now, and goes with the rest.
-    const releases = [...this.#keeper.leases].map((lease) => lease.release());
+    const releases = [...this.#keeper.leases].map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();
   }

@@ -20,8 +20,9 @@ export async function runUsing<Result>(
   const outcome = await lease.release();
   const reason = lossReason(lost, outcome);
   if (reason === undefined) {
-    if (settled.ok) return settled.result;
-    throw settled.error;
+    if (!settled.ok) throw settled.error;
+    if (lease.closed !== undefined) throw lease.closed;
+    return settled.result;
   }
   if (settled.ok) {
     throw new LeaseLostError(lease.resources, reason, { result: settled.result });

@@ -55,7 +55,7 @@ export interface FenceGuard {
 
 type Verdict =
   | { readonly kind: "refuse"; readonly problem: Problem }
-  | { readonly kind: "pass"; leave(): void };
+  | { readonly kind: "pass"; readonly leave: () => void };
 
 interface Settings {
   readonly store: FenceStore;
@@ -135,7 +135,7 @@ async function judge(settings: Settings, request: GuardedRequest): Promise<Verdi
   }
   const resources = resourcesFor(settings, request);
   if (typeof resources === "string") return malformed(resources);
-  const entry = await settings.lanes.enter(resources);
+  const entry = await settings.lanes.enter([]);
   if (!entry.entered) return { kind: "refuse", problem: busyProblem(resources, entry.why) };
   try {
     for (const resource of resources) {
@@ -175,11 +175,18 @@ async function runNext(res: ServerResponse, next: () => unknown, leave: () => vo
     res.once("close", resolve);
   });
   try {
+    // The client hung up while it waited: nothing has been written for it, and nobody would ever
+    // say that the response has ended.
+    if (res.destroyed) return;
     const returned = next();
-    await (returned instanceof Promise ? returned : ended);
+    await (isThenable(returned) ? returned : ended);
   } finally {
     leave();
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isObject(value) && typeof value["then"] === "function";
 }
 
 function sendProblem(res: ServerResponse, problem: Problem): void {

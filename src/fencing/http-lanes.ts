@@ -4,7 +4,7 @@
  */
 
 export type LaneEntry =
-  | { readonly entered: true; leave(): void }
+  | { readonly entered: true; readonly leave: () => void }
   | { readonly entered: false; readonly why: string };
 
 export interface LaneLimits {

@@ -66,7 +66,7 @@ export function throwIfTriggerFencedOff(
   const detail = String(error["detail"]);
   const seen = /^\d{1,19}$/.test(detail) ? BigInt(detail) : undefined;
   throw rejection(fenced, {
-    resource: subjectOf(fenced, resource, String(error["table"] ?? "row")),
+    resource: subjectOf(fenced, resource, "a fenced row"),
     fence: fenceOf(fenced),
     seen,
     guard: "postgres",

@@ -8,12 +8,13 @@ export interface LeaseLike extends Fenced {
 
 export function leaseLike(fence: bigint, ...resources: readonly string[]): LeaseLike {
   const told: FencedOff[] = [];
-  return {
+  const lease = {
     fence,
     resources: resources.length === 0 ? ["invoice:42"] : resources,
     told,
     [Symbol.for("holdfast.lease.fencedOff")]: (event: FencedOff) => told.push(event),
-  } as LeaseLike;
+  };
+  return lease;
 }
 
 /** Stands for a lease of a store without fences. */

@@ -1,5 +1,5 @@
 import { PGlite } from "@electric-sql/pglite";
-import pg from "pg";
+import { Pool } from "pg";
 import postgres from "postgres";
 import type { PostgresDatabase } from "../../src/fencing/postgres.ts";
 import type { PostgresServer } from "../support/postgres.ts";
@@ -17,7 +17,7 @@ export interface PostgresClient {
 }
 
 export function pgClient(server: PostgresServer, asFunction = false): PostgresClient {
-  const pool = new pg.Pool({ ...reach(server), max: 20 });
+  const pool = new Pool({ ...reach(server), max: 20 });
   return {
     name: asFunction ? "a query function" : "pg",
     db: asFunction ? (text, params) => pool.query(text, params) : pool,
@@ -59,7 +59,7 @@ export async function pgliteClient(): Promise<PostgresClient> {
     name: "PGlite",
     db: lite,
     run: async (text) => (await lite.query<Record<string, unknown>>(text)).rows,
-    transaction: async (work) => (await lite.transaction((tx) => work(tx))) as never,
+    transaction: async (work) => await lite.transaction((tx) => work(tx)),
     close: () => lite.close(),
   };
 }

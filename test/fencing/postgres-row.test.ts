@@ -1,4 +1,4 @@
-import pg from "pg";
+import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/core/errors.ts";
 import { UnsupportedError } from "../../src/core/errors.ts";
@@ -219,11 +219,11 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
 });
 
 describe("a fence column between two Postgres sessions", () => {
-  let pool: pg.Pool;
+  let pool: Pool;
 
   beforeAll(() => {
     const { host, port, user, database } = server;
-    pool = new pg.Pool({ host, port, user, database, max: 20 });
+    pool = new Pool({ host, port, user, database, max: 20 });
   });
 
   afterAll(async () => {

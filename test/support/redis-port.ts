@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 
 /**
- * Below the range the kernel hands to outgoing connections (32768 and up on Linux). A port from that
+ * Below the range the kernel hands to outgoing connections (32768 and up on Linux). A port of that
  * range could be taken by any client socket between a server's kill and its restart, and a client
  * that keeps dialling a dead port of that range can even connect to itself. The same goes for the
  * port of a Cluster node's bus, which is 10000 higher.

@@ -162,7 +162,7 @@ export class RedisStore implements OpenStore {
       events.emit("warning", {
         what: `${nodeCount} nodes`,
         why:
-          `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}, so it survives no more failures ` +
+          `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}: it survives no more failures ` +
           `than ${nodeCount - 1} nodes would, and two rivals can split it evenly`,
         remedy: "use an odd number of nodes",
       });

@@ -1,0 +1,199 @@
+import { NotConnectedError, type RedisConnection } from "../clients/contract.ts";
+import type { Clock } from "../core/ports.ts";
+
+/** What may go wrong with one command. */
+export type Fault =
+  /** The command reaches the server only after `ms`. */
+  | { readonly kind: "delay-request"; readonly ms: number }
+  /** The command runs at once, its reply comes `ms` later. */
+  | { readonly kind: "delay-reply"; readonly ms: number }
+  /** The command never runs, and nobody is told. */
+  | { readonly kind: "lose-request" }
+  /** The command runs, its reply never comes. */
+  | { readonly kind: "lose-reply" }
+  /** The reply waits for `letGo()`. */
+  | { readonly kind: "hold-reply" }
+  /** The command waits for `letGo()`, and only then reaches the server. */
+  | { readonly kind: "hold-request" }
+  /** The server refuses with this text, such as `LOADING …`; the command does not run. */
+  | { readonly kind: "error"; readonly message: string }
+  /** The connection breaks: the command ran, and the caller cannot know. */
+  | { readonly kind: "break" }
+  /** The client is not connected and says so; the command is certainly not sent. */
+  | { readonly kind: "disconnect" }
+  /** The command runs twice, as after a driver's own resend; the second reply is given. */
+  | { readonly kind: "duplicate" };
+
+export interface SentCommand {
+  readonly key: string;
+  readonly command: readonly string[];
+  /** What was done to it, if anything. */
+  readonly fault: Fault["kind"] | undefined;
+}
+
+export interface FaultScope {
+  /** Which commands it befalls. @default all, also the `INFO` that a store begins with */
+  readonly when?: (command: readonly string[], key: string) => boolean;
+  /** How many of them. @default no end */
+  readonly times?: number;
+}
+
+interface Injected {
+  readonly fault: Fault;
+  readonly when: (command: readonly string[], key: string) => boolean;
+  left: number;
+}
+
+/** More commands than this and the oldest are forgotten. */
+const recordedMax = 100_000;
+
+/**
+ * A connection on which things go wrong when told. Put it where a client goes: `redis(node)`,
+ * `redlock([node, …])`. Without a fault it passes everything on as it is.
+ */
+export class FaultyNode implements RedisConnection {
+  readonly library: string;
+  readonly topology: RedisConnection["topology"];
+  readonly subscribe?: NonNullable<RedisConnection["subscribe"]>;
+  readonly close?: () => Promise<void>;
+  readonly #connection: RedisConnection;
+  readonly #clock: Clock;
+  readonly #faults = new Set<Injected>();
+  readonly #sent: SentCommand[] = [];
+  #held: (() => void)[] = [];
+
+  constructor(connection: RedisConnection, clock: Clock) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.library = connection.library;
+    this.topology = connection.topology;
+    if (connection.subscribe !== undefined) {
+      this.subscribe = connection.subscribe.bind(connection);
+    }
+    if (connection.close !== undefined) this.close = connection.close.bind(connection);
+  }
+
+  /** Every command since the beginning or the last `forget()`, in the order of sending. */
+  get sent(): readonly SentCommand[] {
+    return this.#sent;
+  }
+
+  /** How many commands and replies wait for `letGo()`. */
+  get heldCount(): number {
+    return this.#held.length;
+  }
+
+  /** From now on `fault` befalls the commands in `scope`. Returns what ends it. */
+  inject(fault: Fault, scope: FaultScope = {}): () => void {
+    const { when = () => true, times = Infinity } = scope;
+    const injected: Injected = { fault, when, left: times };
+    this.#faults.add(injected);
+    return () => {
+      this.#faults.delete(injected);
+    };
+  }
+
+  /** Ends every fault, and lets go what was held. What is lost stays lost. */
+  heal(): void {
+    this.#faults.clear();
+    this.letGo();
+  }
+
+  /** Lets the oldest `count` held commands and replies go on; all of them if left out. */
+  letGo(count: number = this.#held.length): void {
+    for (const go of this.#held.splice(0, count)) go();
+  }
+
+  /** Empties `sent`. */
+  forget(): void {
+    this.#sent.length = 0;
+  }
+
+  send(key: string, command: readonly string[]): Promise<unknown> {
+    const fault = this.#faultFor(key, command);
+    if (this.#sent.length >= recordedMax) this.#sent.shift();
+    this.#sent.push({ key, command, fault: fault?.kind });
+    return fault === undefined ? this.#pass(key, command) : this.#spoil(fault, key, command);
+  }
+
+  /** The oldest fault that fits decides. */
+  #faultFor(key: string, command: readonly string[]): Fault | undefined {
+    for (const injected of this.#faults) {
+      if (injected.left <= 0 || !injected.when(command, key)) continue;
+      injected.left -= 1;
+      if (injected.left === 0) this.#faults.delete(injected);
+      return injected.fault;
+    }
+    return undefined;
+  }
+
+  async #spoil(fault: Fault, key: string, command: readonly string[]): Promise<unknown> {
+    switch (fault.kind) {
+      case "delay-request":
+        await this.#delay(fault.ms);
+        return await this.#pass(key, command);
+      case "delay-reply":
+        return await this.#after(this.#pass(key, command), () => this.#delay(fault.ms));
+      case "lose-request":
+        return await never();
+      case "lose-reply":
+        return await this.#after(this.#pass(key, command), never);
+      case "hold-request":
+        await this.#hold();
+        return await this.#pass(key, command);
+      case "hold-reply":
+        return await this.#after(this.#pass(key, command), () => this.#hold());
+      case "error":
+        throw new Error(fault.message);
+      case "break":
+        await settled(this.#pass(key, command));
+        throw new Error("the connection was closed while a command was under way");
+      case "disconnect":
+        throw new NotConnectedError(this.library, "cut off by a fault");
+      case "duplicate":
+        await settled(this.#pass(key, command));
+        return await this.#pass(key, command);
+      default:
+        return fault satisfies never;
+    }
+  }
+
+  #pass(key: string, command: readonly string[]): Promise<unknown> {
+    return this.#connection.send(key, command);
+  }
+
+  /** An error reply is held up like any other. */
+  async #after(reply: Promise<unknown>, wait: () => Promise<unknown>): Promise<unknown> {
+    await settled(reply);
+    await wait();
+    return await reply;
+  }
+
+  #delay(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.setTimer(ms, true, resolve);
+    });
+  }
+
+  #hold(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held.push(resolve);
+    });
+  }
+}
+
+/** Wraps `connection`, such as one from a client's adapter; delays are measured by `clock`. */
+export function faultyNode(connection: RedisConnection, clock: Clock): FaultyNode {
+  return new FaultyNode(connection, clock);
+}
+
+function never(): Promise<never> {
+  return new Promise(() => undefined);
+}
+
+function settled(reply: Promise<unknown>): Promise<void> {
+  return reply.then(
+    () => undefined,
+    () => undefined,
+  );
+}

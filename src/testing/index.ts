@@ -1,0 +1,10 @@
+export {
+  FaultyNode,
+  faultyNode,
+  type Fault,
+  type FaultScope,
+  type SentCommand,
+} from "./faulty-node.ts";
+export { ManualClock, settle, type ManualClockOptions } from "./manual-clock.ts";
+export { manualRuntime, type ManualRuntime, type ManualRuntimeOptions } from "./manual-runtime.ts";
+export { SeededRandom } from "./seeded-random.ts";

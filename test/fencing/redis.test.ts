@@ -1,0 +1,193 @@
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
+import { guardedDelete, guardedGet, guardedSet, redisFences } from "../../src/fencing/redis.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+beforeEach(async () => {
+  await server.command("FLUSHALL");
+});
+
+interface Connected {
+  readonly client: unknown;
+  readonly close: () => Promise<unknown>;
+}
+
+const kinds: readonly (readonly [string, () => Promise<Connected>])[] = [
+  [
+    "ioredis",
+    async () => {
+      const client = new Redis(server.url, { lazyConnect: true });
+      await client.connect();
+      return { client, close: () => client.quit() };
+    },
+  ],
+  [
+    "node-redis",
+    async () => {
+      const client = createClient({ url: server.url });
+      await client.connect();
+      return { client, close: () => client.close() };
+    },
+  ],
+];
+
+const beyondDouble = 9_007_199_254_740_993n;
+const greatest = 2n ** 63n - 1n;
+
+describe.each(kinds)("a guarded value through %s", (_, connect) => {
+  let client: unknown;
+  let close: () => Promise<unknown>;
+
+  beforeAll(async () => {
+    ({ client, close } = await connect());
+  });
+
+  afterAll(async () => {
+    await close();
+  });
+
+  it("accepts equal and greater fences and reads value and fence together", async () => {
+    expect(await guardedGet(client, "balance")).toBeUndefined();
+    for (const [fence, value] of [
+      [7n, "a"],
+      [7n, "b 🔒"],
+      [beyondDouble, ""],
+    ] as const) {
+      await guardedSet(client, leaseLike(fence), "balance", value);
+      expect(await guardedGet(client, "balance")).toEqual({ value, fence });
+    }
+  });
+
+  it("refuses a smaller fence with the one it saw, exactly up to 2^63-1", async () => {
+    for (const [last, late] of [
+      [9n, 8n],
+      [10n, 9n],
+      [beyondDouble, beyondDouble - 1n],
+      [greatest, greatest - 1n],
+    ] as const) {
+      await guardedSet(client, last, "balance", "kept");
+      const stale = leaseLike(late);
+      const error = await rejectionOf(guardedSet(client, stale, "balance", "late"));
+      expect(error).toBeInstanceOf(FenceRejectedError);
+      expect(error).toMatchObject({ fence: late, seen: last, resources: ["invoice:42"] });
+      expect(stale.told).toEqual([
+        { resource: "invoice:42", fence: late, seen: last, guard: "redis" },
+      ]);
+      expect(await guardedGet(client, "balance")).toEqual({ value: "kept", fence: last });
+    }
+  });
+
+  it("keeps the fence of a deleted value", async () => {
+    await guardedSet(client, 7n, "balance", "a");
+    expect(await rejectionOf(guardedDelete(client, 6n, "balance"))).toMatchObject({ seen: 7n });
+    await guardedDelete(client, 8n, "balance");
+    expect(await guardedGet(client, "balance")).toEqual({ value: undefined, fence: 8n });
+    const error = await rejectionOf(guardedSet(client, 7n, "balance", "late"));
+    expect(error).toMatchObject({ seen: 8n });
+  });
+
+  it("keeps the fence of a value whose ttl is over", async () => {
+    await guardedSet(client, 7n, "balance", "short", { ttl: 1 });
+    for (;;) {
+      const found = await guardedGet(client, "balance");
+      if (found?.value === undefined) break;
+    }
+    expect(await guardedGet(client, "balance")).toEqual({ value: undefined, fence: 7n });
+    expect(await rejectionOf(guardedSet(client, 6n, "balance", "late"))).toMatchObject({
+      seen: 7n,
+    });
+    await guardedSet(client, 7n, "balance", "long", { ttl: "1h" });
+    expect(await guardedGet(client, "balance")).toMatchObject({ value: "long" });
+    await guardedSet(client, 7n, "balance", "for ever");
+    expect(await server.command("HGET", "balance", "until")).toBeNull();
+  });
+
+  it("forgets a fence only when told to", async () => {
+    await guardedSet(client, 7n, "balance", "a", { forgetAfter: "1h", ttl: "1m" });
+    expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
+    await guardedSet(client, 7n, "balance", "a");
+    expect(await server.command("PTTL", "balance")).toBe(-1);
+    await guardedDelete(client, 7n, "balance", { forgetAfter: "1h" });
+    expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
+  });
+
+  it("keeps the write of the greatest fence, however many race", async () => {
+    const results = await Promise.allSettled(
+      shuffledFences(200, 3).map((fence) => guardedSet(client, fence, "balance", `${fence}`)),
+    );
+    expect(await guardedGet(client, "balance")).toEqual({ value: "200", fence: 200n });
+    for (const result of results) {
+      if (result.status === "rejected") expect(result.reason).toBeInstanceOf(FenceRejectedError);
+    }
+  });
+
+  it("survives a server that forgot its scripts", async () => {
+    await guardedSet(client, 7n, "balance", "a");
+    await server.command("SCRIPT", "FLUSH");
+    await guardedSet(client, 8n, "balance", "b");
+    await server.command("SCRIPT", "FLUSH");
+    expect(await guardedGet(client, "balance")).toEqual({ value: "b", fence: 8n });
+  });
+
+  it("leaves alone what is not a guarded value", async () => {
+    await server.command("SET", "plain", "x");
+    await server.command("HSET", "hash", "field", "x");
+    await server.command("HSET", "broken", "fence", "1e9");
+    for (const key of ["plain", "hash", "broken"]) {
+      expect(await rejectionOf(guardedSet(client, 7n, key, "y"))).toBeInstanceOf(StoreError);
+      expect(await rejectionOf(guardedDelete(client, 7n, key))).toBeInstanceOf(StoreError);
+      expect(await rejectionOf(guardedGet(client, key))).toBeInstanceOf(StoreError);
+    }
+    expect(await server.command("GET", "plain")).toBe("x");
+    expect(await server.command("HGETALL", "hash")).toEqual(["field", "x"]);
+  });
+
+  it("writes nothing for a lease without a fence, bad fences and bad options", async () => {
+    const attempt = (fenced: unknown, options?: unknown): Promise<unknown> =>
+      rejectionOf(guardedSet(client, fenced as never, "balance", "x", options as never));
+    expect(await attempt(unfencedLease())).toBeInstanceOf(UnsupportedError);
+    for (const fence of [0n, -1n, 2n ** 63n, 5, undefined]) {
+      expect(await attempt(fence)).toMatchObject({ code: "INVALID_OPTION", option: "fence" });
+    }
+    expect(await attempt(1n, { tttl: 5 })).toMatchObject({ option: "tttl" });
+    expect(await attempt(1n, { ttl: 0 })).toMatchObject({ option: "ttl" });
+    expect(await attempt(1n, { ttl: "2s", forgetAfter: "1s" })).toMatchObject({
+      option: "forgetAfter",
+    });
+    expect(await rejectionOf(guardedSet(client, 1n, "", "x"))).toMatchObject({ option: "key" });
+    expect(await rejectionOf(guardedSet(client, 1n, "k", 5 as never))).toMatchObject({
+      option: "value",
+    });
+    expect(await rejectionOf(guardedSet({}, 1n, "k", "x"))).toMatchObject({ option: "client" });
+    expect(await rejectionOf(guardedGet(undefined, "k"))).toMatchObject({ option: "client" });
+    expect(await server.command("DBSIZE")).toBe(0);
+  });
+
+  it("keeps the fences of an HTTP guard", async () => {
+    const store = redisFences(client, { prefix: "g:", forgetAfter: "1h" });
+    expect(await store.admit("a", 7n)).toEqual({ accepted: true });
+    expect(await store.admit("a", 7n)).toEqual({ accepted: true });
+    expect(await store.admit("a", greatest)).toEqual({ accepted: true });
+    expect(await store.admit("a", greatest - 1n)).toEqual({ accepted: false, seen: greatest });
+    expect(await store.admit("b", 1n)).toEqual({ accepted: true });
+    expect(await server.command("GET", "g:a")).toBe(String(greatest));
+    expect(Number(await server.command("PTTL", "g:b"))).toBeGreaterThan(60_000);
+    await redisFences(client).admit("c", 1n);
+    expect(await server.command("PTTL", "holdfast:guard:c")).toBe(-1);
+    await server.command("SET", "g:odd", "x");
+    expect(await rejectionOf(store.admit("odd", 1n))).toBeInstanceOf(Error);
+  });
+});
