@@ -9,7 +9,7 @@ import {
 } from "./errors.ts";
 import type { Emitter, LockEvents } from "./events.ts";
 import { askBeforeReading } from "./lease-signal.ts";
-import type { Lease, LeaseState } from "./lease.ts";
+import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
 import { ttlMinMs } from "./options.ts";
 import type { Clock, Instant } from "./ports.ts";
 import type { Task } from "./scheduler.ts";
@@ -28,16 +28,10 @@ export interface LeaseHost {
   reschedule(lease: HeldLease): void;
 }
 
-export interface LeaseTerms {
-  readonly grant: Grant;
-  readonly started: Instant;
-  readonly ttlMs: number;
-  readonly maxHoldMs: number;
-  readonly renew: boolean;
-  readonly label: string | undefined;
-}
+/** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
+const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
 
-export const fencedOff: unique symbol = Symbol.for("holdfast.lease.fencedOff");
+type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
 
 /** The state machine of one lease; also its own task in the manager's scheduler. */
 export class HeldLease implements Lease, Task {
@@ -175,8 +169,16 @@ export class HeldLease implements Lease, Task {
     await this.release();
   }
 
+  static {
+    Object.defineProperty(this.prototype, fencedOffSymbol, {
+      value(this: HeldLease, event: FencedOffEvent) {
+        this.#fencedOff(event);
+      },
+    });
+  }
+
   /** Called by a guard that refused this lease's fence. */
-  [fencedOff](event: Omit<LockEvents["fenced-off"], "resources" | "label">): void {
+  #fencedOff(event: FencedOffEvent): void {
     this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
   }
 

@@ -1,5 +1,6 @@
 import type { Duration } from "./durations.ts";
-import type { ReleaseOutcome } from "./store.ts";
+import type { Instant } from "./ports.ts";
+import type { Grant, ReleaseOutcome } from "./store.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 
@@ -25,4 +26,14 @@ export interface Lease extends AsyncDisposable {
   extend(ttl?: Duration): Promise<void>;
   /** Gives it back. Never rejects for an expired lease; a second call has the first outcome. */
   release(): Promise<ReleaseOutcome>;
+}
+
+/** What a lease was granted on. */
+export interface LeaseTerms {
+  readonly grant: Grant;
+  readonly started: Instant;
+  readonly ttlMs: number;
+  readonly maxHoldMs: number;
+  readonly renew: boolean;
+  readonly label: string | undefined;
 }
