@@ -38,6 +38,8 @@ function tagForSlot(slot: number): string {
 /** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
 export const clusterDialect: Dialect = {
   fencing: true,
+  // Keys of different slots cannot be named in one call.
+  batching: undefined,
   acquire(keys, owner, ttlMs, proposal) {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
     const all = [...keys, ...keys.map(counterKeyOf)];

@@ -1,3 +1,4 @@
+import type { Batching } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { ScriptCall } from "./node-call.ts";
 import {
@@ -13,6 +14,8 @@ import * as scripts from "./scripts/generated.ts";
 /** How the steps of the protocol are said to a server. */
 export interface Dialect {
   readonly fencing: boolean;
+  /** How several operations go in one call; undefined where they cannot. */
+  readonly batching: Batching | undefined;
   acquire(
     keys: readonly string[],
     owner: string,
@@ -25,7 +28,8 @@ export interface Dialect {
 
 /** Giving back needs neither a fence nor the node record, whatever the dialect. */
 export function releaseCall(keys: readonly string[], owner: string): NodeCall<ReleaseReply> {
-  return new ScriptCall(scripts.release, keys, [owner], { read: readRelease });
+  const part = { code: "R", keys, args: [owner] } as const;
+  return new ScriptCall(scripts.release, keys, [owner], { read: readRelease, part });
 }
 
 export function inspectCall(key: string): NodeCall<InspectReply> {

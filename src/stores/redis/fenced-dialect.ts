@@ -17,16 +17,18 @@ export function deploymentArgs(options: ResolvedStoreOptions): readonly string[]
 export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   const deployment = deploymentArgs(options);
   const calling =
-    <Reply>(script: scripts.Script, read: (text: string) => Reply) =>
+    <Reply>(code: "A" | "T", script: scripts.Script, read: (text: string) => Reply) =>
     (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
-      const args = [...deployment, owner, String(ttlMs), String(fence)];
+      const args = [owner, String(ttlMs), String(fence)];
       for (const key of keys) args.push(String(shardOf(key)));
-      const options = { verifies: true, routeBy: keys[0], read };
-      return new ScriptCall(script, [nodeRecordKey, ...keys], args, options);
+      const part = { code, keys, args };
+      const options = { verifies: true, routeBy: keys[0], read, part };
+      return new ScriptCall(script, [nodeRecordKey, ...keys], [...deployment, ...args], options);
     };
   return {
     fencing: true,
-    acquire: calling(scripts.acquire, readAcquire),
-    touch: calling(scripts.touch, readTouch),
+    batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment },
+    acquire: calling("A", scripts.acquire, readAcquire),
+    touch: calling("T", scripts.touch, readTouch),
   };
 }

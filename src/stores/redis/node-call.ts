@@ -1,3 +1,4 @@
+import type { BatchPart } from "./batch.ts";
 import { unexpected } from "./replies.ts";
 import type { Script } from "./scripts/generated.ts";
 
@@ -11,6 +12,9 @@ export interface NodeCall<Reply> {
   fallback(error: Error): readonly string[] | undefined;
   /** Understands the reply, or throws. */
   read(reply: unknown, byFallback: boolean): Reply;
+  /** The same as a part of a batch, where it can be; its reply is then read by `readPart`. */
+  readonly part?: BatchPart | undefined;
+  readPart?(reply: unknown): Reply;
 }
 
 interface ScriptCallOptions<Reply> {
@@ -20,6 +24,8 @@ interface ScriptCallOptions<Reply> {
   readonly alwaysVerify?: boolean;
   readonly routeBy?: string | undefined;
   readonly read: (text: string) => Reply;
+  /** What it is in a batch: the arguments without those that a batch says once for all. */
+  readonly part?: BatchPart;
 }
 
 /**
@@ -34,6 +40,7 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   /** Place of the verify flag in a whole command; 0 where the script takes none. */
   readonly #verifyIndex: number;
   readonly #read: (text: string) => Reply;
+  readonly part: BatchPart | undefined;
 
   constructor(
     script: Script,
@@ -43,6 +50,7 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   ) {
     this.#script = script;
     this.#read = options.read;
+    this.part = options.part;
     this.key = options.routeBy ?? keys[0] ?? "";
     const verifies = options.verifies ?? false;
     const flag = options.alwaysVerify === true ? "1" : "0";
@@ -66,6 +74,10 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   read(reply: unknown): Reply {
     if (typeof reply !== "string") throw unexpected(reply);
     return this.#read(reply);
+  }
+
+  readPart(reply: unknown): Reply {
+    return this.read(reply);
   }
 
   #command(name: string, script: string, verify: boolean): readonly string[] {
@@ -100,6 +112,14 @@ export class PlainSetCall<Reply> implements NodeCall<Reply> {
 
   fallback(error: Error): readonly string[] | undefined {
     return error.message.startsWith("ERR syntax error") ? this.#script.whole() : undefined;
+  }
+
+  get part(): BatchPart | undefined {
+    return this.#script.part;
+  }
+
+  readPart(reply: unknown): Reply {
+    return this.#script.read(reply);
   }
 
   read(reply: unknown, byFallback: boolean): Reply {

@@ -1,7 +1,9 @@
 import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
+import { batchCall, batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
+import { Outbox } from "./outbox.ts";
 
 /** How a node answered one call, in what it means for the protocol. */
 export type NodeReply<Reply> =
@@ -16,12 +18,20 @@ export type NodeReply<Reply> =
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
 
+interface Outgoing<Reply> {
+  readonly call: NodeCall<Reply>;
+  readonly wanted: () => boolean;
+  readonly settle: (reply: NodeReply<Reply>) => void;
+}
+
 /** One server as the quorum sees it. */
 export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly #events: Emitter;
   readonly #onIntroduced: (node: RedisNode) => void;
+  readonly #batching: Batching | undefined;
+  readonly #outbox: Outbox<Outgoing<unknown>>;
   #inFlight = 0;
   #introduction: Promise<void> | undefined;
   #introduced = false;
@@ -35,9 +45,11 @@ export class RedisNode {
     name: string,
     connection: RedisConnection,
     events: Emitter,
-    onIntroduced: (node: RedisNode) => void,
+    options: { onIntroduced: (node: RedisNode) => void; batching: Batching | undefined },
   ) {
-    this.#onIntroduced = onIntroduced;
+    this.#onIntroduced = options.onIntroduced;
+    this.#batching = options.batching;
+    this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
     this.name = name;
     this.connection = connection;
     this.#events = events;
@@ -96,9 +108,24 @@ export class RedisNode {
         wanted() ? `${inFlightMax} commands are in flight, unanswered` : "no longer wanted",
       );
       queueMicrotask(() => settle({ kind: "unsent", error }));
-    } else {
+    } else if (this.#batching === undefined || !canBatch(call)) {
       this.#send(call, wanted, settle);
+    } else {
+      this.#outbox.add({ call, wanted, settle } as unknown as Outgoing<unknown>);
     }
+  }
+
+  /** What was collected in one turn: alone as it is, together as one call. */
+  #flush(items: readonly Outgoing<unknown>[]): void {
+    const [first] = items;
+    if (first === undefined || this.#batching === undefined) return;
+    if (items.length === 1) return this.#send(first.call, first.wanted, first.settle);
+    const parts = items.flatMap(({ call }) => call.part ?? []);
+    const call = batchCall(this.#batching, parts);
+    const wanted = (): boolean => items.some((item) => item.wanted());
+    this.#send(call, wanted, (reply) => {
+      for (const [index, item] of items.entries()) item.settle(partOf(item.call, reply, index));
+    });
   }
 
   #send<Reply>(
@@ -202,6 +229,25 @@ export class RedisNode {
         remedy: "allow it: ACL SETUSER <user> +info",
       });
     }
+  }
+}
+
+function canBatch(call: NodeCall<unknown>): boolean {
+  return call.part !== undefined && call.part.keys.length <= batchKeysMax / batchSizeMax;
+}
+
+function partOf<Reply>(
+  call: NodeCall<Reply>,
+  reply: NodeReply<readonly unknown[]>,
+  index: number,
+): NodeReply<Reply> {
+  if (reply.kind !== "reply") return reply;
+  try {
+    const read = call.readPart?.(reply.reply[index]);
+    if (read !== undefined) return { kind: "reply", reply: read };
+    return { kind: "error", error: new Error("this call is not part of a batch") };
+  } catch (error) {
+    return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
   }
 }
 

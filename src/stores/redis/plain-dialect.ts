@@ -8,9 +8,12 @@ const granted: AcquireReply = { kind: "granted", fence: 0, runId: undefined };
 /** `SET NX PX` without fences, and scripts only for several resources and for extending. */
 export const plainDialect: Dialect = {
   fencing: false,
+  batching: { script: scripts.plainBatch, recordKey: undefined, head: [] },
   acquire(keys, owner, ttlMs) {
     const args = [owner, String(ttlMs)];
-    const script = new ScriptCall(scripts.plainAcquire, keys, args, { read: readPlainAcquire });
+    const part = { code: "A", keys, args } as const;
+    const options = { read: readPlainAcquire, part };
+    const script = new ScriptCall(scripts.plainAcquire, keys, args, options);
     const [key] = keys;
     if (keys.length > 1 || key === undefined) return script;
     return new PlainSetCall<AcquireReply>(script, { key, owner, ttlMs }, (value) => {
@@ -21,6 +24,7 @@ export const plainDialect: Dialect = {
   },
   touch(keys, owner, ttlMs) {
     const args = [owner, String(ttlMs)];
-    return new ScriptCall(scripts.plainTouch, keys, args, { read: readTouch });
+    const part = { code: "T", keys, args } as const;
+    return new ScriptCall(scripts.plainTouch, keys, args, { read: readTouch, part });
   },
 };

@@ -45,19 +45,22 @@ export class RedisStore implements OpenStore {
     const { clock } = context.runtime;
     this.#options = options;
     this.#cluster = connections.some(({ topology }) => topology === "cluster");
+    const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
+    const dialect = options.fencing ? fenced : plainDialect;
     const single = connections.length === 1;
     const nodes = connections.map((connection, index) => {
       const name = single ? "redis" : `node-${index + 1}`;
-      return new RedisNode(name, connection, events, (node) => this.#compare(node));
+      const onIntroduced = (node: RedisNode): void => this.#compare(node);
+      const { batching } = dialect;
+      return new RedisNode(name, connection, events, { onIntroduced, batching });
     });
     const size = quorumOf(nodes.length);
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
-    const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
     this.#quorum = {
       nodes,
       size,
       options,
-      dialect: options.fencing ? fenced : plainDialect,
+      dialect,
       clock,
       scheduler,
       events,

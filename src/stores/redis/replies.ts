@@ -164,6 +164,8 @@ export function refusal(words: readonly string[]): StoreError {
         "some of this owner's keys vanished on this node while others are still there " +
           "(deleted or evicted): check maxmemory-policy",
       );
+    case "WRONGTYPE":
+      return new StoreError("a key of the lock's name holds something that is not a lock");
     case "FENCE":
       return new StoreError(
         `the next fence would be ${detail}, beyond 2^53: a clock far in the future has proposed`,

@@ -119,6 +119,191 @@ redis.call('HSET', record, 'st', 'A', 'ever', '1', 'mode', ARGV[1])
 return 'A'`,
 };
 
+export const batch: Script = {
+  name: "batch",
+  sha: "10beeeaa342dba7a25973ca5550286e8dd09d7e0",
+  source: `local record = KEYS[1]
+local time = redis.call('TIME')
+local at = time[1] .. ' ' .. time[2]
+local function server_run_id()
+local info = redis.pcall('INFO', 'server')
+if type(info) ~= 'string' then return nil end
+return string.match(info, 'run_id:(%x+)')
+end
+local function may_vote(rid, st, since, fmt, max, ever)
+local strict = ARGV[2] == 'strict'
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+if ARGV[1] == '1' or not rid or (strict and not st) then
+local current = server_run_id()
+if not current and strict then
+redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+return 'X NOINFO'
+end
+current = current or rid or '-'
+if current ~= rid or (strict and not st) then
+local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+if strict or st then
+if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
+redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
+st, since = 'Q', now_ms
+end
+rid = current
+end
+end
+local cut = string.sub(rid, 1, 12)
+if strict and st ~= 'A' then
+return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+end
+return nil, cut
+end
+local function owner_and_fence(value)
+local owner, fence = string.match(value, '^(.*)|(%d+)$')
+if owner then return owner, fence end
+return value, nil
+end
+local first_key = 2
+local view, ttl_view = {}, {}
+local values = redis.call('MGET', unpack(KEYS, first_key))
+for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
+local function pttl_of(name)
+return ttl_view[name] or redis.call('PTTL', name)
+end
+local function will_set(op, value)
+op.value = value
+for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
+end
+local function will_touch(op, value, ttl)
+op.touched, op.raised, op.extended = true, value, ttl
+if value then
+for k = op.first, op.last do view[KEYS[k]] = value end
+end
+end
+local function is_owned(value, owner)
+return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
+end
+local function release(op)
+op.deleted = {}
+for k = op.first, op.last do
+if is_owned(view[KEYS[k]], op.owner) then
+op.deleted[#op.deleted + 1] = KEYS[k]
+view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
+end
+end
+return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
+end
+local function set_all(op)
+for k = op.first, op.last do
+if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
+for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
+op.reply = 'X WRONGTYPE'
+return
+end
+end
+end
+local function touch_all(op)
+for k = op.first, op.last do
+if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
+if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
+redis.call('PEXPIRE', KEYS[k], op.extended)
+end
+end
+end
+local function write_all(ops)
+local replies = {}
+for n, op in ipairs(ops) do
+if op.value then set_all(op)
+elseif op.touched then touch_all(op)
+elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
+replies[n] = op.reply
+end
+return replies
+end
+local ops, ask, shards = {}, {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}, {}
+local i, key = 5, 2
+while i <= #ARGV do
+local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
+i, key = i + 3, op.last + 1
+if op.code ~= 'R' then
+op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
+i = i + 2
+for _ = op.first, op.last do
+op.shards[#op.shards + 1] = ARGV[i]
+if not shards[ARGV[i]] then
+shards[ARGV[i]] = #ask - 1
+ask[#ask + 1] = ARGV[i]
+end
+i = i + 1
+end
+end
+ops[#ops + 1] = op
+end
+local kept = redis.call(unpack(ask))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
+local floor = tonumber(kept[7] or 0)
+local counters, changed = {}, {}
+for shard, place in pairs(shards) do counters[shard] = tonumber(kept[place] or 0) end
+local function raise_counters(op, c, text)
+for _, shard in ipairs(op.shards) do
+if counters[shard] < c then counters[shard], changed[shard] = c, text end
+end
+end
+local function acquire(op)
+if refusal then return refusal end
+if tonumber(op.ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+local mine, fence = 0, nil
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+if value then
+local holder, c = owner_and_fence(value)
+if holder ~= op.owner then
+return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
+end
+mine, fence = mine + 1, c
+end
+end
+if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+local c = math.max(tonumber(op.number), floor + 1)
+for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
+if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
+fence = string.format('%.0f', c)
+raise_counters(op, c, fence)
+will_set(op, op.owner .. '|' .. fence)
+return table.concat({'G', at, rid, fence}, ' ')
+end
+local function touch(op)
+if refusal then return refusal end
+local t, ttl = tonumber(op.number), tonumber(op.ttl)
+if ttl > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+local behind = false
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
+local holder, c = owner_and_fence(value)
+if holder ~= op.owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
+if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
+if tonumber(c) < t then behind = true end
+end
+if behind then raise_counters(op, t, op.number) end
+will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
+return table.concat({'K', at, rid}, ' ')
+end
+for _, op in ipairs(ops) do
+if op.code == 'A' then op.reply = acquire(op)
+elseif op.code == 'T' then op.reply = touch(op)
+else op.reply = release(op) end
+end
+local count = {'HSET', record}
+for shard, fence in pairs(changed) do
+count[#count + 1] = shard
+count[#count + 1] = fence
+end
+if #count > 2 then redis.call(unpack(count)) end
+return write_all(ops)`,
+};
+
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
   sha: "68e45992ff0ad442a2eed91bf2a39e10b78bb38a",
@@ -251,6 +436,108 @@ if mine == #KEYS then return 'G' end
 if mine > 0 then return 'X PARTIAL ' .. mine end
 for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 return 'G'`,
+};
+
+export const plainBatch: Script = {
+  name: "plain-batch",
+  sha: "efdd27c422464c48df3256e91d800d2f9cbc3c0d",
+  source: `local first_key = 1
+local view, ttl_view = {}, {}
+local values = redis.call('MGET', unpack(KEYS, first_key))
+for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
+local function pttl_of(name)
+return ttl_view[name] or redis.call('PTTL', name)
+end
+local function will_set(op, value)
+op.value = value
+for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
+end
+local function will_touch(op, value, ttl)
+op.touched, op.raised, op.extended = true, value, ttl
+if value then
+for k = op.first, op.last do view[KEYS[k]] = value end
+end
+end
+local function is_owned(value, owner)
+return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
+end
+local function release(op)
+op.deleted = {}
+for k = op.first, op.last do
+if is_owned(view[KEYS[k]], op.owner) then
+op.deleted[#op.deleted + 1] = KEYS[k]
+view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
+end
+end
+return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
+end
+local function set_all(op)
+for k = op.first, op.last do
+if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
+for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
+op.reply = 'X WRONGTYPE'
+return
+end
+end
+end
+local function touch_all(op)
+for k = op.first, op.last do
+if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
+if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
+redis.call('PEXPIRE', KEYS[k], op.extended)
+end
+end
+end
+local function write_all(ops)
+local replies = {}
+for n, op in ipairs(ops) do
+if op.value then set_all(op)
+elseif op.touched then touch_all(op)
+elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
+replies[n] = op.reply
+end
+return replies
+end
+local ops, i, key = {}, 1, 1
+while i <= #ARGV do
+local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
+i, key = i + 3, op.last + 1
+if op.code ~= 'R' then
+op.ttl = ARGV[i]
+i = i + 1
+end
+ops[#ops + 1] = op
+end
+local function acquire(op)
+local mine = 0
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+if value == op.owner then
+mine = mine + 1
+elseif value then
+return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
+end
+end
+if mine == op.last - op.first + 1 then return 'G' end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+will_set(op, op.owner)
+return 'G'
+end
+local function touch(op)
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+if not value then return 'N ABSENT' end
+if value ~= op.owner then return 'N OTHER' end
+end
+will_touch(op, nil, tonumber(op.ttl))
+return 'K'
+end
+for _, op in ipairs(ops) do
+if op.code == 'A' then op.reply = acquire(op)
+elseif op.code == 'T' then op.reply = touch(op)
+else op.reply = release(op) end
+end
+return write_all(ops)`,
 };
 
 export const plainTouch: Script = {

@@ -1,0 +1,52 @@
+import type { NodeCall } from "./node-call.ts";
+import { unexpected } from "./replies.ts";
+import type { Script } from "./scripts/generated.ts";
+
+/** One operation as the batch scripts take it. */
+export interface BatchPart {
+  /** A acquires, T touches, R releases. */
+  readonly code: "A" | "T" | "R";
+  readonly keys: readonly string[];
+  /** Owner first, then what the dialect's script needs. */
+  readonly args: readonly string[];
+}
+
+/** Which script runs several operations in one call, and what comes before them. */
+export interface Batching {
+  readonly script: Script;
+  /** The node record, where the dialect has one. */
+  readonly recordKey: string | undefined;
+  /** Told before the operations, after the verify flag. */
+  readonly head: readonly string[];
+}
+
+/** Beyond this a batch holds the server up, and everybody else's commands with it. */
+export const batchSizeMax = 16;
+export const batchKeysMax = 64;
+
+/** Many operations in one script call; each keeps its own verdict. */
+export function batchCall(
+  batching: Batching,
+  parts: readonly BatchPart[],
+): NodeCall<readonly unknown[]> {
+  const { script, recordKey, head } = batching;
+  const keys: string[] = recordKey === undefined ? [] : [recordKey];
+  for (const part of parts) keys.push(...part.keys);
+  const command = (name: string, text: string, verify: boolean): string[] => {
+    const built = [name, text, String(keys.length), ...keys];
+    if (recordKey !== undefined) built.push(verify ? "1" : "0");
+    built.push(...head);
+    for (const part of parts) built.push(part.code, String(part.keys.length), ...part.args);
+    return built;
+  };
+  return {
+    key: keys[0] ?? "",
+    first: (verify) => command("EVALSHA", script.sha, verify),
+    fallback: (error) =>
+      error.message.startsWith("NOSCRIPT") ? command("EVAL", script.source, true) : undefined,
+    read(reply) {
+      if (!Array.isArray(reply) || reply.length !== parts.length) throw unexpected(reply);
+      return reply;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+-- Runs the acquires, touches and releases of one turn, each with its own verdict, as if they had
+-- been sent one after the other.
+-- KEYS: [1] node record, [2..] lock keys of all operations, in order
+-- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, then for each operation:
+--       A or T, number of keys, owner, ttl ms, proposal or fence, shard of each key; or
+--       R, number of keys, owner
+-- Returns: a list with one reply for each operation, as acquire, touch and release give it
+-- @include record
+local first_key = 2
+-- @include operations
+local ops, ask, shards = {}, {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}, {}
+local i, key = 5, 2
+while i <= #ARGV do
+  local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
+  i, key = i + 3, op.last + 1
+  if op.code ~= 'R' then
+    op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
+    i = i + 2
+    for _ = op.first, op.last do
+      op.shards[#op.shards + 1] = ARGV[i]
+      if not shards[ARGV[i]] then
+        shards[ARGV[i]] = #ask - 1
+        ask[#ask + 1] = ARGV[i]
+      end
+      i = i + 1
+    end
+  end
+  ops[#ops + 1] = op
+end
+
+local kept = redis.call(unpack(ask))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
+local floor = tonumber(kept[7] or 0)
+local counters, changed = {}, {}
+for shard, place in pairs(shards) do counters[shard] = tonumber(kept[place] or 0) end
+
+local function raise_counters(op, c, text)
+  for _, shard in ipairs(op.shards) do
+    if counters[shard] < c then counters[shard], changed[shard] = c, text end
+  end
+end
+
+local function acquire(op)
+  if refusal then return refusal end
+  if tonumber(op.ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+  local mine, fence = 0, nil
+  for k = op.first, op.last do
+    local value = view[KEYS[k]]
+    if value then
+      local holder, c = owner_and_fence(value)
+      if holder ~= op.owner then
+        return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
+      end
+      mine, fence = mine + 1, c
+    end
+  end
+  if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
+  if mine > 0 then return 'X PARTIAL ' .. mine end
+  local c = math.max(tonumber(op.number), floor + 1)
+  for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
+  if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
+  fence = string.format('%.0f', c)
+  raise_counters(op, c, fence)
+  will_set(op, op.owner .. '|' .. fence)
+  return table.concat({'G', at, rid, fence}, ' ')
+end
+
+local function touch(op)
+  if refusal then return refusal end
+  local t, ttl = tonumber(op.number), tonumber(op.ttl)
+  if ttl > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+  local behind = false
+  for k = op.first, op.last do
+    local value = view[KEYS[k]]
+    if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
+    local holder, c = owner_and_fence(value)
+    if holder ~= op.owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
+    if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
+    if tonumber(c) < t then behind = true end
+  end
+  if behind then raise_counters(op, t, op.number) end
+  will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
+  return table.concat({'K', at, rid}, ' ')
+end
+
+for _, op in ipairs(ops) do
+  if op.code == 'A' then op.reply = acquire(op)
+  elseif op.code == 'T' then op.reply = touch(op)
+  else op.reply = release(op) end
+end
+-- Counters before keys: an error between the two then only skips numbers.
+local count = {'HSET', record}
+for shard, fence in pairs(changed) do
+  count[#count + 1] = shard
+  count[#count + 1] = fence
+end
+if #count > 2 then redis.call(unpack(count)) end
+return write_all(ops)

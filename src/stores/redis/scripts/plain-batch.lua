@@ -1,0 +1,50 @@
+-- Runs the acquires, touches and releases of one turn without fences, each with its own verdict,
+-- as if they had been sent one after the other.
+-- KEYS: [1..] lock keys of all operations, in order
+-- ARGV: for each operation: A or T, number of keys, owner, ttl ms; or R, number of keys, owner
+-- Returns: a list with one reply for each operation, as plain-acquire, plain-touch and release give it
+local first_key = 1
+-- @include operations
+local ops, i, key = {}, 1, 1
+while i <= #ARGV do
+  local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
+  i, key = i + 3, op.last + 1
+  if op.code ~= 'R' then
+    op.ttl = ARGV[i]
+    i = i + 1
+  end
+  ops[#ops + 1] = op
+end
+
+local function acquire(op)
+  local mine = 0
+  for k = op.first, op.last do
+    local value = view[KEYS[k]]
+    if value == op.owner then
+      mine = mine + 1
+    elseif value then
+      return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
+    end
+  end
+  if mine == op.last - op.first + 1 then return 'G' end
+  if mine > 0 then return 'X PARTIAL ' .. mine end
+  will_set(op, op.owner)
+  return 'G'
+end
+
+local function touch(op)
+  for k = op.first, op.last do
+    local value = view[KEYS[k]]
+    if not value then return 'N ABSENT' end
+    if value ~= op.owner then return 'N OTHER' end
+  end
+  will_touch(op, nil, tonumber(op.ttl))
+  return 'K'
+end
+
+for _, op in ipairs(ops) do
+  if op.code == 'A' then op.reply = acquire(op)
+  elseif op.code == 'T' then op.reply = touch(op)
+  else op.reply = release(op) end
+end
+return write_all(ops)
