@@ -16,13 +16,14 @@ export function deploymentArgs(options: ResolvedStoreOptions): readonly string[]
 /** Fences from the counters in each node's record. */
 export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   const deployment = deploymentArgs(options);
+  const needsInfo = options.admission === "strict";
   const calling =
     <Reply>(script: scripts.Script, read: (text: string) => Reply) =>
     (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
       const args = [...deployment, owner, String(ttlMs), String(fence)];
       for (const key of keys) args.push(String(shardOf(key)));
-      const options = { verifies: true, routeBy: keys[0], read };
-      return new ScriptCall(script, [nodeRecordKey, ...keys], args, options);
+      const how = { verifies: true, needsInfo, routeBy: keys[0], read };
+      return new ScriptCall(script, [nodeRecordKey, ...keys], args, how);
     };
   return {
     fencing: true,

@@ -2,6 +2,7 @@ import { NotConnectedError, type RedisConnection } from "../../clients/contract.
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { NodeCall } from "./node-call.ts";
+import { refusal } from "./replies.ts";
 
 /** How a node answered one call, in what it means for the protocol. */
 export type NodeReply<Reply> =
@@ -15,6 +16,8 @@ export type NodeReply<Reply> =
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
+
+const noInfo = { kind: "error", error: refusal(["X", "NOINFO"]) } as const;
 
 /** One server as the quorum sees it. */
 export class RedisNode {
@@ -115,8 +118,14 @@ export class RedisNode {
       (error: unknown) => {
         this.#inFlight -= 1;
         const second = error instanceof Error ? call.fallback(error) : undefined;
-        if (second === undefined || !wanted()) settle(this.#failed(error));
-        else this.#sendFallback(call, second, settle);
+        if (second === undefined) settle(this.#failed(error));
+        else if (this.#infoDenied && call.needsInfo === true) settle(noInfo);
+        else if (wanted()) this.#sendFallback(call, second, settle);
+        else {
+          // The node is well: it only lacked the script, so nothing was applied.
+          this.#heard();
+          settle({ kind: "unsent", error: new Error("no longer wanted") });
+        }
       },
     );
   }
@@ -141,14 +150,12 @@ export class RedisNode {
 
   /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
   get #mustVerify(): boolean {
+    if (this.#infoDenied) return false;
     return this.#version === undefined || Number.parseInt(this.#version, 10) < 7;
   }
 
   #answered<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {
-    if (this.#failing) {
-      this.#failing = false;
-      this.#events.emit("node-recovered", { node: this.name });
-    }
+    this.#heard();
     try {
       return { kind: "reply", reply: call.read(reply, byFallback) };
     } catch (error) {
@@ -156,6 +163,12 @@ export class RedisNode {
       const told = error instanceof Error ? error : new Error(String(error));
       return { kind: "error", error: told };
     }
+  }
+
+  #heard(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#events.emit("node-recovered", { node: this.name });
   }
 
   #failed<Reply>(cause: unknown): NodeReply<Reply> {
