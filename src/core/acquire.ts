@@ -129,6 +129,8 @@ function tellAttempt(
 }
 
 function pause(scheduler: Scheduler, ms: number, cancellation: Cancellation): Promise<void> {
+  // A listener of `contended` may have ended the wait, before there was anything to wake up.
+  if (cancellation.cancelled) return Promise.resolve();
   return new Promise((resolve) => {
     const task = scheduler.at(scheduler.clock.monotonicMs() + ms, true, () => {
       cancellation.listen(undefined);

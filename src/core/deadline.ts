@@ -1,5 +1,6 @@
 import type { LossReason } from "./errors.ts";
 import type { Clock, Instant } from "./ports.ts";
+import { clockStepMs } from "./validity.ts";
 
 /** Below this it is over: whole milliseconds are all that a caller can do anything with. */
 const leastLeftMs = 1;
@@ -48,7 +49,10 @@ export class Deadline {
 
   /** Which clock or bound ended it; `otherwise` where its time simply ran out. */
   whyOver(otherwise: LossReason): LossReason {
-    if (this.#untilMs - this.#clock.monotonicMs() > this.#dueLeftMs) return "clock";
+    const leftMs = this.#untilMs - this.#clock.monotonicMs();
+    const wallLeftMs = this.#wallUntilMs - this.#clock.wallMs();
+    // Where both clocks agree but for a hair, it is the time that ran out.
+    if (leftMs > this.#dueLeftMs && leftMs - wallLeftMs >= clockStepMs) return "clock";
     return this.#untilMs === this.#holdUntilMs ? "maxHold" : otherwise;
   }
 

@@ -44,6 +44,7 @@ export class HeldLease implements Lease, Task {
   readonly #host: LeaseHost;
   readonly #grant: Grant;
   readonly #acquiredMs: number;
+  readonly #renewEveryMs: number;
   readonly #deadline: Deadline;
   #state: LeaseState = "held";
   #controller: AbortController | undefined;
@@ -61,7 +62,8 @@ export class HeldLease implements Lease, Task {
     this.ttlMs = ttlMs;
     this.#acquiredMs = started.monotonicMs;
     this.#deadline = new Deadline(host.clock, started, grant.validityMs, terms.maxHoldMs);
-    this.renewAtMs = terms.renew ? started.monotonicMs + ttlMs / 3 : Infinity;
+    this.#renewEveryMs = terms.renewEveryMs;
+    this.renewAtMs = started.monotonicMs + terms.renewEveryMs;
   }
 
   /** Renewals and deadlines never keep the process running by themselves. */
@@ -119,6 +121,7 @@ export class HeldLease implements Lease, Task {
     switch (outcome.kind) {
       case "proven":
         this.#state = "held";
+        this.#doubt = undefined;
         return true;
       case "gone":
         this.#lose("taken");
@@ -139,6 +142,8 @@ export class HeldLease implements Lease, Task {
     this.assertHeld();
     // One at a time: two rounds under way could not tell which of them set the nodes' clocks.
     while (this.#extending !== undefined) await this.#extending.catch(() => undefined);
+    // It may have been released while this call stood in line.
+    this.assertHeld();
     this.#extending = this.#extendNow(ttlMs).finally(() => {
       this.#extending = undefined;
     });
@@ -227,7 +232,7 @@ export class HeldLease implements Lease, Task {
     this.#deadline.prolong(started, validityMs);
     this.#state = "held";
     this.#doubt = undefined;
-    if (this.renewAtMs !== Infinity) this.renewAtMs = started.monotonicMs + this.ttlMs / 3;
+    this.renewAtMs = started.monotonicMs + this.#renewEveryMs;
     this.#host.reschedule(this);
     if (this.#host.events.wants("renewed")) {
       const { fence } = this.#grant;
@@ -254,13 +259,8 @@ export class HeldLease implements Lease, Task {
     this.#host.forget(this);
     this.#controller?.abort(this.#loss);
     const { fence } = this.#grant;
-    this.#host.events.emit("lost", {
-      ...this.#about(),
-      fence,
-      reason,
-      heldMs: this.#heldMs(),
-      cause,
-    });
+    const heldMs = this.#heldMs();
+    this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause });
   }
 
   #whyOver(): LossReason {

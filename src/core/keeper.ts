@@ -60,6 +60,10 @@ export class Keeper {
   }
 
   #judgeAll(): void {
-    for (const lease of this.#kept) lease.judge();
+    for (const lease of this.#kept) {
+      lease.judge();
+      // Its end by the wall clock has moved, so the moment to wake up for it has too.
+      this.reschedule(lease);
+    }
   }
 }

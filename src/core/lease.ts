@@ -34,6 +34,7 @@ export interface LeaseTerms {
   readonly started: Instant;
   readonly ttlMs: number;
   readonly maxHoldMs: number;
-  readonly renew: boolean;
+  /** Time between renewals; Infinity for none. */
+  readonly renewEveryMs: number;
   readonly label: string | undefined;
 }

@@ -167,7 +167,7 @@ class LockManager implements Locks {
   async #acquire(
     names: readonly string[],
     options: ResolvedOptions,
-    renew: boolean,
+    renew: boolean | number,
   ): Promise<HeldLease> {
     const lease = await this.#track(this.#attempts(names, options, renew));
     if (lease instanceof HeldLease) return lease;
@@ -177,7 +177,7 @@ class LockManager implements Locks {
   async #tryAcquire(
     names: readonly string[],
     options: ResolvedOptions,
-    renew: boolean,
+    renew: boolean | number,
   ): Promise<HeldLease | undefined> {
     const lease = await this.#track(this.#attempts(names, options, renew));
     if (lease instanceof HeldLease) return lease;
@@ -188,7 +188,7 @@ class LockManager implements Locks {
   async #attempts(
     names: readonly string[],
     options: ResolvedOptions,
-    renew: boolean,
+    renew: boolean | number,
   ): Promise<HeldLease | Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>> {
     const { signal } = options;
     if (signal?.aborted === true) throw signal.reason;
@@ -208,11 +208,13 @@ class LockManager implements Locks {
   #lease(
     acquired: Extract<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>,
     options: ResolvedOptions,
-    renew: boolean,
+    renew: boolean | number,
   ): HeldLease {
     const { grant, started, attempts, waitedMs } = acquired;
     const { ttlMs, maxHoldMs, label } = options;
-    const lease = new HeldLease(this.#host, { grant, started, ttlMs, maxHoldMs, renew, label });
+    const renewEveryMs = renew === true ? ttlMs / 3 : renew === false ? Infinity : renew;
+    const terms = { grant, started, ttlMs, maxHoldMs, renewEveryMs, label };
+    const lease = new HeldLease(this.#host, terms);
     this.#keeper.keep(lease);
     if (this.#events.wants("acquired")) {
       const remainingMs = lease.remainingMs();

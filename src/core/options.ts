@@ -20,9 +20,11 @@ export interface LockOptions {
   readonly wait?: Duration | "forever";
   /**
    * Renew in the background while held. `using` renews unless told not to, `acquire` only when
-   * told to: an explicit lease that nobody releases must not live on for `maxHold`.
+   * told to: an explicit lease that nobody releases must not live on for `maxHold`. A duration
+   * says how long after the last renewal; `true` means a third of the TTL, which leaves room for
+   * two that fail.
    */
-  readonly renew?: boolean;
+  readonly renew?: boolean | Duration;
   /** @default "1h": a worker that hangs must not hold its resource for ever. */
   readonly maxHold?: Duration;
   readonly retry?: RetryOptions;
@@ -39,7 +41,8 @@ export interface ResolvedOptions {
   readonly ttlMs: number;
   /** Infinity for `"forever"`. */
   readonly waitMs: number;
-  readonly renew: boolean | undefined;
+  /** A number is the time between renewals in ms. */
+  readonly renew: boolean | number | undefined;
   readonly maxHoldMs: number;
   readonly retryMinMs: number;
   readonly retryMaxMs: number;
@@ -83,10 +86,11 @@ export function resolveOptions(
     retryMinMs,
     dayMs,
   );
+  const ttlMs = orDefault("ttl", ttl, Math.min(defaults.ttlMs, ttlMaxMs), ttlMinMs, ttlMaxMs);
   return {
-    ttlMs: orDefault("ttl", ttl, Math.min(defaults.ttlMs, ttlMaxMs), ttlMinMs, ttlMaxMs),
+    ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
-    renew: renew === undefined ? defaults.renew : checkedBoolean("renew", renew),
+    renew: renew === undefined ? defaults.renew : checkedRenew(renew, ttlMs),
     maxHoldMs: orDefault("maxHold", maxHold, defaults.maxHoldMs, ttlMinMs, 30 * dayMs),
     retryMinMs,
     retryMaxMs,
@@ -122,9 +126,10 @@ function orDefault(
   return value === undefined ? fallbackMs : durationMs(option, value, { minMs, maxMs });
 }
 
-function checkedBoolean(option: string, value: unknown): boolean {
+function checkedRenew(value: boolean | Duration, ttlMs: number): boolean | number {
   if (typeof value === "boolean") return value;
-  throw new InvalidOptionError(option, "true or false", value);
+  // At the TTL or later there would be nothing left to renew.
+  return durationMs("renew", value, { minMs: 1, maxMs: ttlMs - 1 });
 }
 
 function checkedLabel(value: unknown): string {

@@ -1,4 +1,5 @@
 import type { CancelTimer, Clock } from "./ports.ts";
+import { clockStepMs } from "./validity.ts";
 
 /** Something to be run at a moment of the monotonic clock. Belongs to one scheduler at a time. */
 export interface Task {
@@ -15,9 +16,6 @@ export interface Task {
  * at the clocks at least this often.
  */
 const sleepMsMax = 1_000;
-
-/** The wall clock moved this much against the monotonic one: a suspend, or somebody set it. */
-const clockStepMs = 20;
 
 /** One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. */
 export class Scheduler {
@@ -125,9 +123,10 @@ export class Scheduler {
 
   #watchClocks(): void {
     const offsetMs = this.clock.wallMs() - this.clock.monotonicMs();
-    const stepMs = Math.abs(offsetMs - this.#offsetMs);
+    // Measured from the last step and not from the last look, so that small ones add up.
+    if (Math.abs(offsetMs - this.#offsetMs) < clockStepMs) return;
     this.#offsetMs = offsetMs;
-    if (stepMs >= clockStepMs) this.#stepped?.();
+    this.#stepped?.();
   }
 
   #place(task: Task, index: number): void {

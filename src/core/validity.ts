@@ -1,5 +1,11 @@
 import type { Clock, Instant } from "./ports.ts";
 
+/**
+ * The wall clock moved this much against the monotonic one: a suspend, or somebody set it. Less is
+ * no step: it counts whole milliseconds, and it is slewed all the time.
+ */
+export const clockStepMs = 20;
+
 export function now(clock: Clock): Instant {
   return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
 }

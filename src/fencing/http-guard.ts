@@ -135,7 +135,7 @@ async function judge(settings: Settings, request: GuardedRequest): Promise<Verdi
   }
   const resources = resourcesFor(settings, request);
   if (typeof resources === "string") return malformed(resources);
-  const entry = await settings.lanes.enter([]);
+  const entry = await settings.lanes.enter(resources);
   if (!entry.entered) return { kind: "refuse", problem: busyProblem(resources, entry.why) };
   try {
     for (const resource of resources) {

@@ -84,8 +84,9 @@ async function raise(
   const keys = new Map(resources.map((resource) => [guardKey(resource), resource]));
   const values = [...keys.keys()].map((_, index) => `($${index + 2}::text, $1::bigint)`);
   const rows = await query(
-    `INSERT INTO ${quotedTable(table)} AS guard ("resource", "fence") VALUES ${values.join(", ")} ` +
-      `ON CONFLICT ("resource") DO UPDATE SET "fence" = GREATEST(guard."fence", excluded."fence") ` +
+    `INSERT INTO ${quotedTable(table)} AS guard ("resource", "fence") ` +
+      `VALUES ${values.join(", ")} ON CONFLICT ("resource") ` +
+      `DO UPDATE SET "fence" = GREATEST(guard."fence", excluded."fence") ` +
       `RETURNING guard."resource" AS name, guard."fence"::text AS seen`,
     [String(fence), ...keys.keys()],
   );

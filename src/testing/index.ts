@@ -8,3 +8,5 @@ export {
 export { ManualClock, settle, type ManualClockOptions } from "./manual-clock.ts";
 export { manualRuntime, type ManualRuntime, type ManualRuntimeOptions } from "./manual-runtime.ts";
 export { SeededRandom } from "./seeded-random.ts";
+export { storeConformance } from "./conformance.ts";
+export type { ConformanceCase, ConformanceHarness } from "./conformance/harness.ts";

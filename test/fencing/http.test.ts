@@ -194,7 +194,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect(passed).toHaveLength(accepted.length);
   });
 
-  it("does not let a stale write overtake: the smaller fence that is being handled ends first", async () => {
+  it("lets the smaller fence that is being handled end before a greater one", async () => {
     const order: string[] = [];
     let finishFirst = (): void => undefined;
     const firstStarted = new Promise<void>((started) => {

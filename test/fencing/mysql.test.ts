@@ -187,7 +187,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
 });
 
 describe("a fence column on MariaDB", () => {
-  it("joins the transaction of a connection, and leaves nothing when it is rolled back", async () => {
+  it("joins the transaction of a connection, also when that is rolled back", async () => {
     const undone = transaction(async (connection) => {
       await fencedUpdate(connection, leaseLike(7n), write("undone"));
       throw new Error("changed my mind");
@@ -295,7 +295,7 @@ describe("a fence column on MariaDB", () => {
     expect(await invoice()).toMatchObject({ paid: 0, fence: "0" });
   });
 
-  it("writes nothing for a lease without a fence, a fence that fits no BIGINT, bad options", async () => {
+  it("writes nothing for an unfenced lease, a fence beyond BIGINT, bad options", async () => {
     const attempt = (fenced: unknown, update: unknown = write("x")): Promise<unknown> =>
       rejectionOf(fencedUpdate(pool, fenced as never, update as never));
     expect(await attempt(unfencedLease())).toBeInstanceOf(UnsupportedError);

@@ -16,21 +16,16 @@ import type {
   Store,
   StoreContext,
 } from "../../core/store.ts";
+import { Entries, type Entry } from "./entries.ts";
 
 export interface MemoryOptions {
   /** The longest TTL that may be asked for. @default "30s", as for Redis */
   readonly maxTtl?: Duration;
 }
 
-interface Entry {
-  readonly owner: string;
-  readonly fence: bigint;
-  readonly expiresMs: number;
-}
-
 /** What the managers of one process share: the locks, and one counter for all fences. */
 interface Shared {
-  readonly entries: Map<string, Entry>;
+  readonly entries: Entries;
   lastFence: bigint;
 }
 
@@ -44,7 +39,7 @@ export function memory(options: MemoryOptions = {}): Store {
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
   const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
-  const shared: Shared = { entries: new Map(), lastFence: 0n };
+  const shared: Shared = { entries: new Entries(), lastFence: 0n };
   return {
     name: "memory",
     capabilities: { fencing: true, multiResource: true },
@@ -64,9 +59,9 @@ class MemoryStore implements OpenStore {
 
   attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     const { resources, owner, ttlMs } = request;
-    this.#expire(resources);
+    const nowMs = this.#clock.monotonicMs();
     for (const resource of resources) {
-      const entry = this.#shared.entries.get(resource);
+      const entry = this.#shared.entries.get(resource, nowMs);
       if (entry !== undefined) {
         const holder = this.#holder(entry);
         return Promise.resolve({ kind: "held", holder, cleanup: undefined });
@@ -74,9 +69,9 @@ class MemoryStore implements OpenStore {
     }
     this.#shared.lastFence += 1n;
     const fence = this.#shared.lastFence;
-    const expiresMs = this.#clock.monotonicMs() + ttlMs;
+    const expiresMs = nowMs + ttlMs;
     for (const resource of resources) {
-      this.#shared.entries.set(resource, { owner, fence, expiresMs });
+      this.#shared.entries.set(resource, { owner, fence, expiresMs }, nowMs);
     }
     // The same clock judges the lease and the entry, so there is no drift to allow for.
     return Promise.resolve({
@@ -87,11 +82,12 @@ class MemoryStore implements OpenStore {
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     if (!this.#isWhole(grant)) return Promise.resolve({ kind: "gone" });
-    const expiresMs = this.#clock.monotonicMs() + ttlMs;
+    const nowMs = this.#clock.monotonicMs();
+    const expiresMs = nowMs + ttlMs;
     for (const resource of grant.resources) {
-      const entry = this.#shared.entries.get(resource);
+      const entry = this.#shared.entries.get(resource, nowMs);
       if (entry !== undefined && entry.expiresMs < expiresMs) {
-        this.#shared.entries.set(resource, { ...entry, expiresMs });
+        this.#shared.entries.set(resource, { ...entry, expiresMs }, nowMs);
       }
     }
     return Promise.resolve({ kind: "extended", validityMs: ttlMs });
@@ -104,16 +100,13 @@ class MemoryStore implements OpenStore {
   release(grant: Grant): Promise<ReleaseOutcome> {
     const whole = this.#isWhole(grant);
     for (const resource of grant.resources) {
-      if (this.#shared.entries.get(resource)?.owner === grant.owner) {
-        this.#shared.entries.delete(resource);
-      }
+      if (this.#ownerOf(resource) === grant.owner) this.#shared.entries.delete(resource);
     }
     return Promise.resolve(whole ? { released: true } : { released: false, reason: "taken" });
   }
 
   inspect(resource: string): Promise<Inspection> {
-    this.#expire([resource]);
-    const entry = this.#shared.entries.get(resource);
+    const entry = this.#shared.entries.get(resource, this.#clock.monotonicMs());
     const holder = entry === undefined ? undefined : this.#holder(entry);
     return Promise.resolve({
       resource,
@@ -141,20 +134,12 @@ class MemoryStore implements OpenStore {
     return Promise.resolve();
   }
 
-  /** An expired entry is removed when somebody looks: no timer, and nothing to leak but a name. */
-  #expire(resources: readonly string[]): void {
-    const nowMs = this.#clock.monotonicMs();
-    for (const resource of resources) {
-      const entry = this.#shared.entries.get(resource);
-      if (entry !== undefined && entry.expiresMs <= nowMs) this.#shared.entries.delete(resource);
-    }
+  #isWhole(grant: Grant): boolean {
+    return grant.resources.every((resource) => this.#ownerOf(resource) === grant.owner);
   }
 
-  #isWhole(grant: Grant): boolean {
-    this.#expire(grant.resources);
-    return grant.resources.every(
-      (resource) => this.#shared.entries.get(resource)?.owner === grant.owner,
-    );
+  #ownerOf(resource: string): string | undefined {
+    return this.#shared.entries.get(resource, this.#clock.monotonicMs())?.owner;
   }
 
   #holder(entry: Entry): Holder {

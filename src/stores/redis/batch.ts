@@ -18,6 +18,7 @@ export interface Batching {
   readonly recordKey: string | undefined;
   /** Told before the operations, after the verify flag. */
   readonly head: readonly string[];
+  readonly needsInfo: boolean;
 }
 
 /** Beyond this a batch holds the server up, and everybody else's commands with it. */
@@ -41,6 +42,7 @@ export function batchCall(
   };
   return {
     key: keys[0] ?? "",
+    needsInfo: batching.needsInfo,
     first: (verify) => command("EVALSHA", script.sha, verify),
     fallback: (error) =>
       error.message.startsWith("NOSCRIPT") ? command("EVAL", script.source, true) : undefined,

@@ -16,18 +16,19 @@ export function deploymentArgs(options: ResolvedStoreOptions): readonly string[]
 /** Fences from the counters in each node's record. */
 export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   const deployment = deploymentArgs(options);
+  const needsInfo = options.admission === "strict";
   const calling =
     <Reply>(code: "A" | "T", script: scripts.Script, read: (text: string) => Reply) =>
     (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
       const args = [owner, String(ttlMs), String(fence)];
       for (const key of keys) args.push(String(shardOf(key)));
       const part = { code, keys, args };
-      const options = { verifies: true, routeBy: keys[0], read, part };
-      return new ScriptCall(script, [nodeRecordKey, ...keys], [...deployment, ...args], options);
+      const how = { verifies: true, needsInfo, routeBy: keys[0], read, part };
+      return new ScriptCall(script, [nodeRecordKey, ...keys], [...deployment, ...args], how);
     };
   return {
     fencing: true,
-    batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment },
+    batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment, needsInfo },
     acquire: calling("A", scripts.acquire, readAcquire),
     touch: calling("T", scripts.touch, readTouch),
   };

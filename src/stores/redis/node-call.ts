@@ -6,6 +6,8 @@ import type { Script } from "./scripts/generated.ts";
 export interface NodeCall<Reply> {
   /** What a Cluster client routes by. */
   readonly key: string;
+  /** The long way must not be gone where INFO is denied: nobody could vouch for the process. */
+  readonly needsInfo?: boolean;
   /** What to send first. `verify` asks the script to check which process it runs in. */
   first(verify: boolean): readonly string[];
   /** What to send when the first was answered with an error that only means "the long way". */
@@ -20,6 +22,7 @@ export interface NodeCall<Reply> {
 interface ScriptCallOptions<Reply> {
   /** The script takes the verify flag as its first argument. */
   readonly verifies?: boolean;
+  readonly needsInfo?: boolean;
   /** Set that flag on every call: for scripts that are too rare to save on. */
   readonly alwaysVerify?: boolean;
   readonly routeBy?: string | undefined;
@@ -35,6 +38,7 @@ interface ScriptCallOptions<Reply> {
  */
 export class ScriptCall<Reply> implements NodeCall<Reply> {
   readonly key: string;
+  readonly needsInfo: boolean;
   readonly #script: Script;
   readonly #tail: readonly string[];
   /** Place of the verify flag in a whole command; 0 where the script takes none. */
@@ -51,6 +55,7 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
     this.#script = script;
     this.#read = options.read;
     this.part = options.part;
+    this.needsInfo = options.needsInfo ?? false;
     this.key = options.routeBy ?? keys[0] ?? "";
     const verifies = options.verifies ?? false;
     const flag = options.alwaysVerify === true ? "1" : "0";

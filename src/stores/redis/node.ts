@@ -4,6 +4,7 @@ import type { Emitter } from "../../core/events.ts";
 import { batchCall, batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { Outbox } from "./outbox.ts";
+import { refusal } from "./replies.ts";
 
 /** How a node answered one call, in what it means for the protocol. */
 export type NodeReply<Reply> =
@@ -23,6 +24,8 @@ interface Outgoing<Reply> {
   readonly wanted: () => boolean;
   readonly settle: (reply: NodeReply<Reply>) => void;
 }
+
+const noInfo = { kind: "error", error: refusal(["X", "NOINFO"]) } as const;
 
 /** One server as the quorum sees it. */
 export class RedisNode {
@@ -142,8 +145,14 @@ export class RedisNode {
       (error: unknown) => {
         this.#inFlight -= 1;
         const second = error instanceof Error ? call.fallback(error) : undefined;
-        if (second === undefined || !wanted()) settle(this.#failed(error));
-        else this.#sendFallback(call, second, settle);
+        if (second === undefined) settle(this.#failed(error));
+        else if (this.#infoDenied && call.needsInfo === true) settle(noInfo);
+        else if (wanted()) this.#sendFallback(call, second, settle);
+        else {
+          // The node is well: it only lacked the script, so nothing was applied.
+          this.#heard();
+          settle({ kind: "unsent", error: new Error("no longer wanted") });
+        }
       },
     );
   }
@@ -168,14 +177,12 @@ export class RedisNode {
 
   /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
   get #mustVerify(): boolean {
+    if (this.#infoDenied) return false;
     return this.#version === undefined || Number.parseInt(this.#version, 10) < 7;
   }
 
   #answered<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {
-    if (this.#failing) {
-      this.#failing = false;
-      this.#events.emit("node-recovered", { node: this.name });
-    }
+    this.#heard();
     try {
       return { kind: "reply", reply: call.read(reply, byFallback) };
     } catch (error) {
@@ -183,6 +190,12 @@ export class RedisNode {
       const told = error instanceof Error ? error : new Error(String(error));
       return { kind: "error", error: told };
     }
+  }
+
+  #heard(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#events.emit("node-recovered", { node: this.name });
   }
 
   #failed<Reply>(cause: unknown): NodeReply<Reply> {

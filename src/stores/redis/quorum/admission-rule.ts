@@ -15,8 +15,9 @@ export type Verdict =
  *
  * - A node without its data first sits out a quarantine, so that every lease it may have forgotten
  *   is over; only after that are the counters of a quorum of *other* admitted nodes read.
- * - If every node answers and none was ever admitted, this is a first start or a total loss: a node
- *   that has been up for the length of a quarantine needs no other.
+ * - If every node answers and none was ever admitted, this is a first start or a total loss: where
+ *   all have been up for the length of a quarantine, they need no other. Not one before the rest:
+ *   to those it would look as if they alone had lost their data.
  * - If fewer than a quorum of others have been admitted for longer than a quarantine, nobody is
  *   left to copy from: fences then rest on clocks alone, and that is said aloud.
  */
@@ -35,7 +36,8 @@ export function verdict(
   const firstStart =
     records.length === views.length &&
     records.every((record) => !record.admitted && !record.everAdmitted);
-  if (firstStart) return ready("bootstrap", waitMs, waitMs - own.record.uptimeMs);
+  const uptimeMs = Math.min(...records.map((record) => record.uptimeMs));
+  if (firstStart) return ready("bootstrap", waitMs, waitMs - uptimeMs);
 
   const leftMs = waitMs - blankForMs(own.record);
   const others = views.filter((_, other) => other !== index);

@@ -213,7 +213,9 @@ export class Admission {
     const { nodes, events, clock } = this.#context;
     if (this.state(index).kind === "quarantined") return;
     this.#states[index] = { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs };
-    events.emit("node-blank", { node: nodes[index]?.name ?? "", why: whyBlank(everAdmitted) });
+    const node = nodes[index]?.name ?? "";
+    events.emit("node-blank", { node, why: whyBlank(everAdmitted) });
+    if (Number.isFinite(leftMs)) events.emit("node-quarantined", { node, leftMs });
   }
 
   #setAdmitted(index: number, record: NodeRecord): void {

@@ -161,6 +161,7 @@ class Attempt {
       ballot.vote = "failed";
       ballot.cause = new Error("the node gave two different answers");
       ballot.confirmed = false;
+      ballot.out = true;
       return;
     }
     ballot.vote = "granted";
@@ -189,8 +190,7 @@ class Attempt {
   #decideGranting(): void {
     const { size } = this.#quorum;
     const granted = countOf(this.#ballots, (ballot) => ballot.vote === "granted");
-    const pending = countOf(this.#ballots, (ballot) => ballot.vote === "pending");
-    if (granted + pending < size) return this.#fail();
+    if (this.#isLost(granted)) return this.#fail();
     if (granted < size) return;
     for (const { vote, fence } of this.#ballots) {
       if (vote === "granted" && fence > this.#fence) this.#fence = fence;
@@ -200,6 +200,18 @@ class Attempt {
     }
     this.#phase = "raising";
     if (countOf(this.#ballots, (ballot) => ballot.confirmed) < size) this.#raise();
+  }
+
+  /**
+   * Too few can still grant, and it is clear why: a quorum said yes or no, or too many failed. An
+   * answer that would tell contention from a fault is worth waiting for.
+   */
+  #isLost(granted: number): boolean {
+    const { size } = this.#quorum;
+    const pending = countOf(this.#ballots, (ballot) => ballot.vote === "pending");
+    if (granted + pending >= size) return false;
+    const held = countOf(this.#ballots, (ballot) => ballot.vote === "held");
+    return granted + held >= size || granted + held + pending < size;
   }
 
   #decideRaising(): void {

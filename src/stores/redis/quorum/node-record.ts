@@ -17,6 +17,7 @@ export interface NodeRecord {
   /** As kept on the node: the admission says which quarantine it means by it. */
   readonly since: string;
   readonly serverMs: number;
+  /** At least so long. */
   readonly uptimeMs: number;
   readonly ttlMaxMs: number;
   /** No fence at or below it may be granted there. */
@@ -73,7 +74,8 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
     mode: fields.get("mode") as AdmissionMode | undefined,
     since: fields.get("since") ?? "0",
     serverMs: serverMsOf(words[1], words[2], text),
-    uptimeMs: numberOf(words[3], text) * 1_000,
+    // A difference of two moments cut to whole seconds: it may be almost a second too long.
+    uptimeMs: Math.max(0, numberOf(words[3], text) - 1) * 1_000,
     ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
     floor: numberOf(fields.get("floor") ?? "0", text),
     counters,

@@ -3,7 +3,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { RedisNode } from "../node.ts";
 import type { ReleaseReply } from "../replies.ts";
 
-interface Debt {
+export interface Debt {
   readonly node: RedisNode;
   readonly call: NodeCall<ReleaseReply>;
   /** After this the key has expired by itself. */
@@ -16,13 +16,15 @@ const pauseMsMax = 2_000;
 const debtsMax = 10_000;
 
 /**
- * Releases that a lost connection kept from a node. They are tried again until the node confirms,
- * or the key is gone by its TTL anyway: a lock nobody holds must not block others longer than it
- * has to.
+ * Releases that a node has not confirmed. They are tried again until it does, or the key is gone by
+ * its TTL anyway: a lock nobody holds must not block others longer than it has to. A driver may
+ * lose a command without a word, so silence is owed for as well as a broken connection.
  */
 export class OwedReleases {
   readonly #scheduler: Scheduler;
-  #debts = new Set<Debt>();
+  readonly #debts = new Set<Debt>();
+  /** Asked, and not heard from since: one question at a time is enough for them. */
+  readonly #silent = new Set<RedisNode>();
   #timer: Task | undefined;
   #pauseMs = firstPauseMs;
   #closed = false;
@@ -35,10 +37,17 @@ export class OwedReleases {
     return this.#debts.size;
   }
 
-  owe(node: RedisNode, call: NodeCall<ReleaseReply>, untilMs: number): void {
-    if (this.#closed || this.#debts.size >= debtsMax) return;
-    this.#debts.add({ node, call, untilMs });
+  /** To be settled by whoever hears from the node after all. */
+  owe(node: RedisNode, call: NodeCall<ReleaseReply>, untilMs: number): Debt {
+    const debt = { node, call, untilMs };
+    if (this.#closed || this.#debts.size >= debtsMax) return debt;
+    this.#debts.add(debt);
     this.#arm();
+    return debt;
+  }
+
+  settle(debt: Debt): void {
+    this.#debts.delete(debt);
   }
 
   /** One last try of everything owed; resolves when all have answered, or at once if none is. */
@@ -60,15 +69,20 @@ export class OwedReleases {
   #arm(): void {
     if (this.#timer !== undefined || this.#debts.size === 0 || this.#closed) return;
     const nowMs = this.#scheduler.clock.monotonicMs();
-    this.#timer = this.#scheduler.at(nowMs + this.#pauseMs, false, () => void this.#tryAll());
+    this.#timer = this.#scheduler.at(nowMs + this.#pauseMs, false, () => this.#tryAll());
   }
 
-  async #tryAll(): Promise<void> {
+  /** Waits for nobody: one node's silence must not keep another from what it is owed. */
+  #tryAll(): void {
     this.#timer = undefined;
-    const before = this.#debts.size;
-    await Promise.all([...this.#debts].map((debt) => this.#try(debt)));
-    const progress = this.#debts.size < before;
-    this.#pauseMs = progress ? firstPauseMs : Math.min(pauseMsMax, this.#pauseMs * 2);
+    const asked = new Set<RedisNode>();
+    for (const debt of this.#debts) {
+      if (this.#silent.has(debt.node) && asked.has(debt.node)) continue;
+      asked.add(debt.node);
+      void this.#try(debt);
+    }
+    for (const node of asked) this.#silent.add(node);
+    this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
     this.#arm();
   }
 
@@ -80,9 +94,13 @@ export class OwedReleases {
     return new Promise((resolve) => {
       debt.node.run(
         debt.call,
-        () => true,
+        () => this.#debts.has(debt),
         (reply) => {
-          if (reply.kind === "reply" || reply.kind === "error") this.#debts.delete(debt);
+          if (reply.kind === "reply" || reply.kind === "error") {
+            this.#silent.delete(debt.node);
+            this.#pauseMs = firstPauseMs;
+            this.settle(debt);
+          }
           resolve();
         },
       );

@@ -1,5 +1,8 @@
 import type { Clock } from "../../../core/ports.ts";
 
+/** A day: no clock in use is further ahead. */
+const aheadUsMax = 86_400_000_000;
+
 /**
  * A hybrid clock: the wall clock in microseconds, or one more than the greatest number seen or
  * proposed, whichever is greater. A client whose clock is behind catches up with what it sees, so
@@ -19,6 +22,8 @@ export class Proposals {
   }
 
   see(fence: number): void {
-    if (fence > this.#last) this.#last = fence;
+    if (fence <= this.#last) return;
+    // What stands in a foreign client's value may end in a number, and be no fence at all.
+    if (fence <= this.#clock.wallMs() * 1_000 + aheadUsMax) this.#last = fence;
   }
 }

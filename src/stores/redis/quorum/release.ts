@@ -1,6 +1,9 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
 import { releaseCall } from "../dialect.ts";
+import type { NodeReply } from "../node.ts";
 import { nodeTimeoutMs } from "../options.ts";
+import type { ReleaseReply } from "../replies.ts";
+import type { Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
 
@@ -42,12 +45,12 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   const node = quorum.nodes[index];
   if (node === undefined) return;
   const call = releaseCall(request.keys, request.owner);
-  const untilMs = quorum.clock.monotonicMs() + request.ttlMs;
+  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
   node.run(
     call,
     () => true,
     (reply) => {
-      if (reply.kind === "unsent" || reply.kind === "unknown") quorum.owed.owe(node, call, untilMs);
+      if (isConfirmed(reply)) quorum.owed.settle(debt);
     },
   );
 }
@@ -60,6 +63,12 @@ function releaseRound(
   const { nodes, scheduler, owed, options } = quorum;
   const call = releaseCall(request.keys, request.owner);
   const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
+  const debts = new Map<number, Debt>();
+  const owe = (index: number): void => {
+    const node = nodes[index];
+    if (node === undefined || debts.has(index) || request.neverAsked?.has(index) === true) return;
+    debts.set(index, owed.owe(node, call, untilMs));
+  };
   return new Promise((resolve) => {
     const tally = { deleted: 0, missing: 0 };
     let left = nodes.length;
@@ -70,20 +79,22 @@ function releaseRound(
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),
       wanted: () => true,
       onReply(index, reply, late) {
-        const node = nodes[index];
-        // One that timed out is still under way and may yet arrive: it is owed only once lost.
-        const lostOnTheWay =
-          reply.kind === "unsent" || (reply.kind === "unknown" && !reply.timedOut);
-        if (lostOnTheWay && node !== undefined && request.neverAsked?.has(index) !== true) {
-          owed.owe(node, call, untilMs);
-        }
+        const debt = debts.get(index);
+        if (!isConfirmed(reply)) owe(index);
+        else if (debt !== undefined) owed.settle(debt);
         if (late) return;
         left -= 1;
         if (reply.kind === "reply") tally[reply.reply.whole ? "deleted" : "missing"] += 1;
         if (left > 0 && !isCertain(tally)) return;
+        // Those not waited for are owed it until they are heard from.
+        for (const straggler of round.pending) owe(straggler);
         round.end();
         resolve(tally);
       },
     });
   });
+}
+
+function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "reply" || reply.kind === "error";
 }

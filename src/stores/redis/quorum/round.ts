@@ -35,6 +35,11 @@ export class Round<Reply> {
     for (const index of this.#pending) this.#ask(index);
   }
 
+  /** Nodes that have not answered and whose time is not up. */
+  get pending(): ReadonlySet<number> {
+    return this.#pending;
+  }
+
   /** The outcome is certain: no more waiting. Answers still to come are late. */
   end(): void {
     this.#ended = true;

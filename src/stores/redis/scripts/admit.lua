@@ -18,7 +18,8 @@ if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
 local waited
 if ARGV[1] == 'bootstrap' then
   if kept[4] then return 'C' end
-  waited = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '0') * 1000
+  -- A difference of two moments cut to whole seconds: it may be almost a second too long.
+  waited = (tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1) * 1000
 else
   local time = redis.call('TIME')
   waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])

@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "056d67d11abb633e19dfe2b372c102ad24409466",
+  sha: "7264f5de912f13229409d6d75ccdb67eb4d8d0dc",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -19,17 +19,18 @@ return string.match(info, 'run_id:(%x+)')
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
 if not current and strict then
-redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+redis.call('HDEL', record, 'st')
 return 'X NOINFO'
 end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+redis.call('HDEL', record, 'st')
+redis.call('HSET', record, 'rid', current)
+if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
@@ -38,6 +39,7 @@ end
 rid = current
 end
 end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = string.sub(rid, 1, 12)
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
@@ -89,7 +91,7 @@ return table.concat({'G', at, rid, fence}, ' ')`,
 
 export const admit: Script = {
   name: "admit",
-  sha: "9ebd578e21d82a6a2644949afd0a104f183badd3",
+  sha: "81c2eb0c8ab5eda96dd449654a1e3dd2f8d60db2",
   source: `local record = KEYS[1]
 local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
 if kept[1] ~= ARGV[2] then return 'C' end
@@ -101,7 +103,7 @@ if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
 local waited
 if ARGV[1] == 'bootstrap' then
 if kept[4] then return 'C' end
-waited = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '0') * 1000
+waited = (tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1) * 1000
 else
 local time = redis.call('TIME')
 waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
@@ -121,7 +123,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "10beeeaa342dba7a25973ca5550286e8dd09d7e0",
+  sha: "f4f0daabd1710de55c7b31edba26c0ed093cc68f",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -132,17 +134,18 @@ return string.match(info, 'run_id:(%x+)')
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
 if not current and strict then
-redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+redis.call('HDEL', record, 'st')
 return 'X NOINFO'
 end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+redis.call('HDEL', record, 'st')
+redis.call('HSET', record, 'rid', current)
+if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
@@ -151,6 +154,7 @@ end
 rid = current
 end
 end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = string.sub(rid, 1, 12)
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
@@ -369,7 +373,7 @@ return 'I ' .. redis.call('PTTL', KEYS[1]) .. ' ' .. value`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "cc9ef0c10fc6540b162b14ce3f9877a3b7ddd2be",
+  sha: "b359f87d632af55943d7b395c1771390ef07f31d",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -380,17 +384,18 @@ return string.match(info, 'run_id:(%x+)')
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
 if not current and strict then
-redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+redis.call('HDEL', record, 'st')
 return 'X NOINFO'
 end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+redis.call('HDEL', record, 'st')
+redis.call('HSET', record, 'rid', current)
+if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
@@ -399,6 +404,7 @@ end
 rid = current
 end
 end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = string.sub(rid, 1, 12)
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
@@ -410,6 +416,7 @@ local owner, fence = string.match(value, '^(.*)|(%d+)$')
 if owner then return owner, fence end
 return value, nil
 end
+if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
 local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever')
 local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
 if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
@@ -572,7 +579,7 @@ return 'R ' .. deleted .. ' ' .. #KEYS`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "dbc103829b8c6427f42b1746c80313f799dd4955",
+  sha: "323a3ed38c475c3416c5ed22579d5f696763448b",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -583,17 +590,18 @@ return string.match(info, 'run_id:(%x+)')
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
 if not current and strict then
-redis.call('HSET', record, 'st', 'Q', 'since', time[1] .. '000', 'rid', '')
+redis.call('HDEL', record, 'st')
 return 'X NOINFO'
 end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HSET', record, 'rid', current, 'fmt', ARGV[3])
+redis.call('HDEL', record, 'st')
+redis.call('HSET', record, 'rid', current)
+if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
@@ -602,6 +610,7 @@ end
 rid = current
 end
 end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = string.sub(rid, 1, 12)
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut

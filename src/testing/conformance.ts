@@ -1,0 +1,31 @@
+import { badInput } from "./conformance/bad-input.ts";
+import { excluding } from "./conformance/excluding.ts";
+import { expiring } from "./conformance/expiring.ts";
+import { fencing } from "./conformance/fencing.ts";
+import type { ConformanceCase } from "./conformance/harness.ts";
+import { inspecting } from "./conformance/inspecting.ts";
+import { naming } from "./conformance/naming.ts";
+import { several } from "./conformance/several.ts";
+import { using } from "./conformance/using.ts";
+import { waiting } from "./conformance/waiting.ts";
+
+/**
+ * What every store must show, through the public surface alone. The cases know no test runner:
+ *
+ * ```ts
+ * for (const { name, run } of storeConformance) test(name, () => run(harness));
+ * ```
+ *
+ * With real time they may run side by side; with a manual clock only one after the other.
+ */
+export const storeConformance: readonly ConformanceCase[] = [
+  ...excluding,
+  ...waiting,
+  ...expiring,
+  ...fencing,
+  ...several,
+  ...naming,
+  ...using,
+  ...inspecting,
+  ...badInput,
+];

@@ -1,0 +1,142 @@
+import type { Lease } from "../../core/lease.ts";
+import type { Locks } from "../../core/locks.ts";
+import type { LockDefaults, LockOptions } from "../../core/options.ts";
+import type { StoreCapabilities } from "../../core/store.ts";
+import { check } from "./check.ts";
+import type { ConformanceCase, ConformanceHarness } from "./harness.ts";
+
+/** A bound for what must happen at some time, not a claim about when. */
+const patienceMs = 60_000;
+const stepMs = 10;
+
+let casesRun = 0;
+
+/** Makes a case: afterwards its managers are closed, and nothing it locked may still be locked. */
+export function conformanceCase(
+  name: string,
+  run: (bench: Bench) => Promise<void>,
+): ConformanceCase {
+  return {
+    name,
+    async run(harness) {
+      const bench = new Bench(harness);
+      try {
+        await run(bench);
+      } finally {
+        await bench.closeAll();
+      }
+      await bench.checkNothingLeft();
+    },
+  };
+}
+
+/** What a case works with: managers, names that nobody else uses, and time. */
+export class Bench {
+  readonly capabilities: StoreCapabilities;
+  readonly ttlMaxMs: number;
+  readonly shortTtlMs: number;
+  readonly settleMs: number;
+  readonly #harness: ConformanceHarness;
+  readonly #opened: Locks[] = [];
+  readonly #resources: string[] = [];
+  readonly #run: string;
+
+  constructor(harness: ConformanceHarness) {
+    casesRun += 1;
+    this.#run = `${harness.namespace}-${casesRun}`;
+    this.#harness = harness;
+    this.capabilities = harness.capabilities;
+    this.ttlMaxMs = harness.ttlMaxMs;
+    this.shortTtlMs = harness.shortTtlMs ?? 400;
+    this.settleMs = harness.settleMs ?? 50;
+  }
+
+  /** A lease of this length does not end by itself while a case runs. */
+  get longTtlMs(): number {
+    return Math.min(this.ttlMaxMs, 20_000);
+  }
+
+  /** Options of a lease that is meant to expire. */
+  get brief(): LockOptions {
+    return { ttl: this.shortTtlMs, renew: false };
+  }
+
+  async open(defaults: LockDefaults = {}): Promise<Locks> {
+    const locks = await this.#harness.open({ ttl: this.longTtlMs, ...defaults });
+    this.#opened.push(locks);
+    return locks;
+  }
+
+  /** A manager with no defaults but these, to see how they are judged. */
+  async openWith(defaults: LockDefaults): Promise<Locks> {
+    const locks = await this.#harness.open(defaults);
+    this.#opened.push(locks);
+    return locks;
+  }
+
+  /**
+   * A name of this case alone. Those of one case share a hash tag, so that a Redis Cluster keeps
+   * them together.
+   */
+  resource(suffix: string = "resource"): string {
+    const name = `{${this.#run}}${suffix}`;
+    this.#resources.push(name);
+    return name;
+  }
+
+  /** Lets `ms` go by. */
+  async pass(ms: number): Promise<void> {
+    if (this.#harness.advance !== undefined) await this.#harness.advance(ms);
+    else await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+
+  /** Lets time go by until `condition` holds. */
+  async until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+    for (let passedMs = 0; passedMs < patienceMs; passedMs += stepMs) {
+      if (await condition()) return;
+      await this.pass(stepMs);
+    }
+    throw new Error(`it never came about that ${what}`);
+  }
+
+  /** Lets time go by until `call` has settled, and has its outcome. */
+  async settled<Result>(what: string, call: Promise<Result>): Promise<Result> {
+    let settled = false;
+    const note = (): void => {
+      settled = true;
+    };
+    call.then(note, note);
+    await this.until(`${what} settles`, () => settled);
+    return await call;
+  }
+
+  /** Lets time go by until the lease tells, without being asked, that it is over. */
+  async lost(lease: Lease): Promise<void> {
+    let told = false;
+    lease.signal.addEventListener("abort", () => {
+      told = true;
+    });
+    await this.until("a lease that ended tells it by its signal", () => told);
+  }
+
+  async closeAll(): Promise<void> {
+    const closing = Promise.all(this.#opened.splice(0).map((locks) => locks.close()));
+    await this.settled("close", closing);
+  }
+
+  /** What a lost lease left in the store goes by its TTL; everything else must be gone. */
+  async checkNothingLeft(): Promise<void> {
+    const locks = await this.#harness.open();
+    try {
+      for (const resource of this.#resources) {
+        await this.until(`${resource} is free when the case is over`, async () => {
+          const { state } = await locks.inspect(resource);
+          check(state !== "unknown", `${resource} could not be inspected`);
+          return state === "free";
+        });
+      }
+    } finally {
+      await this.settled("close", locks.close());
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import {
+  blankForMs,
+  greatestCounters,
+  type NodeView,
+  verdict,
+} from "../../src/stores/redis/quorum/admission-rule.ts";
+import type { NodeRecord } from "../../src/stores/redis/quorum/node-record.ts";
+
+const options = resolveStoreOptions({ maxTtl: "30s" }, 3);
+const waitMs = quarantineMs(options, 30_000);
+const serverMs = 1_000_000_000;
+
+function record(changes: Partial<NodeRecord> = {}): NodeRecord {
+  return {
+    runId: "f",
+    admitted: false,
+    everAdmitted: false,
+    mode: undefined,
+    since: String(serverMs),
+    serverMs,
+    uptimeMs: 0,
+    ttlMaxMs: 30_000,
+    floor: 0,
+    counters: new Map(),
+    ...changes,
+  };
+}
+
+const view = (changes?: Partial<NodeRecord>): NodeView => ({
+  kind: "record",
+  record: record(changes),
+});
+const blankFor = (ms: number, changes: Partial<NodeRecord> = {}): NodeView =>
+  view({ since: String(serverMs - ms), ...changes });
+const admitted = view({ admitted: true, everAdmitted: true });
+const silent = (forMs: number): NodeView => ({ kind: "silent", forMs });
+
+const judge = (views: readonly NodeView[], index = 0) =>
+  verdict(options, views, index, Math.floor(views.length / 2) + 1);
+
+test("a quarantine is longer than the longest TTL and the clocks' error together", () => {
+  expect(waitMs).toBe(30_302);
+});
+
+describe("a node that lost its data", () => {
+  test("waits out its quarantine, however well the others are", () => {
+    expect(judge([blankFor(1_000), admitted, admitted])).toEqual({
+      kind: "wait",
+      leftMs: waitMs - 1_000,
+    });
+  });
+
+  test("copies from a quorum of others when the quarantine is over", () => {
+    expect(judge([blankFor(waitMs), admitted, admitted])).toEqual({
+      kind: "admit",
+      mode: "copy",
+      quarantineMs: waitMs,
+    });
+  });
+
+  test("does not count itself to that quorum", () => {
+    const views = [blankFor(waitMs), admitted, silent(0)];
+    expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs });
+  });
+
+  test("waits as long as the longest TTL that any node was told of", () => {
+    const longer = quarantineMs(options, 60_000);
+    const views = [
+      blankFor(waitMs),
+      admitted,
+      view({ admitted: true, everAdmitted: true, ttlMaxMs: 60_000 }),
+    ];
+    expect(judge(views)).toEqual({ kind: "wait", leftMs: longer - waitMs });
+  });
+
+  test("is nobody's to judge while it does not answer", () => {
+    expect(judge([silent(waitMs), admitted, admitted])).toEqual({ kind: "wait", leftMs: Infinity });
+  });
+
+  test("waits all of it again when its clock was set back", () => {
+    expect(blankForMs(record({ since: String(serverMs + 5_000) }))).toBe(0);
+  });
+});
+
+describe("a first start", () => {
+  const up = (ms: number) => view({ uptimeMs: ms });
+
+  test("needs no wait where every server has been up for the length of a quarantine", () => {
+    const verdicts = [0, 1, 2].map((index) => judge([up(31_000), up(40_000), up(31_000)], index));
+    const admit = { kind: "admit", mode: "bootstrap", quarantineMs: waitMs };
+    expect(verdicts).toEqual([admit, admit, admit]);
+  });
+
+  test("waits for the youngest server, so that all of them are admitted on the same ground", () => {
+    const views = [up(31_000), up(30_000), up(31_000)];
+    const verdicts = [0, 1, 2].map((index) => judge(views, index));
+    const wait = { kind: "wait", leftMs: waitMs - 30_000 };
+    expect(verdicts).toEqual([wait, wait, wait]);
+  });
+
+  test("is not believed while one of the nodes does not answer: it may remember", () => {
+    expect(judge([up(99_000), up(99_000), silent(0)])).toMatchObject({ kind: "wait" });
+  });
+
+  test("is not believed when one of the nodes was admitted before", () => {
+    const views = [up(99_000), up(99_000), view({ uptimeMs: 99_000, everAdmitted: true })];
+    expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs });
+  });
+});
+
+describe("when too few are left to copy from", () => {
+  test("clocks decide, once that has lasted a quarantine", () => {
+    const blank = blankFor(waitMs);
+    expect(judge([blank, blank, admitted])).toMatchObject({ kind: "admit", mode: "clock" });
+    expect(judge([blank, silent(waitMs), admitted])).toMatchObject({ kind: "admit", mode: "clock" });
+    expect(judge([blank, silent(waitMs - 1), admitted])).toEqual({ kind: "wait", leftMs: 1 });
+  });
+
+  test("of five, a shortage begins with the third that is missing", () => {
+    const blank = blankFor(waitMs);
+    const views = [blank, blankFor(90_000), blankFor(10_000), admitted, admitted];
+    expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs - 10_000 });
+    const enough = [blank, blankFor(90_000), admitted, admitted, admitted];
+    expect(judge(enough)).toMatchObject({ kind: "admit", mode: "copy" });
+  });
+});
+
+test("whatever the views, nobody is admitted before its own quarantine, or by too few others", () => {
+  const ms = fc.integer({ min: 0, max: 2 * waitMs });
+  const anyView = fc.oneof(
+    ms.map(silent),
+    fc.record({ blank: ms, uptimeMs: ms, admitted: fc.boolean(), ever: fc.boolean() }).map((made) =>
+      blankFor(made.blank, {
+        uptimeMs: made.uptimeMs,
+        admitted: made.admitted,
+        everAdmitted: made.admitted || made.ever,
+      }),
+    ),
+  );
+  fc.assert(
+    fc.property(fc.array(anyView, { minLength: 3, maxLength: 7 }), (views) => {
+      const size = Math.floor(views.length / 2) + 1;
+      const found = verdict(options, views, 0, size);
+      if (found.kind === "wait") return;
+      const records = views.flatMap((each) => (each.kind === "record" ? [each.record] : []));
+      const own = records[0];
+      const others = views.slice(1).filter((each) => each.kind === "record" && each.record.admitted);
+      expect(own).toBeDefined();
+      if (own === undefined) return;
+      if (found.mode === "bootstrap") {
+        expect(records).toHaveLength(views.length);
+        expect(records.every((each) => !each.everAdmitted && each.uptimeMs >= waitMs)).toBe(true);
+      } else {
+        expect(blankForMs(own)).toBeGreaterThanOrEqual(waitMs);
+        expect(others.length >= size).toBe(found.mode === "copy");
+      }
+    }),
+  );
+});
+
+test("what is copied is the greatest counter of every shard, and the greatest floor", () => {
+  const counters = (...pairs: readonly (readonly [number, number])[]) => new Map(pairs);
+  expect(
+    greatestCounters([
+      record({ floor: 3, counters: counters([1, 10], [2, 5]) }),
+      record({ floor: 7, counters: counters([1, 4], [9, 1]) }),
+    ]),
+  ).toEqual({ floor: 7, counters: counters([1, 10], [2, 5], [9, 1]) });
+  expect(greatestCounters([])).toEqual({ floor: 0, counters: new Map() });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import { QuorumError } from "../../src/index.ts";
+import { collect, dial, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
+import { startRedisServers } from "../support/redis-server.ts";
+import { field, everyNodeVotes, maxTtl, openStrict, states } from "./strict-locks.ts";
+
+const redis = shareRedis(3);
+
+describe("servers that were started a moment ago", () => {
+  test("refuse, say why and for how long, and vote by themselves when they are old enough", async (context) => {
+    const servers = await startRedisServers(3);
+    context.onTestFinished(async () => {
+      await Promise.all(servers.map((server) => server.stop()));
+    });
+    // So long a TTL that the first attempt surely comes before the end of the wait.
+    const clients = servers.map(({ port }) => dial(port));
+    const patient = openLocks(clients, { admission: "strict", maxTtl: "1h" }, { ttl: "1s" });
+    await expect.poll(() => clients.every(({ status }) => status === "ready")).toBe(true);
+    const error = await rejection(patient.acquire("a", { wait: 0 }));
+    if (!(error instanceof QuorumError)) throw error;
+    // Two of three are enough to know; the third may not have been waited for.
+    const blankVotes = error.votes.filter(({ vote }) => vote === "blank");
+    expect(blankVotes.length).toBeGreaterThanOrEqual(2);
+    expect(error.votes.filter(({ vote }) => vote === "granted")).toEqual([]);
+    const text = String(error);
+    expect(text).toContain(
+      `${blankVotes[0]?.node}: blank (not admitted: it has no record of its own`,
+    );
+    expect(text).toMatch(/it may vote in about 36\d\d s/);
+    expect(text).toContain('admission: "off"');
+    // Its records would tell the next client of an hour.
+    await patient.close();
+
+    await Promise.all(servers.map((server) => server.command("FLUSHALL")));
+    const locks = openLocks(
+      servers.map(({ port }) => dial(port)),
+      { admission: "strict", maxTtl },
+      { ttl: maxTtl },
+    );
+    const blank = collect(locks, "node-blank");
+    const quarantined = collect(locks, "node-quarantined");
+    const admitted = collect(locks, "node-admitted");
+    const warnings = collect(locks, "warning");
+    // Nobody does anything but wait, and no operator is needed.
+    await using lease = await locks.acquire("a", { wait: "30s" });
+    expect(lease.fence).toBeGreaterThan(0n);
+    await everyNodeVotes(locks);
+    const nodes = ["node-1", "node-2", "node-3"];
+    expect(blank.map(({ node }) => node).sort()).toEqual(nodes);
+    expect(new Set(blank.map(({ why }) => why))).toEqual(
+      new Set(["it has no record of its own (a first start, or its data is gone)"]),
+    );
+    expect(new Set(quarantined.map(({ node }) => node))).toEqual(new Set(nodes));
+    for (const { leftMs } of quarantined) expect(leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+    // All on the same ground, though they were not started in the same second.
+    expect(admitted.map(({ node }) => node).sort()).toEqual(nodes);
+    expect(new Set(admitted.map(({ mode }) => mode))).toEqual(new Set(["bootstrap"]));
+    expect(warnings).toEqual([]);
+  });
+});
+
+/** Uptime is what counts, whoever started the client and whenever. */
+async function untilOldEnough(): Promise<void> {
+  await everyNodeVotes(await openStrict(redis));
+  for (const server of redis.servers) await server.command("FLUSHALL");
+}
+
+test("servers that are old enough vote at the first call", async () => {
+  await untilOldEnough();
+  const locks = await openStrict(redis);
+  await using lease = await locks.acquire("a", { wait: 0 });
+  expect(lease.state).toBe("held");
+  expect(await states(locks)).toEqual(["admitted", "admitted", "admitted"]);
+  for (const node of await locks.nodes()) {
+    expect(node).toMatchObject({ quarantineLeftMs: undefined, version: expect.any(String) });
+  }
+});
+
+test("several clients that start at once agree, and nobody is admitted by clocks", async () => {
+  await untilOldEnough();
+  const many = await Promise.all(Array.from({ length: 4 }, () => openStrict(redis)));
+  const warnings = many.map((locks) => collect(locks, "warning"));
+  const names = many.map((_, index) => `resource-${index}`);
+  const leases = await Promise.all(
+    many.map((locks, index) => locks.acquire(names[index] ?? "", { wait: "30s" })),
+  );
+  await Promise.all(leases.map((lease) => lease.release()));
+  expect(warnings.flat()).toEqual([]);
+  for (const server of redis.servers) expect(await field(server, "mode")).toBe("bootstrap");
+});
+
+test("with admission off nothing is asked of a fresh server", async () => {
+  const locks = await openStrict(redis, { admission: "off" });
+  await using lease = await locks.acquire("a", { wait: 0 });
+  expect(lease.state).toBe("held");
+  expect(await states(locks)).toEqual(["off", "off", "off"]);
+});
+
+test("a single node votes at once unless admission is asked for", async () => {
+  const [server] = redis.servers;
+  if (server === undefined) throw new Error("no server");
+  await using lease = await openLocks([dial(server.port)]).acquire("a", { wait: "5s" });
+  expect(lease.fence).toBeGreaterThan(0n);
+});

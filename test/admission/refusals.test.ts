@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import { InvalidOptionError, QuorumError } from "../../src/index.ts";
+import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
+import { admit, field, maxTtl, openAdmitted, openStrict, states } from "./strict-locks.ts";
+
+/** What a client is refused for good: waiting would not help, so it does not wait. */
+
+const redis = shareRedis(3);
+const patient = { wait: "40s" } as const;
+
+async function refusedCall(promise: Promise<unknown>): Promise<QuorumError> {
+  const error = await rejection(promise);
+  if (error instanceof QuorumError) return error;
+  throw error;
+}
+
+test("a TTL above maxTtl is refused before anything is sent", async () => {
+  const locks = await openAdmitted(redis);
+  const error = await rejection(locks.acquire("a", { ttl: maxTtl + 1 }));
+  expect(error).toBeInstanceOf(InvalidOptionError);
+  expect(String(error)).toContain(`from 10 ms to ${maxTtl} ms`);
+  const lease = await locks.acquire("a");
+  await expect(lease.extend(maxTtl + 1)).rejects.toThrow(InvalidOptionError);
+  await lease.release();
+  const off = await openStrict(redis, { admission: "off" });
+  await expect(off.acquire("a", { ttl: maxTtl + 1 })).rejects.toThrow(InvalidOptionError);
+});
+
+test("a TTL above what the nodes were told is refused by them", async () => {
+  await openAdmitted(redis);
+  const locks = await openStrict(redis, { maxTtl: "5s" });
+  const error = await refusedCall(locks.acquire("a", { ...patient, ttl: "2s" }));
+  expect(String(error)).toContain(`above the deployment's maxTtl of ${maxTtl} ms`);
+  expect(String(error)).toContain("the field `max` of the key `holdfast:node`");
+  // Within it the two clients get along; beyond it an extension is refused as well.
+  const lease = await locks.acquire("a", { ttl: maxTtl });
+  const refused = await refusedCall(lease.extend("2s"));
+  expect(String(refused)).toContain(`above the deployment's maxTtl of ${maxTtl} ms`);
+  await lease.release();
+});
+
+test("the longest maxTtl that a node has heard of decides how long a quarantine lasts", async () => {
+  await openAdmitted(redis);
+  for (const server of redis.servers) await server.command("HSET", "holdfast:node", "max", "60000");
+  await redis.server(0).command("HSET", "holdfast:node", "st", "Q", "since", "0");
+  const [seconds] = (await redis.server(0).command("TIME")) as [string];
+  const since = String(Number(seconds) * 1_000 - 30_000);
+  await redis.server(0).command("HSET", "holdfast:node", "since", since);
+  const locks = await openStrict(redis);
+  const [first] = await locks.nodes();
+  expect(first?.admission).toBe("quarantined");
+  expect(first?.quarantineLeftMs).toBeGreaterThan(25_000);
+  expect(first?.quarantineLeftMs).toBeLessThanOrEqual(31_000);
+});
+
+test("a node with another wire format refuses, and keeps its record as it is", async () => {
+  const locks = await openAdmitted(redis);
+  for (const server of redis.servers) {
+    await server.command("HSET", "holdfast:node", "fmt", "0:other");
+  }
+  const error = await refusedCall(locks.acquire("a", patient));
+  expect(String(error)).toContain("wire format 0:other");
+  for (const server of redis.servers) {
+    expect(await field(server, "fmt")).toBe("0:other");
+    expect(await field(server, "st")).toBe("A");
+  }
+});
+
+test("one node of another format is outvoted like one that is down", async () => {
+  const locks = await openAdmitted(redis);
+  await redis.server(0).command("HSET", "holdfast:node", "fmt", "0:other");
+  await using lease = await locks.acquire("a");
+  expect(lease.state).toBe("held");
+});
+
+test("a user without INFO is told so, and takes nobody's vote away", async () => {
+  const trusted = await openAdmitted(redis);
+  for (const server of redis.servers) {
+    await server.command("ACL", "SETUSER", "blind", "on", "nopass", "~*", "&*", "+@all", "-info");
+  }
+  const login = { username: "blind", password: "any" };
+  const clients = await Promise.all(redis.servers.map(({ port }) => connect(port, login)));
+  const blind = openLocks(clients, { admission: "strict", maxTtl }, { ttl: maxTtl });
+  const warnings = collect(blind, "warning");
+  for (const server of redis.servers) await server.command("SCRIPT", "FLUSH");
+  const error = await refusedCall(blind.acquire("a", patient));
+  expect(String(error)).toContain("may not run INFO");
+  expect(String(error)).toContain("+info");
+  expect(warnings.map(({ what }) => what)).toContain("node-1: this user may not run INFO");
+  // The others go on as if nothing had happened.
+  for (const server of redis.servers) expect(await field(server, "st")).toBe("A");
+  const lost = collect(trusted, "node-blank");
+  await (await trusted.acquire("a")).release();
+  expect(await states(trusted)).toEqual(["admitted", "admitted", "admitted"]);
+  expect(lost).toEqual([]);
+});
+
+test("a user without INFO may lock where a trusted client has looked, or admission is off", async () => {
+  const trusted = await openAdmitted(redis);
+  await Promise.all(redis.servers.map(admit));
+  for (const server of redis.servers) {
+    await server.command("ACL", "SETUSER", "blind", "on", "nopass", "~*", "&*", "+@all", "-info");
+  }
+  // Every node has to have taken part, so that all of them know the script.
+  await expect
+    .poll(async () => {
+      await (await trusted.acquire("a")).release();
+      return (await Promise.all(redis.servers.map((server) => server.command("DBSIZE")))).length;
+    })
+    .toBe(3);
+  const login = { username: "blind", password: "any" };
+  const clients = await Promise.all(redis.servers.map(({ port }) => connect(port, login)));
+  const off = openLocks(clients, { admission: "off", maxTtl }, { ttl: maxTtl });
+  await (await off.acquire("b")).release();
+  for (const server of redis.servers) expect(await field(server, "st")).toBe("A");
+});

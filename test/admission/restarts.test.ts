@@ -1,0 +1,244 @@
+import { expect, test } from "vitest";
+import { createLocks, type Lease, type Locks } from "../../src/index.ts";
+import { redlock } from "../../src/stores/redis/index.ts";
+import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
+import { FenceJournal } from "../fences/fence-journal.ts";
+import { collect, nodeRecordKey, shareRedis } from "../support/redis-harness.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import {
+  admit,
+  dialAll,
+  everyNodeVotes,
+  field,
+  maxTtl,
+  openAdmitted,
+  openDoor,
+} from "./strict-locks.ts";
+
+/** Every way in which a server comes back with less than it had. */
+
+const redis = shareRedis(3);
+const patient = { wait: "40s", retry: { minDelay: 5, maxDelay: 50 } } as const;
+
+async function useOnce(journal: FenceJournal, locks: Locks, resource = "a"): Promise<bigint> {
+  const lease = await journal.acquire(locks, resource, patient);
+  await lease.release();
+  return lease.fence;
+}
+
+/** Goes on until this server has taken part as well: a quorum does not wait for the slowest. */
+async function useUntilCounted(journal: FenceJournal, locks: Locks, server: RedisServer) {
+  let last = 0n;
+  await expect
+    .poll(
+      async () => {
+        last = await useOnce(journal, locks);
+        return (await field(server, String(shardOf("a")))) === String(last);
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  return last;
+}
+
+/** Goes on acquiring until node-1 has been noticed as blank. */
+async function useUntilBlank(journal: FenceJournal, locks: Locks): Promise<void> {
+  const blank = collect(locks, "node-blank");
+  await expect
+    .poll(
+      async () => {
+        await useOnce(journal, locks);
+        return blank.length;
+      },
+      { timeout: 20_000 },
+    )
+    .toBeGreaterThan(0);
+}
+
+/** No lock was granted by this server since it came back, and its counter is behind. */
+async function expectNothingGranted(server: RedisServer, below: bigint): Promise<void> {
+  const counter = await field(server, String(shardOf("a")));
+  expect(BigInt(String(counter ?? 0))).toBeLessThan(below);
+  expect(await field(server, "st")).toBe("Q");
+}
+
+test("a server that comes back empty is quarantined, copies the counters, and then votes", async () => {
+  const locks = await openAdmitted(redis);
+  const events: string[] = [];
+  locks.on("node-blank", ({ node }) => events.push(`${node} blank`));
+  locks.on("node-quarantined", ({ node }) => events.push(`${node} quarantined`));
+  locks.on("node-admitted", ({ node, mode }) => events.push(`${node} admitted by ${mode}`));
+  const left = collect(locks, "node-quarantined");
+  const why = collect(locks, "node-blank");
+  const journal = new FenceJournal();
+  await useOnce(journal, locks);
+  const server = redis.server(0);
+  await server.restart({ empty: true });
+  await useUntilBlank(journal, locks);
+  const noticed = await locks.nodes();
+  expect(noticed.map(({ admission }) => admission)).toEqual([
+    "quarantined",
+    "admitted",
+    "admitted",
+  ]);
+  expect(noticed[0]?.quarantineLeftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+  const [{ fence } = { fence: 0n }] = journal.entries.slice(-1);
+  await everyNodeVotes(locks);
+  expect(events).toEqual(["node-1 blank", "node-1 quarantined", "node-1 admitted by copy"]);
+  expect(why[0]?.why).toContain("has no record of its own");
+  expect(left[0]?.leftMs).toBeGreaterThan(0);
+  expect(left[0]?.leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+  // What it never saw itself: the counters of the others.
+  const counter = await field(server, String(shardOf("a")));
+  expect(BigInt(String(counter))).toBeGreaterThanOrEqual(fence);
+  // And now its vote is needed.
+  redis.freeze(1);
+  await useOnce(journal, locks);
+  redis.thaw(1);
+  expect(journal.disorder()).toEqual([]);
+});
+
+test("a server that comes back from an old snapshot knows that it is old", async () => {
+  const locks = await openAdmitted(redis);
+  const journal = new FenceJournal();
+  await useOnce(journal, locks);
+  const server = redis.server(0);
+  await server.command("SAVE");
+  const last = [await useOnce(journal, locks), await useOnce(journal, locks)].at(-1) ?? 0n;
+  const modes = collect(locks, "node-admitted");
+  const why = collect(locks, "node-blank");
+  await server.restart();
+  // Its record says "admitted", of a process that is no more.
+  expect(await field(server, "st")).toBe("A");
+  await useUntilBlank(journal, locks);
+  await expectNothingGranted(server, last);
+  expect(why.map(({ why }) => why)).toEqual([
+    "it restarted, or another server took its place, since it was admitted",
+  ]);
+  await everyNodeVotes(locks);
+  expect(modes.map(({ mode }) => mode)).toEqual(["copy"]);
+  const counter = BigInt(String(await field(server, String(shardOf("a")))));
+  expect(counter).toBeGreaterThanOrEqual(last);
+  await useOnce(journal, locks);
+  expect(journal.disorder()).toEqual([]);
+});
+
+test("a server that comes back from its append-only file is asked to wait as well", async () => {
+  const server = redis.server(0);
+  await server.restart({ empty: true, args: ["--appendonly", "yes", "--appendfsync", "always"] });
+  const locks = await openAdmitted(redis);
+  const journal = new FenceJournal();
+  const last = await useUntilCounted(journal, locks, server);
+  const modes = collect(locks, "node-admitted");
+  await server.restart();
+  // Nothing was lost this time; how should the server know?
+  expect(await field(server, String(shardOf("a")))).toBe(String(last));
+  await useUntilBlank(journal, locks);
+  expect(await field(server, "st")).toBe("Q");
+  await everyNodeVotes(locks);
+  expect(modes.map(({ mode }) => mode)).toEqual(["copy"]);
+  expect(journal.disorder()).toEqual([]);
+  await server.restart({ empty: true, args: [] });
+});
+
+test("a replica in its master's place is quarantined like any other", async (context) => {
+  const master = redis.server(0);
+  const replica = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
+  context.onTestFinished(() => replica.stop());
+  await master.command("CONFIG", "SET", "repl-diskless-sync-delay", "0");
+  await Promise.all(redis.servers.map(admit));
+  const door = await openDoor(master.port);
+  const ports = [door.port, ...redis.servers.slice(1).map(({ port }) => port)];
+  const store = redlock(dialAll(ports), { maxTtl });
+  const locks = createLocks(store, { ttl: maxTtl });
+  context.onTestFinished(() => locks.close());
+  const journal = new FenceJournal();
+  await useUntilCounted(journal, locks, master);
+  await replica.command("REPLICAOF", "127.0.0.1", String(master.port));
+  const shard = String(shardOf("a"));
+  await expect
+    .poll(() => replica.command("HGET", nodeRecordKey, shard), { timeout: 20_000 })
+    .not.toBeNull();
+  const modes = collect(locks, "node-admitted");
+  const last = await useOnce(journal, locks);
+  await master.kill();
+  await replica.command("REPLICAOF", "NO", "ONE");
+  expect(await field(replica, "st")).toBe("A");
+  door.leadTo(replica.port);
+  await useUntilBlank(journal, locks);
+  expect(await field(replica, "st")).toBe("Q");
+  await everyNodeVotes(locks);
+  expect(modes.map(({ mode }) => mode)).toEqual(["copy"]);
+  const counter = BigInt(String(await replica.command("HGET", nodeRecordKey, shard)));
+  expect(counter).toBeGreaterThanOrEqual(last);
+  expect(journal.disorder()).toEqual([]);
+  await locks.close();
+  await master.restart();
+});
+
+test("a held lease outlives one server's restart, and its renewals go on", async () => {
+  const locks = await openAdmitted(redis);
+  const lease = await locks.acquire("a", { renew: true });
+  const renewed = collect(locks, "renewed");
+  const lost = collect(locks, "lost");
+  await redis.server(0).restart({ empty: true });
+  const before = renewed.length;
+  await expect.poll(() => renewed.length, { timeout: 20_000 }).toBeGreaterThan(before + 3);
+  await everyNodeVotes(locks);
+  expect(await lease.prove()).toBe(true);
+  expect(lease.state).toBe("held");
+  expect(lost).toEqual([]);
+  // A node without the key stays without it: extending never creates one.
+  expect(await redis.server(0).command("EXISTS", "a")).toBe(0);
+  expect(await lease.release()).toEqual({ released: true });
+});
+
+test("a lease cannot be stolen through a server that comes back empty", async () => {
+  const mine = await openAdmitted(redis);
+  const rival = await openAdmitted(redis);
+  // A holds nodes 1 and 2 only: another was on node 3 a moment ago.
+  await redis.holdByForeigner([2], "a");
+  const held: Lease = await mine.acquire("a");
+  await redis.freeByForeigner([2], "a");
+  const [key] = await redis.values("a");
+  expect(String(key)).toContain(`|${held.fence}`);
+  await redis.server(0).restart({ empty: true });
+  const stolen = await rival.acquire("a", patient);
+  // Nodes 1 and 3 would have been a quorum at once; instead it took until A was over.
+  expect(held.state).toBe("lost");
+  expect(stolen.fence).toBeGreaterThan(held.fence);
+  await stolen.release();
+});
+
+test("when a majority lost its data, clocks decide after the quarantine, and say so", async () => {
+  const locks = await openAdmitted(redis);
+  const journal = new FenceJournal();
+  await useOnce(journal, locks);
+  const modes = collect(locks, "node-admitted");
+  const warnings = collect(locks, "warning");
+  await Promise.all([0, 1].map((index) => redis.server(index).restart({ empty: true })));
+  await useOnce(journal, locks);
+  await everyNodeVotes(locks);
+  const byNode = modes.map(({ node, mode }) => `${node} ${mode}`).sort();
+  expect(byNode).toHaveLength(2);
+  expect(byNode[0]).toBe("node-1 clock");
+  // The second may find the first admitted already, and copy.
+  expect(warnings.length).toBeGreaterThan(0);
+  expect(warnings[0]?.what).toContain("was admitted without a copy of the counters");
+  expect(warnings[0]?.why).toContain("clocks");
+  expect(journal.disorder()).toEqual([]);
+});
+
+test("when the record is deleted, the node waits and copies though it still has its keys", async () => {
+  const locks = await openAdmitted(redis);
+  const journal = new FenceJournal();
+  const last = await useOnce(journal, locks);
+  const modes = collect(locks, "node-admitted");
+  await redis.server(0).command("DEL", nodeRecordKey);
+  await useUntilBlank(journal, locks);
+  await everyNodeVotes(locks);
+  expect(modes.map(({ mode }) => mode)).toEqual(["copy"]);
+  const counter = BigInt(String(await field(redis.server(0), String(shardOf("a")))));
+  expect(counter).toBeGreaterThanOrEqual(last);
+  expect(journal.disorder()).toEqual([]);
+});

@@ -1,0 +1,36 @@
+import { describe } from "vitest";
+import { createLocks } from "../../src/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+import { type ConformanceHarness, manualRuntime } from "../../src/testing/index.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { inOrder, sideBySide } from "./run-suite.ts";
+
+const ttlMaxMs = 30_000;
+
+describe("the memory store on a manual clock", () => {
+  watchLeaks();
+
+  inOrder((): ConformanceHarness => {
+    const store = memory();
+    const { runtime, clock } = manualRuntime();
+    return {
+      open: async (defaults) => createLocks(store, { ...defaults, runtime }),
+      advance: (ms) => clock.advance(ms),
+      capabilities: store.capabilities,
+      ttlMaxMs,
+      namespace: "manual",
+    };
+  });
+});
+
+sideBySide("the memory store", {
+  "in real time": () => {
+    const store = memory();
+    return {
+      open: async (defaults) => createLocks(store, defaults),
+      capabilities: store.capabilities,
+      ttlMaxMs,
+      namespace: "real",
+    };
+  },
+});

@@ -1,0 +1,49 @@
+import { createLocks } from "../../src/index.ts";
+import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import type { ConformanceHarness } from "../../src/testing/index.ts";
+import type { ClientKind, OpenClient } from "../clients/client-kinds.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+
+/** Opens a client of `kinds[i]` for `servers[i]`, going round when there are more servers. */
+export function openClients(
+  servers: readonly RedisServer[],
+  kinds: readonly ClientKind[],
+): Promise<OpenClient[]> {
+  return Promise.all(
+    servers.map(({ port }, index) => {
+      const kind = kinds[index % kinds.length];
+      if (kind === undefined) throw new Error("no kind of client was given");
+      return kind.open(port);
+    }),
+  );
+}
+
+/** The suite on `clients`: the store for one server with one of them, else the quorum store. */
+export function redisHarness(
+  namespace: string,
+  clients: readonly OpenClient[],
+  options: RedisStoreOptions = {},
+): ConformanceHarness {
+  const given = clients.map(({ client }) => client as object);
+  // So many cases on so few cores: how soon a node must answer is not what is tested here.
+  const resolved: RedisStoreOptions = { nodeTimeout: "5s", ...options };
+  const [only] = given;
+  const make = () =>
+    given.length === 1 && only !== undefined ? redis(only, resolved) : redlock(given, resolved);
+  const { capabilities, ttlMaxMs } = make();
+  return {
+    // A store of its own for each manager: they share the servers and nothing in this process.
+    open: async (defaults) => createLocks(make(), defaults),
+    capabilities,
+    ttlMaxMs,
+    namespace,
+  };
+}
+
+/** Keys on the servers that nobody should have left there. */
+export async function keysLeft(servers: readonly RedisServer[]): Promise<string[]> {
+  const found = await Promise.all(servers.map((server) => server.command("KEYS", "*")));
+  const keys = found.flatMap((reply) => reply as string[]);
+  // The node's own record: whether it may vote, and the counters that make its fences.
+  return keys.filter((key) => key !== "holdfast:node");
+}

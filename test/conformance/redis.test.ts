@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ConformanceHarness } from "../../src/testing/index.ts";
+import { allKinds, type OpenClient } from "../clients/client-kinds.ts";
+import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { keysLeft, openClients, redisHarness } from "./redis-harness.ts";
+import { sideBySide } from "./run-suite.ts";
+
+let servers: RedisServer[] = [];
+const clients = new Map<string, OpenClient[]>();
+
+beforeAll(async () => {
+  servers = await startRedisServers(5);
+  for (const kind of allKinds) clients.set(kind.name, await openClients(servers, [kind]));
+  clients.set("mixed", await openClients(servers, allKinds.toReversed()));
+});
+
+afterAll(async () => {
+  await Promise.all([...clients.values()].flat().map((opened) => opened.close()));
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+function harness(name: string, count: number, fencing: boolean): () => ConformanceHarness {
+  const namespace = `${name.replaceAll(" ", "-")}-${count}-${fencing ? "fenced" : "plain"}`;
+  const options = { fencing, admission: "off" } as const;
+  return () => redisHarness(namespace, (clients.get(name) ?? []).slice(0, count), options);
+}
+
+describe.each(allKinds)("$name", ({ name }) => {
+  sideBySide("with fences", {
+    "on one Redis": harness(name, 1, true),
+    "on 3 Redis": harness(name, 3, true),
+    "on 5 Redis": harness(name, 5, true),
+  });
+
+  sideBySide("without fences", {
+    "on one Redis": harness(name, 1, false),
+    "on 3 Redis": harness(name, 3, false),
+    "on 5 Redis": harness(name, 5, false),
+  });
+});
+
+sideBySide("a different client for each node", { "on 5 Redis": harness("mixed", 5, true) });
+
+test("no case left a key on any server", async () => {
+  expect(await keysLeft(servers)).toEqual([]);
+});

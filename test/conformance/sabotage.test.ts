@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import type { OpenStore, Store } from "../../src/core/store.ts";
+import { createLocks } from "../../src/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+import {
+  type ConformanceHarness,
+  manualRuntime,
+  storeConformance,
+} from "../../src/testing/index.ts";
+
+/** Ways to break a store, and a case that must notice. A suite that passes these proves nothing. */
+interface Sabotage {
+  readonly noticedBy: string;
+  readonly store?: Partial<Store>;
+  readonly open?: (store: OpenStore) => Partial<OpenStore>;
+}
+
+const sabotages: Readonly<Record<string, Sabotage>> = {
+  "grants everything": {
+    noticedBy: "gives a resource to one manager at a time",
+    open: (store) => ({
+      attempt: async (request) => {
+        const outcome = await store.attempt(request);
+        if (outcome.kind !== "held") return outcome;
+        const { resources, owner, ttlMs } = request;
+        return {
+          kind: "granted",
+          grant: { resources, owner, fence: 1_000n, validityMs: ttlMs },
+        };
+      },
+    }),
+  },
+  "lets two of a hundred in at once": {
+    noticedBy: "never lets two of 100 tasks in at once",
+    open: (store) => {
+      let attempts = 0;
+      return {
+        attempt: (request) => {
+          attempts += 1;
+          // Once in a while it looks at another name.
+          const resources = attempts % 10 === 0 ? ["elsewhere"] : request.resources;
+          return store.attempt({ ...request, resources });
+        },
+      };
+    },
+  },
+  "never releases": {
+    noticedBy: "gives a resource to one manager at a time",
+    open: () => ({ release: async () => ({ released: true }) }),
+  },
+  "releases what another holds": {
+    noticedBy: "lets an expired owner do nothing to the next holder",
+    open: (store) => ({
+      release: async (grant) => {
+        const { resources } = grant;
+        const { nodes } = await store.inspect(resources[0] ?? "");
+        const owner = nodes[0]?.holder?.owner ?? grant.owner;
+        return await store.release({ ...grant, owner });
+      },
+    }),
+  },
+  "keeps what it extends no longer than before": {
+    noticedBy: "extends a lease, here and in the store",
+    open: () => ({ extend: async (_, ttlMs) => ({ kind: "extended", validityMs: ttlMs }) }),
+  },
+  "cannot be closed": {
+    noticedBy: "tells work that its manager was closed under it",
+    open: () => ({ close: () => Promise.reject(new Error("cannot close")) }),
+  },
+  "never renews": {
+    noticedBy: "renews a lease beyond its TTL until it is released",
+    open: () => ({ extend: async () => ({ kind: "gone" }) }),
+  },
+  "gives the same fence twice": {
+    noticedBy: "gives each holder a greater fence, or says that it cannot",
+    open: (store) => ({
+      attempt: async (request) => {
+        const outcome = await store.attempt(request);
+        if (outcome.kind !== "granted") return outcome;
+        return { kind: "granted", grant: { ...outcome.grant, fence: 5n } };
+      },
+    }),
+  },
+  "claims no fences and has them": {
+    noticedBy: "gives each holder a greater fence, or says that it cannot",
+    store: { capabilities: { fencing: false, multiResource: true } },
+  },
+  "takes what it can get of several": {
+    noticedBy: "takes none of several when one of them is held",
+    open: (store) => ({
+      attempt: async (request) => {
+        for (const resource of request.resources) {
+          const outcome = await store.attempt({ ...request, resources: [resource] });
+          if (outcome.kind !== "granted") return outcome;
+        }
+        const { resources, owner, ttlMs } = request;
+        return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: ttlMs } };
+      },
+    }),
+  },
+  "confuses names that normalise alike": {
+    noticedBy: "tells names apart that only look alike",
+    open: (store) => ({
+      attempt: (request) =>
+        store.attempt({ ...request, resources: request.resources.map((r) => r.normalize()) }),
+    }),
+  },
+  "cuts long names": {
+    noticedBy: "tells names of 1000 characters apart by their last",
+    open: (store) => ({
+      attempt: (request) =>
+        store.attempt({ ...request, resources: request.resources.map((r) => r.slice(0, 255)) }),
+    }),
+  },
+  "calls contention a fault": {
+    noticedBy: "gives a resource to one manager at a time",
+    open: (store) => ({
+      attempt: async (request) => {
+        const outcome = await store.attempt(request);
+        if (outcome.kind === "held") throw new Error("it is locked");
+        return outcome;
+      },
+    }),
+  },
+  "hides who holds a resource": {
+    noticedBy: "says who held the resource until the wait ended",
+    open: (store) => ({
+      attempt: async (request) => {
+        const outcome = await store.attempt(request);
+        return outcome.kind === "held" ? { ...outcome, holder: undefined } : outcome;
+      },
+    }),
+  },
+  "inspects by taking": {
+    noticedBy: "shows a free resource as free, and leaves it so",
+    open: (store) => {
+      let looks = 0;
+      return {
+        inspect: async (resource) => {
+          looks += 1;
+          const seen = await store.inspect(resource);
+          const started = { monotonicMs: 0, wallMs: 0 };
+          const owner = `inspector ${looks}`;
+          const request = { resources: [resource], owner, ttlMs: 1_000, started };
+          await store.attempt(request as never);
+          return seen;
+        },
+      };
+    },
+  },
+  "leaves a lock behind": {
+    noticedBy: "proves a lease that is held",
+    open: (store) => ({
+      release: async (grant) => {
+        const outcome = await store.release(grant);
+        const { resources, owner } = grant;
+        await store.attempt({ resources, owner, ttlMs: 10_000_000 } as never);
+        return outcome;
+      },
+    }),
+  },
+};
+
+function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): ConformanceHarness {
+  const sound = memory();
+  const { runtime, clock } = manualRuntime();
+  const store: Store = {
+    ...sound,
+    ...changes,
+    open(context) {
+      const opened = sound.open(context);
+      const whole: OpenStore = {
+        attempt: (request) => opened.attempt(request),
+        extend: (grant, ttlMs) => opened.extend(grant, ttlMs),
+        prove: (grant) => opened.prove(grant),
+        release: (grant) => opened.release(grant),
+        inspect: (resource) => opened.inspect(resource),
+        nodes: () => opened.nodes(),
+        close: () => opened.close(),
+      };
+      return { ...whole, ...open(opened) };
+    },
+  };
+  return {
+    open: async (defaults) => createLocks(store, { ...defaults, runtime }),
+    advance: (ms) => clock.advance(ms),
+    capabilities: store.capabilities,
+    ttlMaxMs: store.ttlMaxMs,
+    namespace: "sabotage",
+  };
+}
+
+test.each(Object.entries(sabotages))("notices a store that %s", async (_, sabotage) => {
+  const noticing = storeConformance.find(({ name }) => name === sabotage.noticedBy);
+  if (noticing === undefined) throw new Error(`there is no case "${sabotage.noticedBy}"`);
+  await expect(noticing.run(sabotaged({ noticedBy: "" }))).resolves.toBeUndefined();
+  await expect(noticing.run(sabotaged(sabotage))).rejects.toThrow();
+});
+
+test("every case has a name of its own", () => {
+  const names = storeConformance.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+});

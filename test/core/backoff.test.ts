@@ -1,0 +1,31 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { Backoff } from "../../src/core/backoff.ts";
+import { SeededRandom } from "../../src/testing/index.ts";
+
+test("every pause lies within the bounds, and grows threefold at most", () => {
+  fc.assert(
+    fc.property(fc.nat(), fc.integer({ min: 1, max: 500 }), fc.nat(5_000), (seed, minMs, more) => {
+      const backoff = new Backoff(new SeededRandom(seed), minMs, minMs + more);
+      let before = minMs;
+      for (let turn = 0; turn < 50; turn += 1) {
+        const pauseMs = backoff.nextMs();
+        expect(pauseMs).toBeGreaterThanOrEqual(minMs);
+        expect(pauseMs).toBeLessThanOrEqual(Math.min(minMs + more, before * 3));
+        before = pauseMs;
+      }
+    }),
+  );
+});
+
+test("reaches far up and falls back: it does not settle at either bound", () => {
+  const backoff = new Backoff(new SeededRandom(3), 10, 200);
+  const pauses = Array.from({ length: 1_000 }, () => backoff.nextMs());
+  expect(pauses.filter((ms) => ms > 150).length).toBeGreaterThan(50);
+  expect(pauses.filter((ms) => ms < 30).length).toBeGreaterThan(50);
+});
+
+test("two rivals that began together soon pause differently", () => {
+  const [one, other] = [1, 2].map((seed) => new Backoff(new SeededRandom(seed), 10, 200));
+  expect(one?.nextMs()).not.toBe(other?.nextMs());
+});

@@ -1,0 +1,152 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { Emitter } from "../../src/core/events.ts";
+import type { Diagnostics } from "../../src/core/ports.ts";
+import { createLocks } from "../../src/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+import { manualRuntime } from "../../src/testing/index.ts";
+import { scene } from "./fake-store.ts";
+
+const event = { node: "one" };
+
+/** A port that notes what reaches it. */
+function recorder(subscribed: readonly string[] = []) {
+  const published: (readonly [name: string, event: unknown])[] = [];
+  const failures: unknown[] = [];
+  const diagnostics: Diagnostics = {
+    hasSubscribers: (name) => subscribed.includes(name),
+    publish: (name, told) => published.push([name, told]),
+    listenerFailed: (error) => failures.push(error),
+  };
+  return { diagnostics, published, failures };
+}
+
+describe("a listener", () => {
+  test("hears its own kind of event until it is removed", () => {
+    const emitter = new Emitter(recorder().diagnostics);
+    const heard: unknown[] = [];
+    const stop = emitter.on("node-recovered", (told) => heard.push(told));
+    emitter.emit("node-recovered", event);
+    emitter.emit("node-blank", { node: "one", why: "new" });
+    stop();
+    stop();
+    emitter.emit("node-recovered", event);
+    expect(heard).toEqual([event]);
+  });
+
+  test("added twice hears twice, and each has its own removal", () => {
+    const emitter = new Emitter(recorder().diagnostics);
+    let heard = 0;
+    const listener = () => (heard += 1);
+    const stop = emitter.on("node-recovered", listener);
+    emitter.on("node-recovered", listener);
+    emitter.emit("node-recovered", event);
+    expect(heard).toBe(2);
+    stop();
+    emitter.emit("node-recovered", event);
+    expect(heard).toBe(3);
+  });
+
+  test("that throws breaks neither the others nor the lock", async () => {
+    const { locks, listenerErrors } = scene();
+    const error = new Error("a careless listener");
+    const heard: string[] = [];
+    for (const name of ["attempt", "acquired", "renewed", "released"] as const) {
+      locks.on(name, () => {
+        throw error;
+      });
+      locks.on(name, () => heard.push(name));
+    }
+    const lease = await locks.acquire("a");
+    await lease.extend();
+    expect(await lease.release()).toEqual({ released: true });
+    expect(heard).toEqual(["attempt", "acquired", "renewed", "released"]);
+    expect(listenerErrors).toEqual([error, error, error, error]);
+  });
+
+  test("that throws when a lease is lost does not keep the signal from telling", async () => {
+    const { locks, clock, listenerErrors } = scene({}, { ttl: 1_000 });
+    locks.on("lost", () => {
+      throw new Error("a careless listener");
+    });
+    const lease = await locks.acquire("a");
+    await clock.advance(1_000);
+    expect([lease.state, lease.signal.aborted]).toEqual(["lost", true]);
+    expect(listenerErrors).toHaveLength(1);
+  });
+
+  test("that throws is told as a warning of the process", async () => {
+    const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+    onTestFinished(() => warn.mockRestore());
+    const locks = createLocks(memory());
+    locks.on("acquired", () => {
+      throw new Error("a careless listener");
+    });
+    await locks.acquire("a");
+    await locks.close();
+    expect(warn.mock.calls).toEqual([
+      [expect.stringContaining("a careless listener"), "HoldfastWarning"],
+    ]);
+  });
+});
+
+describe("without anybody who listens", () => {
+  test("an event is not wanted, and reaches nobody", () => {
+    const { diagnostics, published } = recorder(["node-recovered"]);
+    const emitter = new Emitter(diagnostics);
+    expect([emitter.wants("lost"), emitter.wants("node-recovered")]).toEqual([false, true]);
+    const stop = emitter.on("lost", () => undefined);
+    expect(emitter.wants("lost")).toBe(true);
+    stop();
+    expect(emitter.wants("lost")).toBe(false);
+    emitter.emit("node-blank", { node: "one", why: "new" });
+    expect(published).toEqual([]);
+  });
+
+  test("nothing is built on the way of a lease: the clock is read no more than it must be", async () => {
+    const reads = async (listen: boolean): Promise<number> => {
+      const { runtime, clock } = manualRuntime();
+      let count = 0;
+      const counting = {
+        timerSlackMs: 0,
+        wallMs: () => clock.wallMs(),
+        setTimer: (...args: Parameters<typeof clock.setTimer>) => clock.setTimer(...args),
+        monotonicMs() {
+          count += 1;
+          return clock.monotonicMs();
+        },
+      };
+      const locks = createLocks(memory(), { runtime: { ...runtime, clock: counting } });
+      if (listen) {
+        for (const name of ["attempt", "acquired", "renewed", "released"] as const) {
+          locks.on(name, () => undefined);
+        }
+      }
+      const lease = await locks.acquire("a");
+      await lease.extend();
+      await lease.release();
+      await locks.close();
+      return count;
+    };
+    // Each of the four events tells a time that only a listener makes it look up.
+    expect((await reads(true)) - (await reads(false))).toBeGreaterThanOrEqual(4);
+  });
+});
+
+test("events are published on the diagnostics channels of the process", async () => {
+  const told: { readonly name: string; readonly message: unknown }[] = [];
+  for (const name of ["holdfast:acquired", "holdfast:released"]) {
+    const onMessage = (message: unknown, channel: string | symbol) =>
+      told.push({ name: String(channel), message });
+    subscribe(name, onMessage);
+    onTestFinished(() => void unsubscribe(name, onMessage));
+  }
+  const locks = createLocks(memory());
+  const lease = await locks.acquire("a", { label: "told" });
+  await lease.release();
+  await locks.close();
+  expect(told).toMatchObject([
+    { name: "holdfast:acquired", message: { resources: ["a"], label: "told", attempts: 1 } },
+    { name: "holdfast:released", message: { resources: ["a"], released: true } },
+  ]);
+});

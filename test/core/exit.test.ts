@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compile } from "../../scripts/build.mjs";
+
+let folder = "";
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "holdfast-exit-"));
+  const { output } = compile(join(folder, "dist"));
+  // Whether all of it compiles cleanly is for another test: these need only what they import.
+  if (!existsSync(join(folder, "dist", "index.js"))) throw new Error(output);
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs a program of its own; one that does not end by itself is killed, which rejects. */
+async function run(name: string, lines: readonly string[]): Promise<string> {
+  const path = join(folder, name);
+  const imports = [
+    'import { createLocks } from "./dist/index.js";',
+    'import { memory } from "./dist/stores/memory/index.js";',
+  ];
+  writeFileSync(path, [...imports, ...lines].join("\n"));
+  const { stdout } = await promisify(execFile)(process.execPath, [path], { timeout: 30_000 });
+  return stdout;
+}
+
+test("a process that holds a renewed lease ends by itself", async () => {
+  const told = await run("holding.js", [
+    'const locks = createLocks(memory(), { ttl: "30s", renew: true });',
+    'const lease = await locks.acquire("a");',
+    "console.log(lease.state, lease.signal.aborted);",
+  ]);
+  expect(told).toBe("held false\n");
+});
+
+test("a process stays for a wait that somebody awaits", async () => {
+  const told = await run("waiting.js", [
+    "const locks = createLocks(memory());",
+    'await locks.acquire("a");',
+    'const wait = locks.acquire("a", { wait: 300 });',
+    "console.log(await wait.catch((error) => error.code));",
+  ]);
+  expect(told).toBe("ACQUIRE_TIMEOUT\n");
+});
+
+test("a renewal that cannot reach its store takes no process down", async () => {
+  const told = await run("failing.js", [
+    "const store = memory();",
+    "const open = (context) => {",
+    "  const opened = store.open(context);",
+    "  opened.extend = () => Promise.reject(new Error('away'));",
+    "  return opened;",
+    "};",
+    "const locks = createLocks({ ...store, open }, { ttl: 100, renew: true });",
+    'const lease = await locks.acquire("a");',
+    "await new Promise((resolve) => {",
+    "  const alive = setTimeout(resolve, 60_000);",
+    '  lease.signal.addEventListener("abort", () => (clearTimeout(alive), resolve()));',
+    "});",
+    "console.log(lease.state);",
+  ]);
+  expect(told).toBe("lost\n");
+});

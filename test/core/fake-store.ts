@@ -1,0 +1,112 @@
+import { createLocks, type CreateLocksOptions, type Locks } from "../../src/index.ts";
+import type {
+  AcquireRequest,
+  ExtendOutcome,
+  OpenStore,
+  ReleaseOutcome,
+  Store,
+} from "../../src/core/store.ts";
+import { StoreError } from "../../src/core/errors.ts";
+import {
+  type ManualClock,
+  manualRuntime,
+  type ManualRuntimeOptions,
+} from "../../src/testing/index.ts";
+
+/** What a test wants to be different from a store that grants, extends, proves and releases. */
+export type Behaviour = Partial<OpenStore> & { readonly fencing?: boolean };
+
+export interface Call {
+  readonly name: "attempt" | "extend" | "prove" | "release";
+  readonly atMs: number;
+}
+
+export interface FakeStore {
+  readonly store: Store;
+  readonly calls: Call[];
+  readonly requests: AcquireRequest[];
+  readonly times: (name: Call["name"]) => number[];
+}
+
+export const extended = (validityMs: number): ExtendOutcome => ({ kind: "extended", validityMs });
+export const failed = { kind: "failed", error: new StoreError("the store is away") } as const;
+
+/** A store without a server: it says what it is told to, and notes what it was asked and when. */
+export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeStore {
+  const calls: Call[] = [];
+  const requests: AcquireRequest[] = [];
+  const note = (name: Call["name"]) => calls.push({ name, atMs: clock.monotonicMs() });
+  const fence = behaviour.fencing === false ? undefined : 7n;
+  const released: ReleaseOutcome = { released: true };
+  const open: OpenStore = {
+    async attempt(request) {
+      note("attempt");
+      requests.push(request);
+      if (behaviour.attempt !== undefined) return await behaviour.attempt(request);
+      const { resources, owner, ttlMs: validityMs } = request;
+      return { kind: "granted", grant: { resources, owner, fence, validityMs } };
+    },
+    async extend(grant, ttlMs) {
+      note("extend");
+      return (await behaviour.extend?.(grant, ttlMs)) ?? extended(ttlMs);
+    },
+    async prove(grant) {
+      note("prove");
+      return (await behaviour.prove?.(grant)) ?? { kind: "proven" };
+    },
+    async release(grant) {
+      note("release");
+      return (await behaviour.release?.(grant)) ?? released;
+    },
+    inspect: () => Promise.reject(new Error("not asked here")),
+    nodes: () => Promise.resolve([]),
+    close: async () => await behaviour.close?.(),
+  };
+  const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };
+  const store: Store = { name: "fake", capabilities, ttlMaxMs: 60_000, open: () => open };
+  const times = (name: Call["name"]) =>
+    calls.filter((call) => call.name === name).map(({ atMs }) => atMs);
+  return { store, calls, requests, times };
+}
+
+export interface Scene extends FakeStore {
+  readonly locks: Locks;
+  readonly clock: ManualClock;
+  readonly listenerErrors: readonly unknown[];
+}
+
+/** A manager on a fake store and a manual clock. */
+export function scene(
+  behaviour: Behaviour = {},
+  defaults: Omit<CreateLocksOptions, "runtime"> = {},
+  options: ManualRuntimeOptions = {},
+): Scene {
+  const { runtime, clock, listenerErrors } = manualRuntime(options);
+  const fake = fakeStore(clock, behaviour);
+  const locks = createLocks(fake.store, { ...defaults, runtime });
+  return { ...fake, locks, clock, listenerErrors };
+}
+
+export interface Deferred<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+  reject(error: unknown): void;
+}
+
+/** A promise that is settled from outside: a reply that a test holds in its hand. */
+export function deferred<Value>(): Deferred<Value> {
+  let resolve: (value: Value) => void = () => undefined;
+  let reject: (error: unknown) => void = () => undefined;
+  const promise = new Promise<Value>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve: (value) => resolve(value), reject: (error) => reject(error) };
+}
+
+/** Resolves after `ms` of the manual clock: how long a store takes to answer. */
+export function delay(clock: ManualClock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(ms, true, resolve);
+  });
+}

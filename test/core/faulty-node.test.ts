@@ -1,0 +1,179 @@
+import { describe, expect, test } from "vitest";
+import { NotConnectedError, type RedisConnection } from "../../src/clients/contract.ts";
+import { connectionOf } from "../../src/clients/recognise.ts";
+import { faultyNode, ManualClock, settle } from "../../src/testing/index.ts";
+
+/** A connection that answers each command with its number, and one that it does not know not. */
+function setUp() {
+  const clock = new ManualClock();
+  const ran: string[] = [];
+  const connection: RedisConnection = {
+    library: "none",
+    topology: "standalone",
+    async send(_key, command) {
+      ran.push(command.join(" "));
+      if (command[0] === "BAD") throw new Error("ERR unknown command");
+      return ran.length;
+    },
+  };
+  return { clock, ran, node: faultyNode(connection, clock) };
+}
+
+/** What has come of a reply so far. */
+function watch(reply: Promise<unknown>): { readonly told: unknown[] } {
+  const told: unknown[] = [];
+  reply.then(
+    (value) => told.push(value),
+    (error: unknown) => told.push(error),
+  );
+  return { told };
+}
+
+test("is taken where a client is taken, and passes everything on", async () => {
+  const { node, ran } = setUp();
+  expect(connectionOf(node)).toBe(node);
+  expect(await node.send("k", ["GET", "k"])).toBe(1);
+  await expect(node.send("k", ["BAD"])).rejects.toThrow("ERR unknown command");
+  expect(ran).toEqual(["GET k", "BAD"]);
+  expect(node.sent).toEqual([
+    { key: "k", command: ["GET", "k"], fault: undefined },
+    { key: "k", command: ["BAD"], fault: undefined },
+  ]);
+  node.forget();
+  expect(node.sent).toEqual([]);
+});
+
+test("subscribes and closes where the connection can", async () => {
+  const calls: string[] = [];
+  const connection = {
+    library: "none",
+    topology: "standalone",
+    send: () => Promise.resolve("OK"),
+    async subscribe(this: unknown, channel: string) {
+      expect(this).toBe(connection);
+      calls.push(channel);
+      return () => Promise.resolve();
+    },
+    async close(this: unknown) {
+      expect(this).toBe(connection);
+      calls.push("close");
+    },
+  } as const;
+  const node = faultyNode(connection, new ManualClock());
+  await node.subscribe?.("channel", () => undefined);
+  await node.close?.();
+  expect(calls).toEqual(["channel", "close"]);
+  expect([setUp().node.subscribe, setUp().node.close]).toEqual([undefined, undefined]);
+});
+
+describe("a fault", () => {
+  test("delays a reply, whose command has run", async () => {
+    const { node, ran, clock } = setUp();
+    node.inject({ kind: "delay-reply", ms: 100 });
+    const { told } = watch(node.send("", ["PING"]));
+    await clock.advance(99);
+    expect([ran, told]).toEqual([["PING"], []]);
+    await clock.advance(1);
+    expect(told).toEqual([1]);
+  });
+
+  test("delays an error reply too", async () => {
+    const { node, clock } = setUp();
+    node.inject({ kind: "delay-reply", ms: 100 });
+    const { told } = watch(node.send("", ["BAD"]));
+    await clock.advance(99);
+    expect(told).toEqual([]);
+    await clock.advance(1);
+    expect(told).toEqual([new Error("ERR unknown command")]);
+  });
+
+  test("delays a command on its way", async () => {
+    const { node, ran, clock } = setUp();
+    node.inject({ kind: "delay-request", ms: 100 });
+    const { told } = watch(node.send("", ["PING"]));
+    await clock.advance(99);
+    expect([ran, told]).toEqual([[], []]);
+    await clock.advance(1);
+    expect([ran, told]).toEqual([["PING"], [1]]);
+  });
+
+  test("loses a reply, or the command itself", async () => {
+    const { node, ran, clock } = setUp();
+    node.inject({ kind: "lose-reply" }, { times: 1 });
+    node.inject({ kind: "lose-request" }, { times: 1 });
+    const replies = [watch(node.send("", ["ONE"])), watch(node.send("", ["TWO"]))];
+    await clock.advance(60_000);
+    expect(ran).toEqual(["ONE"]);
+    expect(replies.map(({ told }) => told)).toEqual([[], []]);
+    expect(node.sent.map(({ fault }) => fault)).toEqual(["lose-reply", "lose-request"]);
+  });
+
+  test("holds replies and commands until they are let go, oldest first", async () => {
+    const { node, ran } = setUp();
+    node.inject({ kind: "hold-reply" }, { when: ([name]) => name === "ONE" });
+    node.inject({ kind: "hold-request" }, { when: ([name]) => name === "TWO" });
+    const one = watch(node.send("", ["ONE"]));
+    await settle();
+    const two = watch(node.send("", ["TWO"]));
+    await settle();
+    expect([ran, node.heldCount, one.told]).toEqual([["ONE"], 2, []]);
+    node.letGo(1);
+    await settle();
+    expect([ran, node.heldCount, one.told]).toEqual([["ONE"], 1, [1]]);
+    node.letGo();
+    await settle();
+    expect([ran, node.heldCount, two.told]).toEqual([["ONE", "TWO"], 0, [2]]);
+  });
+
+  test("refuses, as a server does, what then has not run", async () => {
+    const { node, ran } = setUp();
+    node.inject({ kind: "error", message: "LOADING Redis is loading" });
+    await expect(node.send("", ["PING"])).rejects.toThrow(/^LOADING /);
+    expect(ran).toEqual([]);
+  });
+
+  test("breaks the connection when the command has run", async () => {
+    const { node, ran } = setUp();
+    node.inject({ kind: "break" });
+    await expect(node.send("", ["PING"])).rejects.toThrow("closed while a command was under way");
+    expect(ran).toEqual(["PING"]);
+  });
+
+  test("disconnects, and says that nothing was sent", async () => {
+    const { node, ran } = setUp();
+    node.inject({ kind: "disconnect" });
+    await expect(node.send("", ["PING"])).rejects.toBeInstanceOf(NotConnectedError);
+    expect(ran).toEqual([]);
+  });
+
+  test("runs a command twice and gives the second reply", async () => {
+    const { node, ran } = setUp();
+    node.inject({ kind: "duplicate" });
+    expect(await node.send("", ["INCR"])).toBe(2);
+    expect(ran).toEqual(["INCR", "INCR"]);
+  });
+
+  test("befalls only the commands in its scope, and as many as it was told", async () => {
+    const { node } = setUp();
+    node.inject({ kind: "disconnect" }, { when: (_, key) => key === "a", times: 2 });
+    expect(await node.send("b", ["PING"])).toBe(1);
+    await expect(node.send("a", ["PING"])).rejects.toThrow();
+    await expect(node.send("a", ["PING"])).rejects.toThrow();
+    expect(await node.send("a", ["PING"])).toBe(2);
+  });
+
+  test("ends when it is told to, alone or with all others", async () => {
+    const { node } = setUp();
+    const end = node.inject({ kind: "disconnect" });
+    node.inject({ kind: "hold-reply" });
+    await expect(node.send("", ["PING"])).rejects.toThrow();
+    end();
+    const { told } = watch(node.send("", ["PING"]));
+    await settle();
+    expect(told).toEqual([]);
+    node.heal();
+    await settle();
+    expect(told).toEqual([1]);
+    expect(await node.send("", ["PING"])).toBe(2);
+  });
+});

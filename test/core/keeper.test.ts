@@ -1,0 +1,205 @@
+import { describe, expect, test } from "vitest";
+import type { ExtendOutcome } from "../../src/core/store.ts";
+import type { LeaseLostError, LockEvents } from "../../src/index.ts";
+import { deferred, delay, extended, failed, scene } from "./fake-store.ts";
+
+const ttl = 3_000;
+const renew = true;
+
+/** How far apart they are. */
+function gaps(times: readonly number[]): number[] {
+  return times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0));
+}
+
+describe("renewal", () => {
+  test("comes at a third of the TTL, again and again", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew });
+    const lease = await locks.acquire("a");
+    await clock.advance(4_500);
+    expect(times("extend")).toEqual([1_000, 2_000, 3_000, 4_000]);
+    expect([lease.state, lease.remainingMs()]).toEqual(["held", 2_500]);
+    await locks.close();
+  });
+
+  test("is left out where nobody asked for it", async () => {
+    const { locks, clock, times } = scene({}, { ttl });
+    const lease = await locks.acquire("a");
+    await clock.advance(3_000);
+    expect([times("extend"), lease.state]).toEqual([[], "lost"]);
+  });
+
+  test("counts from before the last one was sent", async () => {
+    const { locks, clock, times } = scene(
+      {
+        async extend() {
+          await delay(clock, 600);
+          return extended(3_000);
+        },
+      },
+      { ttl, renew },
+    );
+    await locks.acquire("a");
+    await clock.advance(4_000);
+    expect(times("extend")).toEqual([1_000, 2_000, 3_000, 4_000]);
+    await clock.advance(600);
+    await locks.close();
+  });
+
+  test("that fails is tried again, spaced, until it succeeds", async () => {
+    let away = true;
+    const { locks, clock, times } = scene(
+      { extend: async (_, ttlMs) => (away ? failed : extended(ttlMs)) },
+      { ttl, renew },
+    );
+    const told: string[] = [];
+    locks.on("doubtful", () => told.push("doubtful"));
+    locks.on("renewed", () => told.push("renewed"));
+    const lease = await locks.acquire("a");
+    await clock.advance(2_000);
+    expect(lease.state).toBe("doubtful");
+    const spacing = gaps(times("extend"));
+    expect(spacing.length).toBeGreaterThanOrEqual(2);
+    for (const gapMs of spacing) {
+      expect(gapMs).toBeGreaterThanOrEqual(225);
+      expect(gapMs).toBeLessThanOrEqual(375);
+    }
+    expect(new Set(spacing).size).toBe(spacing.length);
+    away = false;
+    await clock.advance(400);
+    expect(lease.state).toBe("held");
+    expect(told).toEqual(["doubtful", "renewed"]);
+    await locks.close();
+  });
+
+  test("that never succeeds loses the lease at the end of its validity", async () => {
+    const { locks, clock, times } = scene({ extend: async () => failed }, { ttl, renew });
+    const lost: LockEvents["lost"][] = [];
+    locks.on("lost", (event) => lost.push(event));
+    await locks.acquire("a");
+    await clock.advance(10_000);
+    expect(lost).toMatchObject([{ reason: "unreachable", heldMs: 2_999, cause: failed.error }]);
+    expect(Math.max(...times("extend"))).toBeLessThan(2_999);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("that is never answered loses the lease all the same", async () => {
+    const { locks, clock, times } = scene(
+      { extend: () => deferred<ExtendOutcome>().promise },
+      { ttl, renew },
+    );
+    const lease = await locks.acquire("a");
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener("abort", () => abortedAt.push(clock.monotonicMs()));
+    await clock.advance(10_000);
+    expect(abortedAt).toEqual([2_999]);
+    expect(times("extend")).toEqual([1_000]);
+  });
+
+  test("that finds the lease gone ends it at once", async () => {
+    const { locks, clock, times } = scene(
+      { extend: async () => ({ kind: "gone" }) },
+      { ttl, renew },
+    );
+    const lease = await locks.acquire("a");
+    await clock.advance(1_000);
+    expect(lease.state).toBe("lost");
+    expect((lease.signal.reason as LeaseLostError).reason).toBe("taken");
+    await clock.advance(5_000);
+    expect(times("extend")).toEqual([1_000]);
+  });
+
+  test("that throws is no unhandled rejection, and is tried again", async () => {
+    let broken = true;
+    const { locks, clock, times } = scene(
+      {
+        async extend(_, ttlMs) {
+          if (broken) throw new Error("a driver that does not keep its word");
+          return extended(ttlMs);
+        },
+      },
+      { ttl, renew },
+    );
+    const lease = await locks.acquire("a");
+    await clock.advance(1_100);
+    broken = false;
+    await clock.advance(3_000);
+    expect(lease.state).toBe("held");
+    expect(times("extend").length).toBeGreaterThanOrEqual(3);
+    await locks.close();
+  });
+
+  test("stops with the release, also one that is under way", async () => {
+    const reply = deferred<ExtendOutcome>();
+    const { locks, clock, times } = scene({ extend: () => reply.promise }, { ttl, renew });
+    const lease = await locks.acquire("a");
+    await clock.advance(1_500);
+    await lease.release();
+    expect(clock.pendingTimers).toBe(0);
+    reply.resolve(extended(3_000));
+    await clock.advance(10_000);
+    expect(times("extend")).toEqual([1_000]);
+    expect([lease.state, clock.pendingTimers]).toEqual(["released", 0]);
+  });
+
+  test("ends at maxHold, to the moment", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew, maxHold: 7_500 });
+    const lost: LockEvents["lost"][] = [];
+    locks.on("lost", (event) => lost.push(event));
+    const lease = await locks.acquire("a");
+    await clock.advance(7_000);
+    expect(lease.remainingMs()).toBe(500);
+    await clock.advance(5_000);
+    expect(lost).toMatchObject([{ reason: "maxHold", heldMs: 7_499 }]);
+    expect(times("extend").at(-1)).toBe(7_000);
+  });
+
+  test("cannot be stretched beyond maxHold by hand", async () => {
+    const { locks } = scene({}, { ttl, maxHold: 5_000 });
+    const lease = await locks.acquire("a");
+    await lease.extend(60_000);
+    expect(lease.remainingMs()).toBe(5_000);
+  });
+
+  test("an extension by hand puts the next renewal off", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew });
+    const lease = await locks.acquire("a");
+    await clock.advance(900);
+    await lease.extend();
+    await clock.advance(999);
+    expect(times("extend")).toEqual([900]);
+    await clock.advance(1);
+    expect(times("extend")).toEqual([900, 1_900]);
+    await locks.close();
+  });
+});
+
+describe("timers", () => {
+  test("thousands of leases share one, which keeps no process alive", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew });
+    const count = 5_000;
+    const names = Array.from({ length: count }, (_, index) => `name ${index}`);
+    const leases = await Promise.all(names.map((name) => locks.acquire(name)));
+    expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
+    await clock.advance(2_500);
+    expect(times("extend")).toHaveLength(2 * count);
+    expect(leases.every(({ state }) => state === "held")).toBe(true);
+    expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
+    await locks.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("a wait keeps the process alive while it lasts", async () => {
+    const { locks, clock } = scene(
+      { attempt: async () => ({ kind: "held", holder: undefined, cleanup: undefined }) },
+      { ttl },
+    );
+    const refused = expect(locks.acquire("a", { wait: 500 })).rejects.toMatchObject({
+      code: "ACQUIRE_TIMEOUT",
+    });
+    await clock.advance(499);
+    expect(clock.keepingAlive).toBe(1);
+    await clock.advance(1);
+    await refused;
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,384 @@
+import { describe, expect, test } from "vitest";
+import type { ExtendOutcome, ProveOutcome } from "../../src/core/store.ts";
+import { createLocks, type Lease, LeaseLostError, type LockEvents } from "../../src/index.ts";
+import { manualRuntime, settle } from "../../src/testing/index.ts";
+import { deferred, delay, extended, failed, fakeStore, scene } from "./fake-store.ts";
+
+const ttl = 1_000;
+
+function lossOf(lease: Lease): LeaseLostError {
+  const reason: unknown = lease.signal.reason;
+  if (reason instanceof LeaseLostError) return reason;
+  throw new Error("the lease is not lost");
+}
+
+describe("validity", () => {
+  test("counts from before the attempt was sent", async () => {
+    const { runtime, clock } = manualRuntime();
+    const { store } = fakeStore(clock, {
+      async attempt({ resources, owner }) {
+        await delay(clock, 300);
+        return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: 900 } };
+      },
+    });
+    const locks = createLocks(store, { runtime, ttl });
+    const acquiring = locks.acquire("a");
+    await clock.advance(300);
+    expect((await acquiring).remainingMs()).toBe(600);
+    await locks.close();
+  });
+
+  test("a grant that arrives when it is over is refused, and given back", async () => {
+    const { runtime, clock } = manualRuntime();
+    const { store, times } = fakeStore(clock, {
+      async attempt({ resources, owner }) {
+        await delay(clock, 899.5);
+        return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: 900 } };
+      },
+    });
+    const locks = createLocks(store, { runtime, ttl });
+    const refused = expect(locks.acquire("a", { wait: 0 })).rejects.toMatchObject({
+      code: "QUORUM",
+    });
+    await clock.advance(900);
+    await refused;
+    expect(times("release")).toEqual([899.5]);
+    await locks.close();
+  });
+
+  test("is told in whole milliseconds, never more than there are", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const lease = await locks.acquire("a");
+    await clock.advance(0.5);
+    expect(lease.remainingMs()).toBe(999);
+    await clock.advance(500);
+    expect(lease.remainingMs()).toBe(499);
+  });
+
+  test("the signal aborts no later than the end, without being asked", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const lease = await locks.acquire("a");
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener("abort", () => abortedAt.push(clock.monotonicMs()));
+    await clock.advance(998.9);
+    expect([lease.state, abortedAt]).toEqual(["held", []]);
+    await clock.advance(1.1);
+    expect(abortedAt).toEqual([999]);
+    expect(lossOf(lease).reason).toBe("expired");
+  });
+
+  test("a timer that fires late by its slack still ends the lease in time", async () => {
+    const { locks, clock } = scene({}, { ttl }, { timerSlackMs: 5 });
+    const lease = await locks.acquire("a");
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener("abort", () => abortedAt.push(clock.monotonicMs()));
+    await clock.advance(1_000);
+    expect(abortedAt).toEqual([994]);
+  });
+});
+
+describe("the wall clock", () => {
+  test("ends a lease when it is set forward past the end", async () => {
+    const { locks, clock } = scene({}, { ttl: 10_000 });
+    const lease = await locks.acquire("a");
+    clock.stepWall(10_000);
+    expect(lease.state).toBe("lost");
+    expect(lossOf(lease).reason).toBe("clock");
+  });
+
+  test("tells by the signal too, at the next look at the clocks", async () => {
+    const { locks, clock } = scene({}, { ttl: 10_000 });
+    const lease = await locks.acquire("a");
+    const reasons: unknown[] = [];
+    const { signal } = lease;
+    signal.addEventListener("abort", () => reasons.push(lossOf(lease).reason));
+    clock.stepWall(20_000);
+    await clock.advance(1_000);
+    expect(reasons).toEqual(["clock"]);
+  });
+
+  test("set forward, but not past the end, brings the end nearer", async () => {
+    const { locks, clock } = scene({}, { ttl: 10_000 });
+    const lease = await locks.acquire("a");
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener("abort", () => abortedAt.push(clock.monotonicMs()));
+    clock.stepWall(5_000);
+    await clock.advance(10_000);
+    expect(abortedAt).toEqual([4_999]);
+    expect(lossOf(lease).reason).toBe("clock");
+  });
+
+  test("moved little by little, does not get away with more than one step", async () => {
+    const { locks, clock } = scene({}, { ttl: 10_000 });
+    const lease = await locks.acquire("a");
+    const endMs = clock.wallMs() + 10_000;
+    const lateMs: number[] = [];
+    lease.signal.addEventListener("abort", () => lateMs.push(clock.wallMs() - endMs));
+    for (let turn = 0; turn < 20; turn += 1) {
+      clock.stepWall(4);
+      await clock.advance(500);
+    }
+    expect(lateMs).toHaveLength(1);
+    // One step that was not seen yet, and what came since the last look at the clocks.
+    expect(lateMs[0]).toBeLessThan(28);
+  });
+
+  test("set back prolongs nothing", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const lease = await locks.acquire("a");
+    clock.stepWall(-3_600_000);
+    expect(lease.remainingMs()).toBe(1_000);
+    await clock.advance(999);
+    expect(lease.state).toBe("lost");
+    expect(lossOf(lease).reason).toBe("expired");
+  });
+
+  test("a hair ahead of the other clock is not to blame", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const lease = await locks.acquire("a");
+    clock.stepWall(1);
+    await clock.advance(1_000);
+    expect(lossOf(lease).reason).toBe("expired");
+  });
+});
+
+describe("after a pause longer than the lease, the first look tells that it is lost:", () => {
+  const lost = { code: "LEASE_LOST", reason: "expired" };
+  const looks: Readonly<Record<string, (lease: Lease, signal: AbortSignal) => unknown>> = {
+    state: (lease) => expect(lease.state).toBe("lost"),
+    "remainingMs()": (lease) => expect(lease.remainingMs()).toBe(0),
+    "assertHeld()": (lease) =>
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining(lost)),
+    "signal.aborted": (_, signal) => expect(signal.aborted).toBe(true),
+    "signal.reason": (_, signal) => expect(signal.reason).toMatchObject(lost),
+    "signal.throwIfAborted()": (_, signal) =>
+      expect(() => signal.throwIfAborted()).toThrow(expect.objectContaining(lost)),
+    "a signal not asked for before": (lease) => expect(lease.signal.aborted).toBe(true),
+    "prove()": async (lease) => expect(await lease.prove()).toBe(false),
+    "extend()": async (lease) => await expect(lease.extend()).rejects.toMatchObject(lost),
+    "release()": async (lease) =>
+      expect(await lease.release()).toEqual({ released: false, reason: "expired" }),
+  };
+
+  test.each(Object.keys(looks))("%s", async (name) => {
+    const { locks, clock, times } = scene({}, { ttl });
+    const lease = await locks.acquire("a", { renew: true });
+    const signal = name === "a signal not asked for before" ? AbortSignal.abort() : lease.signal;
+    clock.pause(5_000);
+    await looks[name]?.(lease, signal);
+    expect(times("extend")).toEqual([]);
+    expect(lease.state).toBe("lost");
+  });
+
+  test("the end of using", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const using = locks.using("a", () => {
+      clock.pause(5_000);
+      return "done";
+    });
+    await expect(using).rejects.toMatchObject({ ...lost, result: "done" });
+  });
+});
+
+test("a pause shorter than the lease leaves it held", async () => {
+  const { locks, clock } = scene({}, { ttl });
+  const lease = await locks.acquire("a");
+  clock.pause(900);
+  expect(lease.state).toBe("held");
+  expect(lease.signal.aborted).toBe(false);
+  expect(lease.remainingMs()).toBe(100);
+});
+
+describe("extend", () => {
+  test("counts the new validity from before it was sent", async () => {
+    const reply = deferred<ExtendOutcome>();
+    const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
+    const lease = await locks.acquire("a");
+    await clock.advance(500);
+    const extending = lease.extend(2_000);
+    await clock.advance(200);
+    reply.resolve(extended(1_900));
+    await extending;
+    expect(lease.remainingMs()).toBe(1_700);
+  });
+
+  test("a reply that comes after the end is refused", async () => {
+    const reply = deferred<ExtendOutcome>();
+    const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
+    const lease = await locks.acquire("a");
+    const refused = expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
+    // The timer of the end has not run when the reply is read.
+    clock.pause(999.5);
+    reply.resolve(extended(30_000));
+    await refused;
+    expect([lease.state, lease.remainingMs()]).toEqual(["lost", 0]);
+  });
+
+  test("that fails leaves the old validity, in doubt", async () => {
+    const { locks, clock } = scene({ extend: async () => failed }, { ttl });
+    const doubts: LockEvents["doubtful"][] = [];
+    locks.on("doubtful", (event) => doubts.push(event));
+    const lease = await locks.acquire("a");
+    await clock.advance(400);
+    await expect(lease.extend()).rejects.toBe(failed.error);
+    await expect(lease.extend()).rejects.toBe(failed.error);
+    expect([lease.state, lease.remainingMs()]).toEqual(["doubtful", 600]);
+    expect(doubts).toMatchObject([{ remainingMs: 600, cause: failed.error }]);
+    lease.assertHeld();
+    await clock.advance(600);
+    expect(lossOf(lease)).toMatchObject({ reason: "unreachable", cause: failed.error });
+  });
+
+  test("after doubt makes the lease held again", async () => {
+    const outcomes: ExtendOutcome[] = [failed, extended(1_000)];
+    const { locks, clock } = scene(
+      { extend: async () => outcomes.shift() ?? extended(1_000) },
+      { ttl },
+    );
+    const lease = await locks.acquire("a");
+    await expect(lease.extend()).rejects.toBe(failed.error);
+    await lease.extend();
+    expect(lease.state).toBe("held");
+    await clock.advance(1_000);
+    const { reason, cause } = lossOf(lease);
+    expect([reason, cause]).toEqual(["expired", undefined]);
+  });
+
+  test("never shortens, whatever the store grants", async () => {
+    const { locks } = scene({ extend: async () => extended(100) }, { ttl });
+    const lease = await locks.acquire("a");
+    await lease.extend(100);
+    expect(lease.remainingMs()).toBe(1_000);
+  });
+
+  test("of a lease that is gone tells that it was taken", async () => {
+    const { locks } = scene({ extend: async () => ({ kind: "gone" }) }, { ttl });
+    const lease = await locks.acquire("a");
+    await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect(lossOf(lease).reason).toBe("taken");
+  });
+
+  test("is sent one at a time, and not after a release", async () => {
+    const replies = [deferred<ExtendOutcome>(), deferred<ExtendOutcome>()];
+    let asked = -1;
+    const { locks, times } = scene(
+      { extend: () => replies[(asked += 1)]?.promise ?? Promise.reject(new Error("too many")) },
+      { ttl },
+    );
+    const lease = await locks.acquire("a");
+    const [first, second, third] = [lease.extend(), lease.extend(), lease.extend()];
+    const released = { code: "LEASE_RELEASED" };
+    const refused = Promise.all([
+      expect(second).rejects.toMatchObject(released),
+      expect(third).rejects.toMatchObject(released),
+    ]);
+    await settle();
+    expect(times("extend")).toHaveLength(1);
+    replies[0]?.resolve(extended(1_000));
+    await first;
+    await settle();
+    expect(times("extend")).toHaveLength(2);
+    await lease.release();
+    replies[1]?.resolve(extended(1_000));
+    await refused;
+    expect(times("extend")).toHaveLength(2);
+  });
+
+  test("under way when the lease is released changes nothing any more", async () => {
+    const reply = deferred<ExtendOutcome>();
+    const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
+    const lease = await locks.acquire("a");
+    const refused = expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_RELEASED" });
+    expect(await lease.release()).toEqual({ released: true });
+    reply.resolve(extended(1_000));
+    await refused;
+    expect([lease.state, clock.pendingTimers]).toEqual(["released", 0]);
+  });
+});
+
+describe("prove", () => {
+  test("ends doubt", async () => {
+    const { locks, clock } = scene({ extend: async () => failed }, { ttl });
+    const lease = await locks.acquire("a");
+    await expect(lease.extend()).rejects.toBe(failed.error);
+    expect(await lease.prove()).toBe(true);
+    expect(lease.state).toBe("held");
+    await clock.advance(1_000);
+    const { reason, cause } = lossOf(lease);
+    expect([reason, cause]).toEqual(["expired", undefined]);
+  });
+
+  test("that finds it gone ends the lease", async () => {
+    const { locks } = scene({ prove: async () => ({ kind: "gone" }) }, { ttl });
+    const lease = await locks.acquire("a");
+    expect(await lease.prove()).toBe(false);
+    expect(lossOf(lease).reason).toBe("taken");
+  });
+
+  test("that cannot tell is a fault, and doubt", async () => {
+    const { locks } = scene({ prove: async () => failed }, { ttl });
+    const lease = await locks.acquire("a");
+    await expect(lease.prove()).rejects.toBe(failed.error);
+    expect(lease.state).toBe("doubtful");
+  });
+
+  test("that comes back after the end proves nothing", async () => {
+    const reply = deferred<ProveOutcome>();
+    const { locks, clock } = scene({ prove: () => reply.promise }, { ttl });
+    const lease = await locks.acquire("a");
+    const proving = lease.prove();
+    clock.pause(2_000);
+    reply.resolve({ kind: "proven" });
+    expect(await proving).toBe(false);
+    expect(lease.state).toBe("lost");
+  });
+});
+
+test("a lost lease was not released, even where its key was still there", async () => {
+  const { locks, clock, times } = scene({}, { ttl });
+  const lease = await locks.acquire("a");
+  await clock.advance(1_000);
+  expect(await lease.release()).toEqual({ released: false, reason: "expired" });
+  expect(times("release")).toHaveLength(1);
+  expect(lease.state).toBe("lost");
+});
+
+test("a release that finds the lease taken says so", async () => {
+  const { locks } = scene({ release: async () => ({ released: false, reason: "taken" }) }, { ttl });
+  const told: LockEvents["released"][] = [];
+  locks.on("released", (event) => told.push(event));
+  const lease = await locks.acquire("a");
+  expect(await lease.release()).toEqual({ released: false, reason: "taken" });
+  expect(told).toMatchObject([{ released: false, reason: "taken" }]);
+  await expect(locks.using("b", () => "done")).rejects.toMatchObject({
+    code: "LEASE_LOST",
+    reason: "taken",
+    result: "done",
+  });
+});
+
+test("a release that cannot be confirmed does not undo finished work", async () => {
+  const { locks } = scene(
+    { release: async () => ({ released: false, reason: "unreachable" }) },
+    { ttl },
+  );
+  expect(await locks.using("a", () => "done")).toBe("done");
+});
+
+test("tells of the loss once, with how long it was held", async () => {
+  const { locks, clock } = scene({}, { ttl });
+  const told: LockEvents["lost"][] = [];
+  locks.on("lost", (event) => told.push(event));
+  const lease = await locks.acquire("a", { label: "me" });
+  await clock.advance(2_000);
+  expect([lease.state, lease.state, lease.signal.aborted]).toEqual(["lost", "lost", true]);
+  expect(told).toEqual([
+    { resources: ["a"], label: "me", fence: 7n, reason: "expired", heldMs: 999, cause: undefined },
+  ]);
+});
+
+test("has no fence where the store gives none", async () => {
+  const { locks } = scene({ fencing: false }, { ttl });
+  const lease = await locks.acquire("a");
+  expect(() => lease.fence).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
+});

@@ -1,0 +1,126 @@
+import { describe, expect, test } from "vitest";
+import { builtInDefaults, resolveOptions } from "../../src/core/options.ts";
+import { resourcesOf } from "../../src/core/resources.ts";
+import { createLocks, type LockOptions } from "../../src/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+
+const ttlMaxMs = 30_000;
+
+function resolve(given?: LockOptions, defaults = builtInDefaults) {
+  return resolveOptions(given, defaults, ttlMaxMs);
+}
+
+describe("options", () => {
+  test("left out are the built-in defaults", () => {
+    const expected = {
+      ttlMs: 10_000,
+      waitMs: 10_000,
+      renew: undefined,
+      maxHoldMs: 3_600_000,
+      retryMinMs: 10,
+      retryMaxMs: 200,
+      label: undefined,
+      signal: undefined,
+    };
+    expect(resolve()).toEqual(expected);
+    expect(resolve({})).toEqual(expected);
+    expect(resolve({ ttl: undefined, wait: undefined } as object)).toEqual(expected);
+  });
+
+  test("given are kept, with units resolved", () => {
+    const { signal } = new AbortController();
+    const given: LockOptions = {
+      ttl: "5s",
+      wait: "1m",
+      renew: true,
+      maxHold: "2h",
+      retry: { minDelay: 5, maxDelay: "1s" },
+      label: "me",
+      signal,
+    };
+    expect(resolve(given)).toEqual({
+      ttlMs: 5_000,
+      waitMs: 60_000,
+      renew: true,
+      maxHoldMs: 7_200_000,
+      retryMinMs: 5,
+      retryMaxMs: 1_000,
+      label: "me",
+      signal,
+    });
+  });
+
+  test("of a call win over those of the manager, which win over the built-in ones", () => {
+    const manager = resolve({ ttl: 2_000, wait: 0, label: "manager", renew: true });
+    expect(resolve({ ttl: 3_000, renew: false }, manager)).toMatchObject({
+      ttlMs: 3_000,
+      waitMs: 0,
+      label: "manager",
+      renew: false,
+      maxHoldMs: 3_600_000,
+    });
+  });
+
+  test("the default TTL bows to what the store allows, a given one does not", () => {
+    expect(resolveOptions(undefined, builtInDefaults, 2_000).ttlMs).toBe(2_000);
+    expect(resolveOptions({ wait: 0 }, builtInDefaults, 2_000).ttlMs).toBe(2_000);
+    expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, 2_000)).toThrow("`ttl`");
+  });
+
+  test("a least delay above the default greatest raises that one", () => {
+    expect(resolve({ retry: { minDelay: 500 } })).toMatchObject({
+      retryMinMs: 500,
+      retryMaxMs: 500,
+    });
+  });
+
+  test("waiting for ever is a wait without end", () => {
+    expect(resolve({ wait: "forever" }).waitMs).toBe(Infinity);
+    expect(resolve({ wait: 0 }).waitMs).toBe(0);
+  });
+});
+
+describe("createLocks", () => {
+  test("refuses a store that is none", () => {
+    for (const store of [undefined, null, {}, "redis://localhost", () => memory()]) {
+      expect(() => createLocks(store as never)).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", option: "store" }),
+      );
+    }
+  });
+
+  test("refuses a signal as a default, and a default that no call knows", () => {
+    const { signal } = new AbortController();
+    for (const [option, defaults] of Object.entries({ signal: { signal }, tttl: { tttl: 5 } })) {
+      expect(() => createLocks(memory(), defaults as never)).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", option }),
+      );
+    }
+  });
+
+  test("refuses a listener that is no function", async () => {
+    const locks = createLocks(memory());
+    expect(() => locks.on("lost", "listener" as never)).toThrow(
+      expect.objectContaining({ code: "INVALID_OPTION", option: "listener" }),
+    );
+    await locks.close();
+  });
+});
+
+describe("resources", () => {
+  test("are sorted by code unit, the same for everybody", () => {
+    expect(resourcesOf(["b", "a", "Z", "é", "a"])).toEqual(["Z", "a", "b", "é"]);
+    expect(resourcesOf("one")).toEqual(["one"]);
+  });
+
+  test("may be 256 at once, of 4096 characters each, and no more", () => {
+    const names = Array.from({ length: 257 }, (_, index) => `${index}`.padEnd(4_096, "x"));
+    expect(resourcesOf(names.slice(1))).toHaveLength(256);
+    expect(() => resourcesOf(names)).toThrow("257 names");
+    expect(() => resourcesOf("x".repeat(4_097))).toThrow("4097 characters");
+  });
+
+  test("given twice count once against the limit", () => {
+    expect(resourcesOf(Array.from({ length: 1_000 }, () => "same"))).toEqual(["same"]);
+  });
+});

@@ -1,0 +1,250 @@
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import { Pool } from "pg";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { compile } from "../../scripts/build.mjs";
+import { fenceColumnSql } from "../../src/fencing/postgres.ts";
+import * as holdfast from "../../src/index.ts";
+import { redlock } from "../../src/stores/redis/index.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { startRedisServers } from "../support/redis-server.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const pages = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  ...readdirSync(join(root, "docs")).map((name) => join("docs", name)),
+].filter((name) => name.endsWith(".md"));
+
+/** What a fragment may take as given. Global, so that a fragment may declare it itself. */
+const given = `
+declare const locks: import("holdfast").Locks;
+declare const lease: import("holdfast").Lease;
+declare const client: import("ioredis").Redis & import("pg").PoolClient;
+declare const pool: import("pg").Pool;
+declare const balance: bigint;
+declare const socket: { ready: boolean; request(command: readonly string[]): Promise<unknown> };
+declare const url: string, body: string;
+declare const invoice: { readonly chargeKey?: string };
+declare const app: { use(handler: (
+  req: import("node:http").IncomingMessage,
+  res: import("node:http").ServerResponse,
+  next: (error?: unknown) => unknown,
+) => void): void };
+declare function serve(request: Request): Promise<Response>;
+declare function build(signal: AbortSignal): Promise<void>;
+declare function charge(order: { idempotencyKey: string; signal?: AbortSignal }): Promise<string>;
+declare const assertFenced: typeof import("holdfast/fencing/postgres").assertFenced;
+declare const fencedUpdate: typeof import("holdfast/fencing/postgres").fencedUpdate;
+declare const postgresFences: typeof import("holdfast/fencing/postgres").postgresFences;
+declare const fenceGuard: typeof import("holdfast/fencing/http").fenceGuard;
+declare const withFence: typeof import("holdfast/fencing/http").withFence;
+declare const throwIfFencedOff: typeof import("holdfast/fencing/http").throwIfFencedOff;
+`;
+
+interface Sample {
+  /** Page and line, as a file name. */
+  readonly name: string;
+  readonly code: string;
+  readonly runnable: boolean;
+}
+
+function samplesIn(page: string, text: string): Sample[] {
+  return [...text.matchAll(/(<!-- runnable -->\n+)?^```ts\n([^]*?)^```$/gm)].map((match) => {
+    const line = text.slice(0, match.index).split("\n").length;
+    const name = `${page.replaceAll(/\.md$|[^\w]/g, "-").toLowerCase()}${line}.mts`;
+    return { name, code: match[2] ?? "", runnable: match[1] !== undefined };
+  });
+}
+
+function samplesOf(page: string): Sample[] {
+  return samplesIn(page, readFileSync(join(root, page), "utf8"));
+}
+
+/** The sources behind each name that the package exports. */
+function sourcesByName(): Map<string, string> {
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    exports: Record<string, string | { types: string }>;
+  };
+  return new Map(
+    Object.entries(exports).flatMap(([subpath, target]) => {
+      if (typeof target === "string") return [];
+      const source = target.types.replace("./dist/", "src/").replace(/\.d\.ts$/, ".ts");
+      return [[`holdfast${subpath.slice(1)}`, join(root, source)]];
+    }),
+  );
+}
+
+/** A folder outside of the project that finds the same packages. */
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "holdfast-docs-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  symlinkSync(join(root, "node_modules"), join(path, "node_modules"));
+  return path;
+}
+
+/** What the compiler says about the samples; what it may say about the sources is not asked. */
+function complaints(samples: readonly Sample[]): string[] {
+  const path = folder();
+  writeFileSync(join(path, "given.d.ts"), given);
+  for (const { name, code } of samples) writeFileSync(join(path, name), `${code}\nexport {};\n`);
+  const paths = Object.fromEntries([...sourcesByName()].map(([name, source]) => [name, [source]]));
+  const config = {
+    extends: join(root, "tsconfig.json"),
+    compilerOptions: { paths, allowJs: false, noUnusedLocals: false },
+    files: ["given.d.ts", ...samples.map(({ name }) => name)],
+  };
+  writeFileSync(join(path, "tsconfig.json"), JSON.stringify(config));
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", path], {
+    cwd: path,
+    encoding: "utf8",
+  });
+  return stdout
+    .split("\n")
+    .filter((line) => /^(given\.d\.ts|tsconfig\.json|[\w-]+\.mts)\b/.test(line));
+}
+
+describe("the code in the documentation", () => {
+  test("compiles against the sources", () => {
+    const samples = pages.flatMap(samplesOf);
+    expect(samples.length).toBeGreaterThan(8);
+    expect(complaints(samples)).toEqual([]);
+  });
+
+  test("is really looked at: a sample that cannot work is found", () => {
+    const page = "```ts\nawait locks.acquire(42);\nlocks.lock();\n```\n";
+    const found = complaints(samplesIn("docs/wrong.md", page));
+    expect(found.map((line) => line.replace(/:.*/, ""))).toEqual([
+      "docs-wrong-1.mts(1,21)",
+      "docs-wrong-1.mts(2,7)",
+    ]);
+  });
+});
+
+describe("the example at the top of the README", () => {
+  watchLeaks();
+
+  test("works as it is written, in twelve lines", async () => {
+    const [example, ...more] = samplesOf("README.md").filter(({ runnable }) => runnable);
+    if (example === undefined) throw new Error("no example is marked as runnable");
+    expect(more).toEqual([]);
+    expect(example.code.trimEnd().split("\n")).toHaveLength(12);
+
+    const servers = await startRedisServers(3);
+    const postgres = await startPostgres();
+    onTestFinished(async () => {
+      await Promise.all([...servers, postgres].map((server) => server.stop()));
+    });
+    await admitAll(servers);
+    const pool = new Pool({ connectionString: postgres.url });
+    onTestFinished(() => pool.end());
+    await pool.query("CREATE TABLE invoice (id int PRIMARY KEY, paid boolean DEFAULT false)");
+    await pool.query(fenceColumnSql("invoice"));
+    await pool.query("INSERT INTO invoice (id) VALUES (42)");
+
+    let { code } = example;
+    for (const [index, url] of ["redis://one", "redis://two", "redis://three"].entries()) {
+      expect(code).toContain(`"${url}"`);
+      code = code.replace(`"${url}"`, `"${servers[index]?.url}"`);
+    }
+    for (const [name, source] of sourcesByName()) {
+      code = code.replace(`from "${name}"`, `from ${JSON.stringify(source)}`);
+    }
+    const path = join(folder(), "example.ts");
+    writeFileSync(path, `${code}\nexport { db, locks, nodes };\n`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv("PGHOST", postgres.host).stubEnv("PGPORT", String(postgres.port));
+    vi.stubEnv("PGUSER", postgres.user).stubEnv("PGDATABASE", postgres.database);
+    const { db, locks, nodes } = (await import(path)) as {
+      db: Pool;
+      locks: holdfast.Locks;
+      nodes: Redis[];
+    };
+    await locks.close();
+    for (const node of nodes) node.disconnect();
+    await db.end();
+
+    const { rows } = await pool.query("SELECT paid, fence > 0 AS fenced FROM invoice");
+    expect(rows).toEqual([{ paid: true, fenced: true }]);
+  });
+});
+
+/** As servers are that have been in use for a while: nobody waits for a first admission. */
+async function admitAll(servers: readonly { readonly url: string }[]): Promise<void> {
+  const clients = servers.map(({ url }) => new Redis(url));
+  const locks = holdfast.createLocks(redlock(clients, { maxTtl: "1s" }));
+  const lease = await locks.acquire("first", { wait: "30s" });
+  await lease.release();
+  // What the documentation says to do when `maxTtl` changes.
+  await Promise.all(clients.map((client) => client.hset("holdfast:node", "max", "30000")));
+  await locks.close();
+  for (const client of clients) client.disconnect();
+}
+
+describe("the quickstart", () => {
+  test("shows what happens, and says so by its exit code", () => {
+    const path = folder();
+    // The package as it would be installed, built from these sources and not from an old dist/.
+    compile(join(path, "dist"), ["--noCheck", "--declaration", "false"]);
+    copyFileSync(join(root, "package.json"), join(path, "package.json"));
+    mkdirSync(join(path, "examples"));
+    const script = join(path, "examples", "quickstart.mjs");
+    copyFileSync(join(root, "examples", "quickstart.mjs"), script);
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^ {3}\w+ +prints with fence 3$/m);
+    expect(stdout).toMatch(/using\(\) rejects with LEASE_LOST/);
+    expect(stdout).toMatch(/fence 4: refused, 5 was seen/);
+  });
+});
+
+describe("the reference tables", () => {
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const errors = readFileSync(join(root, "docs", "errors.md"), "utf8");
+  const source = (path: string): string => readFileSync(join(root, "src", path), "utf8");
+
+  test("name every error and its code", () => {
+    const classes = Object.keys(holdfast).filter((name) => /^(?!Holdfast|is).*Error$/.test(name));
+    expect(classes.length).toBeGreaterThan(8);
+    for (const name of classes) {
+      const code = name.replace(/Error$/, "").replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_");
+      expect(readme).toMatch(new RegExp(`\`${name}\` +\\| \`${code.toUpperCase()}\``));
+      expect(errors).toContain(`### \`${name}\`, code \`${code.toUpperCase()}\``);
+    }
+  });
+
+  test("name every event and every field of it", () => {
+    const [, body = ""] = /interface LockEvents \{([^]*?)^\}/m.exec(source("core/events.ts")) ?? [];
+    const events = [...body.matchAll(/^ {2}"?([a-z-]+)"?: ([^]*?);$(?=\n {2}\S|\n*$)/gm)];
+    expect(events.length).toBeGreaterThan(12);
+    for (const [, name = "", type = ""] of events) {
+      expect(readme).toContain(`\`${name}\``);
+      const row = errors.split("\n").find((line) => line.startsWith(`| \`${name}\` `));
+      for (const [, field] of type.matchAll(/readonly (\w+):/g)) {
+        expect(row, name).toContain(`\`${field}\``);
+      }
+    }
+  });
+
+  test("name every option", () => {
+    const options = [
+      ...source("core/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
+      ...source("stores/redis/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
+    ].map(([, name]) => name);
+    expect(options.length).toBeGreaterThan(14);
+    // Objects of options: their fields have rows of their own.
+    const objects = new Set(["retry", "drift"]);
+    for (const option of options.filter((name) => !objects.has(name ?? ""))) {
+      expect(readme).toMatch(new RegExp(`^\\| \`(\\w+\\.)?${option}\` `, "m"));
+    }
+  });
+});

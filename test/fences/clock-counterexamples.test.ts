@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clusterDialect, counterKeyOf } from "../../src/stores/redis/cluster-dialect.ts";
+import type { NodeCall } from "../../src/stores/redis/node-call.ts";
+import { driftMs, quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import type { AcquireReply } from "../../src/stores/redis/replies.ts";
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { without } from "./held-line.ts";
+import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
+
+/**
+ * Schedules in which only clocks could keep fences in order, and do not quite. With the counters
+ * of a majority intact nothing rests on clocks: there the copy is the rule. Where a majority was
+ * lost, it is the clock's reading that goes into the floor and into every proposal.
+ */
+
+let servers: RedisServer[];
+
+beforeAll(async () => {
+  servers = await startRedisServers(3);
+});
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+const strict: StageOptions = { admission: "strict" };
+const noCopy: StageOptions = {
+  ...strict,
+  mutations: { admit: without(scripts.admit, "for i = 6, #ARGV, 2 do", "for i = 6, 0, 2 do") },
+};
+
+async function readmitFirst(stage: Stage): Promise<void> {
+  const admin = stage.actor();
+  await admin.store.nodes();
+  await stage.quarantinePasses(1);
+  await admin.store.nodes();
+}
+
+async function grantedByOneAndThree(stage: Stage, proposes: number) {
+  const actor = stage.actor({ proposes });
+  await actor.begins();
+  await actor.runs("acquire", 3);
+  await actor.runs("acquire", 1);
+  await actor.runsIfSent("touch", 3);
+  await actor.runsIfSent("touch", 1);
+  return actor.fence;
+}
+
+test("C19: fences that outran the clock come again when only the clock is asked", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor({ proposes: 1 });
+    const b = stage.actor({ proposes: 1 });
+    await a.begins();
+    await b.begins();
+    await a.executes("acquire", 1);
+    await stage.expires(1);
+    await b.runs("acquire", 1);
+    await stage.losesData(1);
+    await a.executes("acquire", 2);
+    await stage.expires(2);
+    await b.runs("acquire", 2);
+    await stage.expires(2);
+    await readmitFirst(stage);
+    // One tick later by every clock, and two grants have gone by.
+    return [b.fence, await grantedByOneAndThree(stage, 2)];
+  }
+  expect(await play(servers, strict, schedule)).toEqual([2n, 3n]);
+  // Rule: the copy (admit.lua). On clocks alone, fences of a shard must not outrun microseconds.
+  expect(await play(servers, noCopy, schedule)).toEqual([2n, 2n]);
+});
+
+test("C20: after a majority is lost, a fence below an earlier one is kept away by the clock", async () => {
+  const noFloor = without(
+    scripts.admit,
+    "if tonumber(kept[5] or 0) < tonumber(ARGV[5]) then",
+    "if false then",
+  );
+  async function schedule(stage: Stage, proposes: number) {
+    const a = stage.actor({ proposes: 5 });
+    await a.begins();
+    await a.runs("acquire", 1);
+    await a.runs("acquire", 2);
+    for (const n of [1, 2]) await stage.losesData(n);
+    const admin = stage.actor({ proposes: 9 });
+    await admin.store.nodes();
+    for (const n of [1, 2]) await stage.quarantinePasses(n);
+    const modes: string[] = [];
+    admin.events.on("node-admitted", ({ mode }) => modes.push(mode));
+    await admin.store.nodes();
+    expect(modes).toEqual(["clock", "clock"]);
+    return [a.fence, await grantedByOneAndThree(stage, proposes)];
+  }
+  // The floor alone keeps a client whose clock stands still above what the lost nodes granted;
+  expect(await play(servers, strict, (stage) => schedule(stage, 1))).toEqual([5n, 10n]);
+  // proposals alone do it as well;
+  const proposalsOnly = { ...strict, mutations: { admit: noFloor } };
+  expect(await play(servers, proposalsOnly, (stage) => schedule(stage, 9))).toEqual([5n, 9n]);
+  // and without both (Rule: admission.ts, `wallUs` in the floor; proposals.ts, `wallMs`) it fails.
+  expect(await play(servers, proposalsOnly, (stage) => schedule(stage, 1))).toEqual([5n, 1n]);
+});
+
+test("C20b: on clocks alone, the quarantine must outlast a lease and both clocks' errors", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor({ proposes: 2 });
+    await a.begins();
+    await a.runs("acquire", 1);
+    await stage.losesData(1);
+    await a.runs("acquire", 2);
+    await stage.expires(2);
+    await readmitFirst(stage);
+    // B's clock is behind: it still proposes what A did.
+    return [a.fence, await grantedByOneAndThree(stage, 2)];
+  }
+  expect(await play(servers, strict, schedule)).toEqual([2n, 3n]);
+  // Rule: the copy; without it such a pair of clocks is enough.
+  expect(await play(servers, noCopy, schedule)).toEqual([2n, 2n]);
+  // Where there is nothing to copy from (clock mode): clocks may differ by the drift, each way.
+  const options = resolveStoreOptions({ maxTtl: ttlMs }, 3);
+  const validityMs = ttlMs - driftMs(options, ttlMs);
+  const slackMs = quarantineMs(options, ttlMs) - validityMs;
+  expect(slackMs).toBeGreaterThanOrEqual(2 * driftMs(options, ttlMs));
+});
+
+test("C20c: a counter beside its lock (Cluster only) must outlive leases and clocks' errors", async () => {
+  async function schedule(stage: Stage, retentionMs: string | undefined) {
+    const grant = async (owner: string, n: number) => {
+      const call = clusterDialect.acquire([resource], owner, ttlMs, 2);
+      const command = call.first(false).with(-1, retentionMs ?? call.first(false).at(-1) ?? "");
+      const reply = await stage.tells(n, { ...methods(call), first: () => command });
+      return reply.kind === "granted" ? reply.fence : undefined;
+    };
+    const a = [await grant("a", 1), await grant("a", 2)];
+    const keptMs = Number(await stage.server(1).command("PTTL", counterKeyOf(resource)));
+    if (retentionMs !== undefined) {
+      const counter = counterKeyOf(resource);
+      await eventually(async () => (await stage.server(1).command("EXISTS", counter)) === 0);
+    }
+    await stage.expires(1);
+    // B's clock is behind: it still proposes what A did.
+    const b = [await grant("b", 1), await grant("b", 3)];
+    return { a: Math.max(...a.map(Number)), b: Math.max(...b.map(Number)), keptMs };
+  }
+  const off = { admission: "off" } as const;
+  const safe = await play(servers, off, (stage) => schedule(stage, undefined));
+  expect(safe).toMatchObject({ a: 2, b: 3 });
+  // Everywhere else counters sit in the node record, which has no TTL.
+  expect(safe.keptMs).toBeGreaterThan(100 * ttlMs);
+  // Rule: the retention in cluster-dialect.ts. One shorter than the lease:
+  expect(await play(servers, off, (stage) => schedule(stage, "1"))).toMatchObject({ a: 2, b: 2 });
+});
+
+function methods(call: NodeCall<AcquireReply>): NodeCall<AcquireReply> {
+  return {
+    key: call.key,
+    first: (verify) => call.first(verify),
+    fallback: (error) => call.fallback(error),
+    read: (reply, byFallback) => call.read(reply, byFallback),
+  };
+}

@@ -1,0 +1,110 @@
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import type { Backend } from "./held-line.ts";
+
+/** Something a node did for an owner that can count towards its quorum. */
+export interface NodeEvent {
+  readonly at: number;
+  readonly node: number;
+  readonly owner: string;
+  readonly kind: "grant" | "raise";
+  readonly fence: number;
+}
+
+interface Held {
+  readonly owner: string;
+  readonly fence: number;
+}
+
+/** Counts the steps of a whole world, so that events of different nodes have an order. */
+export class StepCounter {
+  now = 0;
+  next(): number {
+    this.now += 1;
+    return this.now;
+  }
+}
+
+/**
+ * What acquire.lua, touch.lua and release.lua do on a node whose counters nobody loses, in a few
+ * lines without time: keys end when the test says so. model.test.ts compares it with a real server.
+ */
+export class ModelNode {
+  readonly events: NodeEvent[] = [];
+  /** When an acquire of each owner was executed here for the first time. */
+  readonly firstAsked = new Map<string, number>();
+  readonly #index: number;
+  readonly #steps: StepCounter;
+  /** Whether a raise asks `c <= t`; false is the rule taken out. */
+  readonly #comparesFence: boolean;
+  readonly #keys = new Map<string, Held>();
+  readonly #counters = new Map<string, number>();
+
+  constructor(index: number, steps: StepCounter, comparesFence = true) {
+    this.#index = index;
+    this.#steps = steps;
+    this.#comparesFence = comparesFence;
+  }
+
+  readonly backend: Backend = async (command) => {
+    if (command[0] === "INFO") return `redis_version:7.0.0\r\nrun_id:${this.#index}f\r\n`;
+    const [, source, count, ...rest] = command;
+    const keys = rest.slice(0, Number(count));
+    const args = rest.slice(Number(count));
+    const step = this.#steps.next();
+    if (source === scripts.acquire.source) return this.#acquire(step, keys.slice(1), args);
+    if (source === scripts.touch.source) return this.#touch(step, keys.slice(1), args);
+    if (source === scripts.release.source) return this.#release(keys, args[0] ?? "");
+    throw new Error(`not modelled: ${command.join(" ").slice(0, 100)}`);
+  };
+
+  expire(key: string): void {
+    this.#keys.delete(key);
+  }
+
+  /** A grant of another resource in the same shard. */
+  bump(shard: string): void {
+    this.#counters.set(shard, (this.#counters.get(shard) ?? 0) + 1);
+  }
+
+  #acquire(step: number, keys: readonly string[], args: readonly string[]): string {
+    const [, , , , owner = "", , proposal, ...shards] = args;
+    if (!this.firstAsked.has(owner)) this.firstAsked.set(owner, step);
+    const held = keys.flatMap((key) => this.#keys.get(key) ?? []);
+    const other = held.find((lock) => lock.owner !== owner);
+    if (other !== undefined) return `H 0 0 ${this.#index}f 1 ${other.owner}|${other.fence}`;
+    if (held.length === keys.length) return `G 0 0 ${this.#index}f ${held.at(-1)?.fence}`;
+    if (held.length > 0) return `X PARTIAL ${held.length}`;
+    const counters = shards.map((shard) => (this.#counters.get(shard) ?? 0) + 1);
+    const fence = Math.max(Number(proposal), ...counters);
+    for (const shard of shards) this.#counters.set(shard, fence);
+    for (const key of keys) this.#keys.set(key, { owner, fence });
+    this.events.push({ at: step, node: this.#index, owner, kind: "grant", fence });
+    return `G 0 0 ${this.#index}f ${fence}`;
+  }
+
+  #touch(step: number, keys: readonly string[], args: readonly string[]): string {
+    const [, , , , owner = "", , text, ...shards] = args;
+    const fence = Number(text);
+    for (const key of keys) {
+      const lock = this.#keys.get(key);
+      if (lock === undefined) return `N 0 0 ${this.#index}f ABSENT`;
+      if (lock.owner !== owner) return `N 0 0 ${this.#index}f OTHER`;
+      if (this.#comparesFence && lock.fence > fence) return `N 0 0 ${this.#index}f NEWER`;
+    }
+    for (const shard of shards) {
+      this.#counters.set(shard, Math.max(fence, this.#counters.get(shard) ?? 0));
+    }
+    for (const key of keys) {
+      const before = this.#keys.get(key)?.fence ?? 0;
+      this.#keys.set(key, { owner, fence: Math.max(before, fence) });
+    }
+    this.events.push({ at: step, node: this.#index, owner, kind: "raise", fence });
+    return `K 0 0 ${this.#index}f`;
+  }
+
+  #release(keys: readonly string[], owner: string): string {
+    const own = keys.filter((key) => this.#keys.get(key)?.owner === owner);
+    for (const key of own) this.#keys.delete(key);
+    return `R ${own.length} ${keys.length}`;
+  }
+}

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { without } from "./held-line.ts";
+import { play, type Stage } from "./stage.ts";
+
+/**
+ * Schedules in which a weaker rule for the second round gives two acquisitions the same fence, or
+ * gives a later one a smaller fence. Each is played twice on the same real servers with the real
+ * client: once as it is, once with its rule taken out of the script, where the violation must show.
+ *
+ * Three nodes, a quorum of two. "Expires" is a key that is gone for any reason. Admission is off:
+ * these stories are about counters that nobody lost.
+ */
+
+let servers: RedisServer[];
+
+beforeAll(async () => {
+  servers = await startRedisServers(3);
+});
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+const asItIs = { admission: "off" } as const;
+
+/** touch.lua without its checks and its writes: the greatest fence of a quorum is simply taken. */
+const raiseIsEmpty = {
+  ...asItIs,
+  mutations: {
+    touch: without(
+      scripts.touch,
+      "local behind = false",
+      "do return table.concat({'K', at, rid}, ' ') end\nlocal behind = false",
+    ),
+  },
+};
+
+/** touch.lua that raises whoever holds the key. */
+const raiseIgnoresOwner = {
+  ...asItIs,
+  mutations: {
+    touch: without(scripts.touch, "if holder ~= owner or not c then", "if not c then"),
+  },
+};
+
+/** touch.lua that looks at the owner only, not at the fence the key has: `c <= t` is not asked. */
+const raiseIgnoresFence = {
+  ...asItIs,
+  mutations: { touch: without(scripts.touch, "if tonumber(c) > t then", "if false then") },
+};
+
+test("C1: the greatest fence of a quorum must be on record at a quorum, or a later one is smaller", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor({ proposes: 3 });
+    await a.begins();
+    await b.begins();
+    await a.runs("acquire", 1);
+    await stage.expires(1);
+    await b.runs("acquire", 2);
+    await stage.expires(2);
+    expect(await a.runs("acquire", 2)).toMatch(/^G .* 4$/);
+    // A has granted {1, 4} and asks the nodes that are not at 4 to raise. Node 3 has nothing of A's.
+    await a.runs("touch", 1);
+    const completedFirst = a.fence;
+    const c = stage.actor();
+    await c.begins();
+    await c.runs("acquire", 1);
+    await c.runs("acquire", 3);
+    await c.runsIfSent("touch", 3);
+    await c.runsIfSent("touch", 1);
+    await a.runsIfSent("touch", 3);
+    return { completedFirst, a: a.fence, c: c.fence };
+  }
+  const safe = await play(servers, asItIs, schedule);
+  expect(safe).toEqual({ completedFirst: undefined, a: undefined, c: 2n });
+  // Rule: an acquisition is complete when a quorum has its fence on record (touch.lua writes it).
+  const broken = await play(servers, raiseIsEmpty, schedule);
+  expect(broken).toEqual({ completedFirst: 4n, a: 4n, c: 2n });
+});
+
+test("C2a: the greatest fence of a quorum, taken without a second round, comes twice", async () => {
+  async function schedule(stage: Stage) {
+    const { a, b } = await crossedGrants(stage);
+    await a.runsIfSent("touch", 1);
+    await b.runsIfSent("touch", 2);
+    return [a.fence, b.fence];
+  }
+  expect(await play(servers, asItIs, schedule)).toEqual([undefined, undefined]);
+  // Rule: as for C1.
+  expect(await play(servers, raiseIsEmpty, schedule)).toEqual([2n, 2n]);
+});
+
+test("C2: a raise that does not ask for the owner gives the same fence twice", async () => {
+  async function schedule(stage: Stage) {
+    const { a, b } = await crossedGrants(stage);
+    const raises = [await a.runs("touch", 1), await b.runs("touch", 2)];
+    return { raises: raises.map((reply) => reply.split(" ").at(-1)), fences: [a.fence, b.fence] };
+  }
+  const safe = await play(servers, asItIs, schedule);
+  expect(safe).toEqual({ raises: ["OTHER", "OTHER"], fences: [undefined, undefined] });
+  // Rule: touch.lua, `holder ~= owner`.
+  const broken = await play(servers, raiseIgnoresOwner, schedule);
+  expect(broken.fences).toEqual([2n, 2n]);
+});
+
+/** Node 1 granted A 1, then B 2; node 2 granted B 1, then A 2. Both have heard their two grants. */
+async function crossedGrants(stage: Stage) {
+  const a = stage.actor();
+  const b = stage.actor();
+  await a.begins();
+  await b.begins();
+  await a.runs("acquire", 1);
+  await stage.expires(1);
+  await b.runs("acquire", 1);
+  await b.executes("acquire", 2);
+  await stage.expires(2);
+  await a.runs("acquire", 2);
+  await b.hears("acquire", 2);
+  return { a, b };
+}
+
+test("C4a: a raise at a node whose greater grant was not counted gives the same fence twice", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    await a.begins();
+    await b.begins();
+    await a.runs("acquire", 1);
+    await stage.expires(1);
+    await b.executes("acquire", 1);
+    await a.executes("acquire", 2);
+    await b.executes("acquire", 3);
+    await stage.expires(3);
+    await a.runs("acquire", 3);
+    await a.runs("touch", 2);
+    expect(a.fence).toBe(2n);
+    await stage.expires(2);
+    // B's late request: granted 3, and B does not hear of it.
+    expect(await b.executes("acquire", 2)).toMatch(/ 3$/);
+    await b.hears("acquire", 1);
+    await b.hears("acquire", 3);
+    const raise = await b.runs("touch", 2);
+    await b.runsIfSent("touch", 3);
+    return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };
+  }
+  const safe = await play(servers, asItIs, schedule);
+  expect(safe).toEqual({ a: 2n, b: undefined, raise: "NEWER" });
+  // Rule: touch.lua, `tonumber(c) > t`.
+  const broken = await play(servers, raiseIgnoresFence, schedule);
+  expect(broken).toMatchObject({ a: 2n, b: 2n });
+});
+
+test("C4b: nor may a repeated acquire be raised back to the first answer's fence", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    await a.begins();
+    await b.begins();
+    await a.executes("acquire", 1);
+    await stage.expires(1);
+    expect(await a.executes("acquire", 1)).toMatch(/ 2$/);
+    await a.executes("acquire", 2);
+    await stage.expires(2);
+    await b.executes("acquire", 2);
+    await stage.expires(2);
+    // The driver sends A's acquire again: the node now has 3 for A, who hears only of the 1.
+    expect(await a.executes("acquire", 2)).toMatch(/ 3$/);
+    await a.executes("acquire", 3);
+    await stage.expires(3);
+    await b.executes("acquire", 3);
+    await a.hears("acquire", 1, 1);
+    await a.hears("acquire", 2, 0);
+    const raise = await a.runs("touch", 2);
+    await a.runsIfSent("touch", 3);
+    await b.hears("acquire", 2);
+    await b.hears("acquire", 3);
+    return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };
+  }
+  const safe = await play(servers, asItIs, schedule);
+  expect(safe).toEqual({ a: undefined, b: 2n, raise: "NEWER" });
+  // Rule: touch.lua, `tonumber(c) > t`.
+  const broken = await play(servers, raiseIgnoresFence, schedule);
+  expect(broken).toMatchObject({ a: 2n, b: 2n });
+});
+
+test("C4: nor may a node be raised whose key a repeated acquire has outgrown", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    await a.begins();
+    await b.begins();
+    await a.executes("acquire", 1);
+    await stage.expires(1);
+    await a.executes("acquire", 1);
+    await stage.expires(1);
+    expect(await b.executes("acquire", 1)).toMatch(/ 3$/);
+    await a.executes("acquire", 2);
+    await stage.expires(2);
+    await b.executes("acquire", 2);
+    await b.executes("acquire", 3);
+    await stage.expires(3);
+    await a.executes("acquire", 3);
+    await a.hears("acquire", 1, 1);
+    await a.hears("acquire", 3);
+    await b.hears("acquire", 2);
+    await b.hears("acquire", 3);
+    const raise = await b.runs("touch", 1);
+    await b.runsIfSent("touch", 3);
+    return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };
+  }
+  const safe = await play(servers, asItIs, schedule);
+  expect(safe).toEqual({ a: 2n, b: undefined, raise: "NEWER" });
+  // Rule: touch.lua, `tonumber(c) > t`.
+  const broken = await play(servers, raiseIgnoresFence, schedule);
+  expect(broken).toMatchObject({ a: 2n, b: 2n });
+});

@@ -1,0 +1,86 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLocks, UnsupportedError, type LockEvents } from "../../src/index.ts";
+import { fenceMax, fenceOf, reportFencedOff } from "../../src/fencing/guard.ts";
+import { fenceHeaders } from "../../src/fencing/http.ts";
+import { idempotencyKey } from "../../src/fencing/idempotency.ts";
+import { guardedGet, guardedSet } from "../../src/fencing/redis.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+import { redis } from "../../src/stores/redis/index.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { leaseLike, rejectionOf } from "./lease-like.ts";
+
+describe("guards with real leases", () => {
+  let server: RedisServer;
+  let client: Redis;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    client = new Redis(server.url, { lazyConnect: true });
+    await client.connect();
+  });
+
+  afterAll(async () => {
+    await client.quit();
+    await server.stop();
+  });
+
+  it("refuse the earlier of two tenures, whose manager then says so", async () => {
+    const locks = createLocks(memory());
+    const told: LockEvents["fenced-off"][] = [];
+    locks.on("fenced-off", (event) => told.push(event));
+    const earlier = await locks.acquire("invoice:42", { label: "first" });
+    await guardedSet(client, earlier, "value", "earlier");
+    await earlier.release();
+    const later = await locks.acquire("invoice:42");
+    await guardedSet(client, later, "value", "later");
+    const error = await rejectionOf(guardedSet(client, earlier, "value", "too late"));
+    expect(error).toMatchObject({ fence: earlier.fence, seen: later.fence });
+    expect(told).toEqual([
+      {
+        resources: ["invoice:42"],
+        label: "first",
+        resource: "invoice:42",
+        fence: earlier.fence,
+        seen: later.fence,
+        guard: "redis",
+      },
+    ]);
+    expect(await guardedGet(client, "value")).toEqual({ value: "later", fence: later.fence });
+    await locks.close();
+  });
+
+  it("write nothing for a lease of a store that does not fence", async () => {
+    const locks = createLocks(redis(client, { fencing: false }));
+    const lease = await locks.acquire("unfenced");
+    const error = await rejectionOf(guardedSet(client, lease, "untouched", "x"));
+    expect(error).toBeInstanceOf(UnsupportedError);
+    expect(() => fenceHeaders(lease)).toThrow(UnsupportedError);
+    expect(() => idempotencyKey(lease)).toThrow(UnsupportedError);
+    expect(await server.command("EXISTS", "untouched")).toBe(0);
+    await locks.close();
+  });
+});
+
+describe("what a guard reads from a lease", () => {
+  it("is a bigint that fits BIGINT, or an error that names it", () => {
+    expect(fenceOf(1n)).toBe(1n);
+    expect(fenceOf(leaseLike(fenceMax))).toBe(fenceMax);
+    for (const fence of [0n, -5n, fenceMax + 1n, 7, "7", null, undefined, {}, { fence: 7 }]) {
+      expect(() => fenceOf(fence as never)).toThrow("`fence`");
+    }
+  });
+
+  it("is told back without ever getting in the way of the rejection", () => {
+    const event = { resource: "a", fence: 1n, seen: 2n, guard: "http" } as const;
+    const broken = {
+      ...leaseLike(1n),
+      [Symbol.for("holdfast.lease.fencedOff")]: () => {
+        throw new Error("listener");
+      },
+    };
+    reportFencedOff(broken, event);
+    reportFencedOff(1n, event);
+    reportFencedOff({ fence: 1n, resources: ["a"] }, event);
+  });
+});

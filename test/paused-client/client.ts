@@ -1,0 +1,93 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { eventually } from "../support/redis-eventually.ts";
+import type { ClientPlan, Message } from "./client-plan.ts";
+
+const script = fileURLToPath(new URL("client-process.mjs", import.meta.url));
+
+/** A client in a process of its own, which a test may stop, resume and listen to. */
+export class Client {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #lines: NodeJS.AsyncIterator<string>;
+  readonly #closed: Promise<unknown>;
+  #complaints = "";
+
+  constructor(plan: ClientPlan) {
+    // Without the flags of this process, which are those of a test runner.
+    const child = spawn(process.execPath, [script, JSON.stringify(plan)], { stdio: "pipe" });
+    this.#child = child;
+    this.#closed = once(child, "close");
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    child.stderr.on("data", (chunk: Buffer) => {
+      this.#complaints = (this.#complaints + chunk.toString()).slice(-4_000);
+    });
+    // It may be gone when it is told something; what it said before tells why.
+    child.stdin.on("error", () => undefined);
+  }
+
+  /** The next message, which has to be of this kind. */
+  async tells<Kind extends Message["kind"]>(kind: Kind): Promise<Message & { kind: Kind }> {
+    const { done, value } = await this.#lines.next();
+    if (done === true) {
+      await this.#closed;
+      throw new Error(`the client ended before it told "${kind}":\n${this.#complaints}`);
+    }
+    const message = JSON.parse(value) as Message;
+    if (isOf(message, kind)) return message;
+    throw new Error(`the client told ${value} and not "${kind}"`);
+  }
+
+  /** Resolves when the system has it on record as stopped. */
+  async stop(): Promise<void> {
+    this.#child.kill("SIGSTOP");
+    await eventually(() => this.isStopped);
+  }
+
+  resume(): void {
+    this.#child.kill("SIGCONT");
+  }
+
+  get isStopped(): boolean {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
+    // The state comes after the name, which is in brackets and may contain any.
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+  }
+
+  /** Lets it go on where it waits to be told; while it is stopped, as soon as it is resumed. */
+  nudge(): void {
+    this.#child.stdin.write("\n");
+  }
+
+  /** Resolves when it has ended by itself and without a complaint. */
+  async ends(): Promise<void> {
+    await this.#closed;
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode === 0 && this.#complaints === "") return;
+    throw new Error(`the client ended with ${exitCode ?? signalCode}:\n${this.#complaints}`);
+  }
+
+  /** Also when it is stopped: this signal does not wait to be received. */
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#closed;
+  }
+}
+
+/** Starts a client that does not outlive its test. */
+export function startClient(plan: ClientPlan): Client {
+  const client = new Client(plan);
+  onTestFinished(() => client.kill());
+  return client;
+}
+
+function isOf<Kind extends Message["kind"]>(
+  message: Message,
+  kind: Kind,
+): message is Message & { kind: Kind } {
+  return message.kind === kind;
+}

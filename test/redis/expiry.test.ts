@@ -1,0 +1,211 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  createLocks,
+  type Lease,
+  LeaseLostError,
+  type Locks,
+  QuorumError,
+  type Runtime,
+} from "../../src/index.ts";
+import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
+import { redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
+import { eventually } from "../support/redis-eventually.ts";
+
+const bench = shareRedis(3);
+const key = "invoice:42";
+const modes = [{ fencing: true }, { fencing: false }];
+
+async function untilExpired(): Promise<void> {
+  await eventually(async () => (await bench.keysLeft()).length === 0);
+}
+
+/** A manager whose clocks can be stopped: then only the servers know that a lease is over. */
+async function locksWithClock(store: RedisStoreOptions): Promise<{ locks: Locks; stop(): void }> {
+  const { clock } = nodeRuntime;
+  let stoppedAt: { monotonicMs: number; wallMs: number } | undefined;
+  const runtime: Runtime = {
+    ...nodeRuntime,
+    clock: {
+      ...clock,
+      monotonicMs: () => stoppedAt?.monotonicMs ?? clock.monotonicMs(),
+      wallMs: () => stoppedAt?.wallMs ?? clock.wallMs(),
+    },
+  };
+  const clients = await bench.connectAll();
+  const locks = createLocks(redlock(clients, { admission: "off", ...store }), { runtime });
+  onTestFinished(() => locks.close());
+  return {
+    locks,
+    stop() {
+      stoppedAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    },
+  };
+}
+
+describe.each(modes)("with fencing $fencing", (mode) => {
+  // The seventh defect seen elsewhere: an expired owner freed the lock of the next one.
+  test("does not let an expired owner release, extend or prove the next one's lock", async () => {
+    const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
+    const lease = await ours.acquire(key, { ttl: 200 });
+    await untilExpired();
+    const next = await theirs.acquire(key);
+    const values = await bench.values(key);
+    expect(lease.state).toBe("lost");
+    expect(lease.remainingMs()).toBe(0);
+    expect(() => lease.assertHeld()).toThrow(LeaseLostError);
+    expect(await rejection(lease.extend())).toMatchObject({ reason: "expired" });
+    expect(await lease.prove()).toBe(false);
+    expect(await lease.release()).toEqual({ released: false, reason: "expired" });
+    expect(await bench.values(key)).toEqual(values);
+    expect(await next.prove()).toBe(true);
+    expect(await next.release()).toEqual({ released: true });
+  });
+
+  test.each<[string, (lease: Lease) => Promise<unknown>, unknown]>([
+    ["releases", (lease) => lease.release(), { released: false, reason: "taken" }],
+    ["extends", (lease) => rejection(lease.extend("10s")), { reason: "taken" }],
+    ["proves", async (lease) => ({ proven: await lease.prove() }), { proven: false }],
+  ])("an owner whose clocks stand still %s in vain", async (_, act, expected) => {
+    const { locks, stop } = await locksWithClock(mode);
+    const leases = [
+      await locks.acquire(key, { ttl: 300 }),
+      await locks.acquire("another", { ttl: 300 }),
+    ];
+    stop();
+    await untilExpired();
+    const next = await (await bench.locks(3, mode)).acquire(key);
+    const values = await bench.values(key);
+    const expiries = async () =>
+      await Promise.all(bench.servers.map((server) => server.command("PEXPIRETIME", key)));
+    const expireAt = await expiries();
+    for (const lease of leases) {
+      // By its own clocks it still has time, so the nodes have to say no.
+      expect(lease.remainingMs()).toBeGreaterThan(0);
+      expect(await act(lease)).toMatchObject(expected as object);
+    }
+    // Neither the other holder's key was touched, nor the free one made again.
+    expect(await bench.values(key)).toEqual(values);
+    expect(await expiries()).toEqual(expireAt);
+    expect(await bench.values("another")).toEqual([null, null, null]);
+    await next.release();
+  });
+
+  // The ninth defect seen elsewhere: a failed extension deleted the lock that was still valid.
+  test("keeps its old validity, and its keys, when an extension fails", async () => {
+    const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
+    const doubts = collect(locks, "doubtful");
+    const lease = await locks.acquire(key, { ttl: "20s" });
+    const values = await bench.values(key);
+    const before = lease.remainingMs();
+    bench.freeze(1, 2);
+    expect(await rejection(lease.extend("25s"))).toBeInstanceOf(QuorumError);
+    expect(lease.state).toBe("doubtful");
+    expect(lease.signal.aborted).toBe(false);
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(lease.remainingMs()).toBeLessThanOrEqual(before);
+    expect(() => lease.assertHeld()).not.toThrow();
+    expect(doubts).toHaveLength(1);
+    bench.thaw(1, 2);
+    expect(await bench.values(key)).toEqual(values);
+    expect(await eventually(() => lease.prove())).toBe(true);
+    expect(lease.state).toBe("held");
+    expect(await lease.release()).toEqual({ released: true });
+  });
+
+  // The fifth defect seen elsewhere, and part of the sixteenth: still "held" seconds after its end.
+  test.each([
+    { renew: true, reason: "unreachable" },
+    { renew: false, reason: "expired" },
+  ])("ends by its own clock when all nodes fall silent (renew: $renew)", async (given) => {
+    const { renew, reason } = given;
+    const locks = await bench.locks(3, { ...mode, nodeTimeout: 50 });
+    const lost = collect(locks, "lost");
+    const ttlMs = renew ? 1_500 : 600;
+    const beganMs = performance.now();
+    const lease = await locks.acquire(key, { ttl: ttlMs, renew });
+    const aborted = new Promise<unknown>((resolve) => {
+      lease.signal.addEventListener("abort", () => resolve(lease.signal.reason));
+    });
+    bench.freeze(0, 1, 2);
+    const why = await aborted;
+    // Nobody has answered yet: the servers are still frozen.
+    expect(why).toBeInstanceOf(LeaseLostError);
+    expect(why).toMatchObject({ reason });
+    expect(lost).toMatchObject([{ reason }]);
+    expect(performance.now() - beganMs).toBeGreaterThan(ttlMs / 2);
+    expect(lease.remainingMs()).toBe(0);
+    const released = lease.release();
+    bench.thaw(0, 1, 2);
+    expect(await released).toEqual({ released: false, reason });
+    await untilExpired();
+  });
+
+  test("says that it is over to whoever looks, before any timer has run", async () => {
+    const locks = await bench.locks(3, mode);
+    const ttlMs = 300;
+    const lease = await locks.acquire(key, { ttl: ttlMs });
+    const { signal } = lease;
+    const untilMs = performance.now() + ttlMs;
+    while (performance.now() < untilMs);
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({ reason: "expired" });
+    expect(() => signal.throwIfAborted()).toThrow(LeaseLostError);
+    await untilExpired();
+  });
+
+  test("renews for as long as the work takes", async () => {
+    const locks = await bench.locks(3, mode);
+    const ttlMs = 600;
+    const result = await locks.using(key, { ttl: ttlMs }, async (lease) => {
+      const untilMs = performance.now() + 2 * ttlMs;
+      while (performance.now() < untilMs) await sleep(20);
+      lease.assertHeld();
+      return "done";
+    });
+    expect(result).toBe("done");
+  });
+
+  test.each([1, 3])("knows that a flushed lock on %i nodes is gone", async (nodes) => {
+    const locks = await bench.locks(nodes, mode);
+    const lost = collect(locks, "lost");
+    const flush = () => Promise.all(bench.servers.map((server) => server.command("FLUSHALL")));
+    const proven = await locks.acquire(key);
+    const extended = await locks.acquire("second");
+    const released = await locks.acquire("third");
+    await flush();
+    expect(await proven.prove()).toBe(false);
+    expect(proven.state).toBe("lost");
+    expect(proven.signal.reason).toMatchObject({ reason: "taken" });
+    expect(await rejection(extended.extend())).toMatchObject({ reason: "taken" });
+    expect(await released.release()).toEqual({ released: false, reason: "taken" });
+    expect(lost.map(({ reason }) => reason)).toEqual(["taken", "taken"]);
+    const work = locks.using(key, async () => {
+      await flush();
+      return "unsafe";
+    });
+    const error = await rejection(work);
+    expect(error).toBeInstanceOf(LeaseLostError);
+    expect(error).toMatchObject({ reason: "taken", result: "unsafe" });
+  });
+
+  test.each([1, 3])("works on when the scripts of %i nodes are flushed", async (nodes) => {
+    const locks = await bench.locks(nodes, mode);
+    const flush = () =>
+      Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
+    for (let round = 0; round < 2; round += 1) {
+      await flush();
+      const lease = await locks.acquire([key, "second"], { wait: 0 });
+      await flush();
+      expect(await lease.prove()).toBe(true);
+      await flush();
+      await lease.extend();
+      await flush();
+      expect(await locks.inspect(key)).toMatchObject({ state: "held" });
+      await flush();
+      expect(await lease.release()).toEqual({ released: true });
+      expect(await bench.keysLeft()).toEqual([]);
+    }
+  });
+});

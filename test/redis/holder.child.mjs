@@ -1,0 +1,117 @@
+// @ts-check
+/**
+ * A process of its own that takes locks as it is told. Started with the folder of a build of the
+ * library and the ports of the servers; orders and answers go over the IPC channel.
+ */
+import { closeSync, openSync, appendFileSync, unlinkSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { Redis } from "ioredis";
+
+const [build = "", ...ports] = process.argv.slice(2);
+const { createLocks } = await import(pathToFileURL(`${build}/index.js`).href);
+const { redlock } = await import(pathToFileURL(`${build}/stores/redis/index.js`).href);
+
+const clients = ports.map((port) => new Redis({ host: "127.0.0.1", port: Number(port) }));
+const locks = createLocks(redlock(clients, { admission: "off" }), {
+  wait: "60s",
+  retry: { minDelay: 1, maxDelay: 20 },
+});
+
+/** @param {object} answer */
+function tell(answer) {
+  process.send?.(answer);
+}
+
+/** @param {unknown} error */
+function describe(error) {
+  const { name, reason, result } = /** @type {Record<string, unknown>} */ (error ?? {});
+  return { name, reason, result };
+}
+
+/**
+ * Takes the lock over and over. A file that may exist once, and that knows nothing of Redis, tells
+ * whether somebody else was inside.
+ * @param {{ resource: string, times: number, file: string }} order
+ */
+async function contend({ resource, times, file }) {
+  let overlaps = 0;
+  for (let turn = 0; turn < times; turn += 1) {
+    await locks.using(resource, { ttl: "10s" }, async (/** @type {any} */ lease) => {
+      try {
+        closeSync(openSync(file, "wx"));
+      } catch {
+        overlaps += 1;
+      }
+      appendFileSync(`${file}.fences`, `${lease.fence}\n`);
+      await sleep(1);
+      unlinkSync(file);
+    });
+  }
+  tell({ overlaps });
+}
+
+/**
+ * Holds the lock, renewing it, and looks at it on every tick. The first look after the process was
+ * stopped for longer than the TTL is what user code sees first.
+ * @param {{ resource: string, ttl: number }} order
+ */
+async function hold({ resource, ttl }) {
+  /** @type {object | undefined} */
+  let firstLook;
+  try {
+    await locks.using(resource, { ttl }, async (/** @type {any} */ lease) => {
+      tell({ holding: true, fence: String(lease.fence) });
+      let lastMs = performance.now();
+      while (firstLook === undefined) {
+        await sleep(5);
+        const pausedMs = performance.now() - lastMs;
+        lastMs = performance.now();
+        if (pausedMs < ttl) continue;
+        firstLook = { state: lease.state, aborted: lease.signal.aborted };
+      }
+      return "finished";
+    });
+    tell({ firstLook });
+  } catch (error) {
+    tell({ firstLook, error: describe(error) });
+  }
+}
+
+/**
+ * Computes for longer than the lease lasts, without a turn of the event loop.
+ * @param {{ resource: string, ttl: number }} order
+ */
+async function block({ resource, ttl }) {
+  /** @type {object[]} */
+  const looks = [];
+  try {
+    await locks.using(resource, { ttl }, async (/** @type {any} */ lease) => {
+      const look = (/** @type {string} */ from) =>
+        looks.push({ from, state: lease.state, aborted: lease.signal.aborted });
+      setTimeout(() => look("timer"), 1);
+      setImmediate(() => look("immediate"));
+      queueMicrotask(() => look("microtask after the work began"));
+      const untilMs = performance.now() + ttl + 50;
+      while (performance.now() < untilMs);
+      look("the work itself");
+      await sleep(20);
+      return "finished";
+    });
+    tell({ looks });
+  } catch (error) {
+    tell({ looks, error: describe(error) });
+  }
+}
+
+process.on("message", async (/** @type {any} */ order) => {
+  if (order.kind === "contend") await contend(order);
+  else if (order.kind === "hold") await hold(order);
+  else if (order.kind === "block") await block(order);
+  else {
+    await locks.close();
+    for (const client of clients) client.disconnect();
+    process.disconnect();
+  }
+});
+tell({ ready: true });

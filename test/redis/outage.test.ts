@@ -1,0 +1,262 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { AcquireTimeoutError, QuorumError } from "../../src/index.ts";
+import { NotConnectedError } from "../../src/stores/redis/index.ts";
+import {
+  collect,
+  connect,
+  dial,
+  openLocks,
+  type RedisBench,
+  rejection,
+  shareRedis,
+  watchConnection,
+} from "../support/redis-harness.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { freePort } from "../support/redis-port.ts";
+import { startRedis } from "../support/redis-server.ts";
+
+const bench = shareRedis(5);
+const key = "invoice:42";
+const modes = [{ fencing: true }, { fencing: false }];
+/** So long that waiting for a silent node once could not be overlooked. */
+const patient = { nodeTimeout: "60s" } as const;
+
+/** Kills some servers; each is started again, empty, when the test is over. */
+async function kill(...indices: readonly number[]): Promise<void> {
+  for (const index of indices) {
+    const server = bench.server(index);
+    await server.kill();
+    onTestFinished(() => server.restart());
+  }
+}
+
+async function connectWatched(from: RedisBench, count: number) {
+  const clients = await from.connectAll(count);
+  return clients.map((client) => watchConnection(client));
+}
+
+describe.each(modes)("with fencing $fencing", (mode) => {
+  // The fourth defect seen elsewhere: a frozen node was waited for, for seconds or for ever.
+  test.each([
+    { nodes: 3, frozen: [1], met: "after" },
+    { nodes: 3, frozen: [1], met: "before" },
+    { nodes: 5, frozen: [0, 4], met: "after" },
+    { nodes: 5, frozen: [0, 4], met: "before" },
+  ])(
+    "decides without $frozen of $nodes nodes, which froze $met they were first spoken to",
+    async ({ nodes, frozen, met }) => {
+      const connections = await connectWatched(bench, nodes);
+      const locks = openLocks(connections, { ...mode, ...patient });
+      const failures = collect(locks, "node-failed");
+      if (met === "after") await (await locks.acquire("first")).release();
+      bench.freeze(...frozen);
+      const unanswered = () => frozen.map((index) => (connections[index]?.unanswered ?? 0) > 0);
+
+      const lease = await locks.acquire(key);
+      expect(unanswered()).toEqual(frozen.map(() => true));
+      expect(lease.state).toBe("held");
+      await lease.extend();
+      expect(await lease.prove()).toBe(true);
+      expect(await lease.release()).toEqual({ released: true });
+      // Settled while their answers are still due, and not because they were given up on.
+      expect(unanswered()).toEqual(frozen.map(() => true));
+      expect(failures).toEqual([]);
+      bench.thaw(...frozen);
+      await eventually(() => connections.every(({ unanswered: left }) => left === 0));
+      expect(await bench.keysLeft()).toEqual([]);
+    },
+  );
+
+  test("says that it is held without waiting for a frozen node", async () => {
+    const connections = await connectWatched(bench, 3);
+    const locks = openLocks(connections, { ...mode, ...patient });
+    const failures = collect(locks, "node-failed");
+    await (await locks.acquire("first")).release();
+    await bench.holdByForeigner([0, 1], key);
+    bench.freeze(2);
+    // One attempt; its clean-up is bounded by the node timeout, so it is not waited for here.
+    const refusal = new Promise((resolve) => {
+      locks.on("attempt", ({ outcome }) => resolve(outcome));
+    });
+    const attempt = locks.tryAcquire(key);
+    expect(await refusal).toBe("held");
+    expect(connections[2]?.unanswered).toBeGreaterThan(0);
+    expect(failures).toEqual([]);
+    bench.thaw(2);
+    expect(await attempt).toBeUndefined();
+    expect(await bench.values(key)).toEqual(["foreign", "foreign", null, null, null]);
+    await bench.freeByForeigner([0, 1], key);
+  });
+
+  test("blames the nodes, not other holders, when all are frozen", async () => {
+    const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
+    await (await locks.acquire("first")).release();
+    bench.freeze(0, 1, 2);
+    const error = await rejection(locks.acquire(key, { wait: 0 }));
+    expect(error).toBeInstanceOf(QuorumError);
+    const { votes } = error as QuorumError;
+    expect(votes.map(({ node, vote }) => `${node} ${vote}`)).toEqual([
+      "node-1 unknown",
+      "node-2 unknown",
+      "node-3 unknown",
+    ]);
+    for (const { cause } of votes) expect(String(cause)).toContain("no answer within 60 ms");
+    bench.thaw(0, 1, 2);
+    await eventually(async () => (await bench.keysLeft()).length === 0);
+  });
+
+  test("goes on with a majority after a node was killed, and with it after its return", async () => {
+    const locks = await bench.locks(3, mode, { wait: "30s" });
+    const [failed, recovered] = [collect(locks, "node-failed"), collect(locks, "node-recovered")];
+    const lease = await locks.acquire(key);
+    await kill(1);
+    await eventually(async () => {
+      await lease.extend();
+      return failed.length > 0;
+    });
+    expect(failed[0]).toMatchObject({ node: "node-2" });
+    expect(await lease.release()).toEqual({ released: true });
+    const second = await locks.acquire(key);
+    // It comes back empty: the lease lives on the two that have it.
+    await bench.server(1).restart({ empty: true });
+    await eventually(async () => {
+      await second.extend();
+      return recovered.length > 0;
+    });
+    expect(recovered).toEqual([{ node: "node-2" }]);
+    expect(await second.prove()).toBe(true);
+    expect(await second.release()).toEqual({ released: true });
+    // With another one frozen, its vote is the one that counts.
+    bench.freeze(2);
+    const third = await locks.acquire(key);
+    expect(await bench.server(1).command("EXISTS", key)).toBe(1);
+    expect(await third.release()).toEqual({ released: true });
+    bench.thaw(2);
+  });
+
+  test("names each node and its cause when all are down, and never calls it held", async () => {
+    const locks = await bench.locks(3, mode);
+    await (await locks.acquire(key)).release();
+    await kill(0, 1, 2);
+    for (const wait of [0, 150]) {
+      const error = await rejection(locks.acquire(key, { wait }));
+      expect(error).toBeInstanceOf(QuorumError);
+      expect(error).not.toBeInstanceOf(AcquireTimeoutError);
+      const { votes, message } = error as QuorumError;
+      expect(votes.map(({ node }) => node)).toEqual(["node-1", "node-2", "node-3"]);
+      for (const { vote, cause } of votes) {
+        expect(["failed", "unknown"]).toContain(vote);
+        expect(cause).toBeInstanceOf(Error);
+      }
+      expect(message).toContain("needs 2 of 3 nodes");
+    }
+    expect(await rejection(locks.tryAcquire(key))).toBeInstanceOf(QuorumError);
+  });
+
+  test("calls it a fault when two of five hold it and the rest is down", async () => {
+    const locks = await bench.locks(5, mode);
+    await (await locks.acquire("first")).release();
+    await bench.holdByForeigner([0, 1], key);
+    await kill(2, 3, 4);
+    const error = await rejection(locks.acquire(key, { wait: 100 }));
+    expect(error).toBeInstanceOf(QuorumError);
+    const failed = (error as QuorumError).votes.filter(({ vote }) => vote === "failed");
+    expect(failed.map(({ node }) => node)).toEqual(["node-3", "node-4", "node-5"]);
+    await bench.freeByForeigner([0, 1], key);
+  });
+
+  test("calls it a fault when half of four hold it and the other half is down", async () => {
+    const locks = await bench.locks(4, mode);
+    await (await locks.acquire("first")).release();
+    await bench.holdByForeigner([0, 1], key);
+    await kill(2, 3);
+    expect(await rejection(locks.acquire(key, { wait: 100 }))).toBeInstanceOf(QuorumError);
+    await bench.freeByForeigner([0, 1], key);
+  });
+
+  test("calls it held when two of three hold it and the third is down", async () => {
+    const locks = await bench.locks(3, mode);
+    await (await locks.acquire("first")).release();
+    await bench.holdByForeigner([0, 1], key);
+    await kill(2);
+    const error = await rejection(locks.acquire(key, { wait: 100 }));
+    expect(error).toBeInstanceOf(AcquireTimeoutError);
+    await bench.freeByForeigner([0, 1], key);
+  });
+});
+
+test("counts a client that is not connected as a failed vote, at once", async () => {
+  const port = await freePort();
+  const locks = openLocks([dial(port)], patient);
+  const error = await rejection(locks.acquire(key, { wait: 0 }));
+  expect(error).toBeInstanceOf(QuorumError);
+  const [vote] = (error as QuorumError).votes;
+  expect(vote).toMatchObject({ node: "redis", vote: "failed" });
+  expect(vote?.cause).toBeInstanceOf(NotConnectedError);
+});
+
+test("acquires with the connected majority while one client never connects", async () => {
+  const clients = await bench.connectAll(2);
+  const locks = openLocks([...clients, dial(await freePort())], patient);
+  const failures = collect(locks, "node-failed");
+  const lease = await locks.acquire(key, { wait: 0 });
+  expect(failures).toMatchObject([{ node: "node-3", vote: "failed" }]);
+  expect(await lease.release()).toEqual({ released: true });
+});
+
+test("waits for a server that starts only later, and sends nothing late", async () => {
+  const port = await freePort();
+  const locks = openLocks([dial(port)], {}, { wait: "60s" });
+  const attempts = collect(locks, "attempt");
+  const waiting = locks.acquire(key);
+  await eventually(() => attempts.length > 1);
+  expect(attempts.every(({ outcome }) => outcome === "failed")).toBe(true);
+  const server = await startRedis({ port });
+  onTestFinished(() => server.stop());
+  const lease = await waiting;
+  expect(await server.command("DBSIZE")).toBe(2);
+  await lease.release();
+  expect(await server.command("KEYS", "*")).toEqual(["holdfast:node"]);
+});
+
+test("wakes a lazy client: a failed vote first, granted as soon as it is connected", async () => {
+  const client = dial(bench.server(0).port, { lazyConnect: true });
+  const locks = openLocks([client]);
+  expect(client.status).toBe("wait");
+  const error = await rejection(locks.tryAcquire(key));
+  expect(error).toBeInstanceOf(QuorumError);
+  expect((error as QuorumError).votes[0]?.cause).toBeInstanceOf(NotConnectedError);
+  const lease = await locks.acquire(key, { wait: "30s" });
+  expect(lease.state).toBe("held");
+  await lease.release();
+});
+
+test("gives a key back that only its frozen node still has, once the node thaws", async () => {
+  const locks = await bench.locks(3, { nodeTimeout: 50 });
+  await (await locks.acquire("first")).release();
+  const lease = await locks.acquire(key, { wait: "5s" });
+  bench.freeze(2);
+  expect(await lease.release()).toEqual({ released: true });
+  bench.thaw(2);
+  // Its TTL of 20 s would keep it far longer.
+  await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 0, 10_000);
+});
+
+test("does not let one frozen node delay what is owed to another", async () => {
+  const clients = await Promise.all(
+    [0, 1, 2].map((index) =>
+      connect(bench.server(index).port, { autoResendUnfulfilledCommands: false }),
+    ),
+  );
+  const locks = openLocks(clients, { nodeTimeout: 50 });
+  const lease = await locks.acquire(key, { wait: "5s" });
+  // Both lose their connection, so that both are owed the release.
+  for (const client of clients.slice(1)) client.disconnect(true);
+  await lease.release();
+  bench.freeze(1);
+  await sleep(300);
+  await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 0, 10_000);
+  bench.thaw(1);
+  await eventually(async () => (await bench.server(1).command("EXISTS", key)) === 0, 10_000);
+});

@@ -1,0 +1,226 @@
+import { describe, expect, test } from "vitest";
+import { AcquireTimeoutError, InvalidOptionError, QuorumError } from "../../src/index.ts";
+import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
+
+const bench = shareRedis(3);
+const key = "invoice:42";
+const modes = [{ fencing: true }, { fencing: false }];
+
+const names = {
+  unicode: "rechnung:žluťoučký-kůň:發票:🔒",
+  spaces: "an invoice  with spaces ",
+  braces: "{account:7}:{b}}{",
+  "a newline": "line one\nline two\r\n",
+  "a protocol reply": "+OK\r\n$-1\r\n",
+  "a thousand characters": "x".repeat(1_000),
+  "wildcards and bars": "*?[a-z]|@%7C",
+  "a null character": "a\u0000b",
+};
+
+describe.each(modes)("with fencing $fencing", (mode) => {
+  test.each(Object.entries(names))("locks a name with %s", async (_, name) => {
+    const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
+    const lease = await ours.acquire(name, { label: "first" });
+    expect(lease.resources).toEqual([name]);
+    expect(await bench.values(name)).not.toContain(null);
+    expect(await theirs.tryAcquire(name)).toBeUndefined();
+    expect(await theirs.inspect(name)).toMatchObject({ state: "held", label: "first" });
+    // Only that very name: one that differs at its end is another lock.
+    const other = await theirs.tryAcquire(`${name}x`);
+    expect(other?.state).toBe("held");
+    await other?.release();
+    expect(await lease.prove()).toBe(true);
+    await lease.extend();
+    expect(await lease.release()).toEqual({ released: true });
+    expect(await theirs.inspect(name)).toMatchObject({ state: "free" });
+    expect(await bench.keysLeft()).toEqual([]);
+  });
+
+  test("tells names apart that look alike in Unicode", async () => {
+    const locks = await bench.locks(1, mode);
+    const composed = await locks.tryAcquire("caf\u00e9");
+    const decomposed = await locks.tryAcquire("cafe\u0301");
+    expect([composed?.state, decomposed?.state]).toEqual(["held", "held"]);
+    await composed?.release();
+    await decomposed?.release();
+  });
+
+  test("takes a resource that is named twice once", async () => {
+    const locks = await bench.locks(3, mode);
+    const lease = await locks.acquire([key, "second", key, key]);
+    expect(lease.resources).toEqual([key, "second"]);
+    expect(await lease.prove()).toBe(true);
+    await lease.extend();
+    expect(await lease.release()).toEqual({ released: true });
+    expect(await bench.keysLeft()).toEqual([]);
+  });
+
+  test("takes several resources all or none, on each node", async () => {
+    const locks = await bench.locks(3, mode);
+    // On each node another one of them is held.
+    const resources = ["a", "b", "c"];
+    for (const [index, resource] of resources.entries()) {
+      await bench.holdByForeigner([index], resource);
+    }
+    expect(await locks.tryAcquire(resources)).toBeUndefined();
+    expect(await bench.values("a")).toEqual(["foreign", null, null]);
+    expect(await bench.values("b")).toEqual([null, "foreign", null]);
+    expect(await bench.values("c")).toEqual([null, null, "foreign"]);
+    await bench.freeByForeigner([1], "b");
+    await bench.freeByForeigner([2], "c");
+    // A majority has all of them; the node that lacks one gives none.
+    const lease = await locks.acquire(resources, { wait: 0 });
+    expect(await bench.server(0).command("EXISTS", "b", "c")).toBe(0);
+    expect(await bench.server(1).command("EXISTS", ...resources)).toBe(3);
+    expect(await lease.release()).toEqual({ released: true });
+    await bench.freeByForeigner([0], "a");
+  });
+
+  test("never shows a part of a set to a rival", async () => {
+    const defaults = { wait: "60s", retry: { minDelay: 1, maxDelay: 20 } } as const;
+    const locks = await bench.locks(1, mode, defaults);
+    const sets = [
+      ["a", "b"],
+      ["b", "c"],
+      ["c", "a"],
+    ];
+    const inside = new Set<string>();
+    const tasks = Array.from({ length: 30 }, (_, index) => {
+      const set = sets[index % 3] ?? [];
+      return locks.using(set, async (lease) => {
+        for (const resource of set) {
+          expect(inside.has(resource)).toBe(false);
+          inside.add(resource);
+        }
+        expect(await lease.prove()).toBe(true);
+        for (const resource of set) inside.delete(resource);
+      });
+    });
+    await Promise.all(tasks);
+  });
+
+  test("extends and proves only while all of a set is there", async () => {
+    const locks = await bench.locks(1, mode);
+    const lease = await locks.acquire(["a", "b"]);
+    await bench.server(0).command("DEL", "a");
+    expect(await lease.prove()).toBe(false);
+    expect(lease.signal.reason).toMatchObject({ reason: "taken" });
+    await lease.release();
+    expect(await bench.keysLeft()).toEqual([]);
+  });
+
+  test.each([
+    ["one resource", [key]],
+    ["several", ["a", key, "z"]],
+  ])("says at once that a key has another type, among %s", async (_, resources) => {
+    const locks = await bench.locks(3, mode, { wait: "60s" });
+    const attempts = collect(locks, "attempt");
+    for (const server of bench.servers) await server.command("LPUSH", key, "not a lock");
+    const error = await rejection(locks.acquire(resources));
+    expect(error).toBeInstanceOf(QuorumError);
+    expect(String(error)).toContain("WRONGTYPE");
+    expect(attempts).toHaveLength(1);
+    expect(await bench.keysLeft()).toHaveLength(3);
+    for (const server of bench.servers) {
+      expect(await server.command("LRANGE", key, "0", "-1")).toEqual(["not a lock"]);
+      await server.command("DEL", key);
+    }
+  });
+
+  test("acquires where only a minority has a key of another type", async () => {
+    const locks = await bench.locks(3, mode);
+    await bench.server(2).command("LPUSH", key, "not a lock");
+    const lease = await locks.acquire(key, { wait: 0 });
+    expect(await lease.release()).toEqual({ released: true });
+    expect(await bench.server(2).command("TYPE", key)).toBe("list");
+    await bench.server(2).command("DEL", key);
+  });
+
+  const foreignValues = ["G", "H 5 x", "OK", "a|123", "", "R 1 1", "null", "1", "x y z", "a|", "|7"];
+
+  test.each(foreignValues)("respects a foreign client's %j", async (value) => {
+    const locks = await bench.locks(3, mode);
+    await bench.holdByForeigner([0, 1, 2], key, value);
+    expect(await locks.tryAcquire(key)).toBeUndefined();
+    expect(await locks.tryAcquire(["a", key])).toBeUndefined();
+    const error = await rejection(locks.acquire(key, { wait: 30 }));
+    expect(error).toBeInstanceOf(AcquireTimeoutError);
+    expect((error as AcquireTimeoutError).holder?.label).toBeUndefined();
+    expect(await locks.inspect(key)).toMatchObject({ state: "held", label: undefined });
+    expect(await bench.values(key)).toEqual([value, value, value]);
+    expect(await bench.values("a")).toEqual([null, null, null]);
+    await bench.freeByForeigner([0, 1, 2], key);
+  });
+
+  test.each(foreignValues)("keeps a foreign client out, which would set %j", async (value) => {
+    const locks = await bench.locks(1, mode);
+    const lease = await locks.acquire(key);
+    const server = bench.server(0);
+    expect(await server.command("SET", key, value, "NX", "PX", "60000")).toBeNull();
+    expect(await lease.prove()).toBe(true);
+    expect(await lease.release()).toEqual({ released: true });
+    // And once it is free, it is the foreign client's.
+    expect(await server.command("SET", key, value, "NX", "PX", "60000")).toBe("OK");
+    expect(await locks.tryAcquire(key)).toBeUndefined();
+    expect(await server.command("GET", key)).toBe(value);
+    await server.command("DEL", key);
+  });
+
+  test("does not release or extend a foreign value that took the lock's place", async () => {
+    const locks = await bench.locks(1, mode);
+    const server = bench.server(0);
+    const lease = await locks.acquire(key);
+    await server.command("SET", key, "foreign", "PX", "60000");
+    const expiresAt = await server.command("PEXPIRETIME", key);
+    expect(await rejection(lease.extend())).toMatchObject({ reason: "taken" });
+    expect(await lease.release()).toEqual({ released: false, reason: "taken" });
+    expect(await server.command("GET", key)).toBe("foreign");
+    expect(await server.command("PEXPIRETIME", key)).toBe(expiresAt);
+    await server.command("DEL", key);
+  });
+
+  test("waits for a foreign key without an end of its own", async () => {
+    const locks = await bench.locks(1, mode, { wait: "30s" });
+    const contended = collect(locks, "contended");
+    await bench.server(0).command("SET", key, "for ever");
+    const waiting = locks.acquire(key);
+    while (contended.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(contended[0]?.holder?.remainingMs).toBeUndefined();
+    await bench.server(0).command("DEL", key);
+    await (await waiting).release();
+  });
+});
+
+// Foreign text can end in a bar and a number, such as a time in nanoseconds.
+test.each(["worker|1731700000000000000", "worker|9007199254740990", "a|9999999999999999999"])(
+  "does not count on from the number in a foreign %j",
+  async (value) => {
+    const locks = await bench.locks(1);
+    const before = await locks.acquire("elsewhere");
+    await before.release();
+    await bench.holdByForeigner([0], key, value);
+    expect(await locks.tryAcquire(key)).toBeUndefined();
+    await bench.freeByForeigner([0], key);
+    for (const resource of ["elsewhere", key]) {
+      const lease = await locks.acquire(resource, { wait: 0 });
+      expect(lease.fence - before.fence).toBeLessThan(3_600_000_000n);
+      await lease.release();
+    }
+  },
+);
+
+test.each([
+  ["an empty name", ""],
+  ["an empty list", []],
+  ["an empty name in a list", ["a", ""]],
+  ["a lone surrogate", "a\ud800"],
+  ["a name beyond the limit", "x".repeat(4_097)],
+  ["too many names", Array.from({ length: 257 }, (_, index) => `r${index}`)],
+  ["a number", 7],
+  ["nothing", undefined],
+])("refuses %s", async (_, resource) => {
+  const locks = await bench.locks(1);
+  const error = await rejection(locks.acquire(resource as never));
+  expect(error).toBeInstanceOf(InvalidOptionError);
+  expect(error).toMatchObject({ option: "resource" });
+});

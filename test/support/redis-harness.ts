@@ -1,0 +1,190 @@
+import { setImmediate } from "node:timers/promises";
+import { Redis, type RedisOptions } from "ioredis";
+import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
+import type { RedisConnection } from "../../src/clients/contract.ts";
+import { connectionOf } from "../../src/clients/recognise.ts";
+import type { LockEventName, LockEvents, Locks } from "../../src/index.ts";
+import { createLocks, type CreateLocksOptions } from "../../src/index.ts";
+import { redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { watchLeaks } from "./leaks.ts";
+import { eventually } from "./redis-eventually.ts";
+import { type RedisServer, startRedisServers } from "./redis-server.ts";
+
+/** The one key that stays on a node for good. */
+export const nodeRecordKey = "holdfast:node";
+
+/** Servers of one test file. Each test has to leave them running and without a key. */
+export class RedisBench {
+  readonly servers: RedisServer[] = [];
+
+  server(index: number): RedisServer {
+    const server = this.servers[index];
+    if (server === undefined) throw new Error(`there is no server ${index}`);
+    return server;
+  }
+
+  /** A client of each of the first `count` servers. */
+  connectAll(count: number = this.servers.length, options?: RedisOptions): Promise<Redis[]> {
+    return Promise.all(this.servers.slice(0, count).map(({ port }) => connect(port, options)));
+  }
+
+  /** A manager over the first `count` servers, each with a client of its own. */
+  async locks(
+    count: number = this.servers.length,
+    store: RedisStoreOptions = {},
+    defaults: CreateLocksOptions = {},
+  ): Promise<Locks> {
+    return openLocks(await this.connectAll(count), store, defaults);
+  }
+
+  /** What each server has under `key`; null where it has nothing. */
+  values(key: string): Promise<unknown[]> {
+    return Promise.all(this.servers.map((server) => server.command("GET", key)));
+  }
+
+  /** Takes `key` on some servers, as a client that knows nothing of Holdfast would. */
+  async holdByForeigner(indices: readonly number[], key: string, value = "foreign"): Promise<void> {
+    for (const index of indices) {
+      await this.server(index).command("SET", key, value, "NX", "PX", "60000");
+    }
+  }
+
+  async freeByForeigner(indices: readonly number[], key: string): Promise<void> {
+    for (const index of indices) await this.server(index).command("DEL", key);
+  }
+
+  /** Stops the processes of some servers until the test is over, or they are thawed before. */
+  freeze(...indices: readonly number[]): void {
+    for (const index of indices) {
+      const server = this.server(index);
+      server.pause();
+      onTestFinished(() => server.resume());
+    }
+  }
+
+  thaw(...indices: readonly number[]): void {
+    for (const index of indices) this.server(index).resume();
+  }
+
+  /** Each lock key on each server, for people to read. */
+  async keysLeft(): Promise<string[]> {
+    const found = await Promise.all(
+      this.servers.map(async (server, index) => {
+        const keys = (await server.command("KEYS", "*")) as string[];
+        const locks = keys.filter((key) => key !== nodeRecordKey);
+        return locks.map((key) => `the key ${JSON.stringify(key)} on server ${index}`);
+      }),
+    );
+    return found.flat();
+  }
+}
+
+/** Starts `count` servers for the file that calls it, and watches what its tests leave behind. */
+export function shareRedis(count: number, args: readonly string[] = []): RedisBench {
+  const bench = new RedisBench();
+  beforeAll(async () => {
+    bench.servers.push(...(await startRedisServers(count, { args })));
+  });
+  afterAll(async () => {
+    await Promise.all(bench.servers.map((server) => server.stop()));
+  });
+  // What a failed test left must not fail the next one.
+  beforeEach(async () => {
+    await Promise.all(bench.servers.map((server) => server.command("FLUSHALL")));
+  });
+  watchLeaks({
+    async also() {
+      const left = await bench.keysLeft();
+      // The sockets that were just used to look take a turn to close.
+      await setImmediate();
+      await setImmediate();
+      return left;
+    },
+  });
+  return bench;
+}
+
+/** A client that is not connected yet, closed when the test is over. */
+export function dial(port: number, options: RedisOptions = {}): Redis {
+  const client = new Redis({
+    host: "127.0.0.1",
+    port,
+    retryStrategy: () => 50,
+    // How long its own timer may outlive it.
+    disconnectTimeout: 100,
+    ...options,
+  });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.disconnect());
+  return client;
+}
+
+/** A client that is connected, closed when the test is over. */
+export async function connect(port: number, options: RedisOptions = {}): Promise<Redis> {
+  const client = dial(port, options);
+  await eventually(() => client.status === "ready");
+  return client;
+}
+
+/**
+ * A manager, closed when the test is over. Admission is off unless asked for, because fresh servers
+ * would have to be older than the longest TTL before they may vote.
+ */
+export function openLocks(
+  clients: readonly object[],
+  store: RedisStoreOptions = {},
+  defaults: CreateLocksOptions = {},
+): Locks {
+  const locks = createLocks(redlock(clients, { admission: "off", ...store }), {
+    ttl: "20s",
+    ...defaults,
+  });
+  onTestFinished(() => locks.close());
+  return locks;
+}
+
+/** Every event of one kind from now on. */
+export function collect<Name extends LockEventName>(locks: Locks, name: Name): LockEvents[Name][] {
+  const seen: LockEvents[Name][] = [];
+  locks.on(name, (event) => seen.push(event));
+  return seen;
+}
+
+/** A connection that tells what was sent through it and what has not been answered. */
+export interface WatchedConnection extends RedisConnection {
+  readonly sent: (readonly string[])[];
+  unanswered: number;
+}
+
+/** Wraps a client; what is about a lock waits for `gate` before it is sent. */
+export function watchConnection(client: object, gate?: Promise<unknown>): WatchedConnection {
+  const inner = connectionOf(client);
+  if (inner === undefined) throw new Error("the client was not recognised");
+  const watched: WatchedConnection = {
+    library: inner.library,
+    topology: inner.topology,
+    sent: [],
+    unanswered: 0,
+    async send(key, command) {
+      watched.unanswered += 1;
+      try {
+        if (key !== "") await gate;
+        watched.sent.push(command);
+        return await inner.send(key, command);
+      } finally {
+        watched.unanswered -= 1;
+      }
+    },
+  };
+  return watched;
+}
+
+/** The error that a promise must reject with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("expected a rejection");
+}

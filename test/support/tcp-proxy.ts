@@ -1,0 +1,120 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+/**
+ * What happens to bytes of one direction: they `pass`, they are kept until they may (`hold`), or
+ * they are swallowed for as long as their connection lives (`drop`).
+ */
+export type Passage = "pass" | "hold" | "drop";
+
+interface Link {
+  readonly client: Socket;
+  readonly server: Socket;
+  /** Once a byte was swallowed, later ones would be taken for the missing reply. */
+  broken: boolean;
+  heldRequests: Buffer[];
+  heldReplies: Buffer[];
+}
+
+/** Stands between a client and a server, and fails one direction of the line at a time. */
+export class TcpProxy {
+  readonly port: number;
+  readonly #listener: Server;
+  readonly #links: Set<Link>;
+  #requests: Passage = "pass";
+  #replies: Passage = "pass";
+  #accepts = true;
+  #passed = "";
+
+  constructor(listener: Server, links: Set<Link>, serverPort: number) {
+    this.#listener = listener;
+    this.#links = links;
+    this.port = (listener.address() as AddressInfo).port;
+    listener.on("connection", (client) => this.#link(client, serverPort));
+  }
+
+  /** How often `text` went through to the server, in any letter case. */
+  countRequests(text: string): number {
+    return this.#passed.toLowerCase().split(text.toLowerCase()).length - 1;
+  }
+
+  set requests(passage: Passage) {
+    this.#requests = passage;
+    if (passage === "hold") return;
+    for (const link of this.#links) {
+      for (const chunk of link.heldRequests.splice(0)) this.#onRequest(link, chunk);
+    }
+  }
+
+  set replies(passage: Passage) {
+    this.#replies = passage;
+    if (passage === "hold") return;
+    for (const link of this.#links) {
+      for (const chunk of link.heldReplies.splice(0)) this.#onReply(link, chunk);
+    }
+  }
+
+  /** While false, whoever connects is reset at once. */
+  set accepts(accepts: boolean) {
+    this.#accepts = accepts;
+  }
+
+  /** Breaks every connection, on both sides, as a firewall would. */
+  reset(): void {
+    for (const { client, server } of this.#links) {
+      client.resetAndDestroy();
+      server.destroy();
+    }
+    this.#links.clear();
+  }
+
+  async stop(): Promise<void> {
+    this.reset();
+    this.#listener.close();
+    await once(this.#listener, "close");
+  }
+
+  #link(client: Socket, serverPort: number): void {
+    if (!this.#accepts) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect({ port: serverPort, host: "127.0.0.1", noDelay: true });
+    const link: Link = { client, server, broken: false, heldRequests: [], heldReplies: [] };
+    this.#links.add(link);
+    client.setNoDelay(true);
+    client.on("data", (chunk) => this.#onRequest(link, chunk));
+    server.on("data", (chunk) => this.#onReply(link, chunk));
+    const end = (): void => {
+      this.#links.delete(link);
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) socket.on("error", end).on("close", end);
+  }
+
+  #onRequest(link: Link, chunk: Buffer): void {
+    if (this.#requests === "hold") link.heldRequests.push(chunk);
+    else if (this.#requests === "pass") {
+      this.#passed += chunk.toString();
+      link.server.write(chunk);
+    }
+  }
+
+  #onReply(link: Link, chunk: Buffer): void {
+    if (this.#replies === "drop") link.broken = true;
+    if (this.#replies === "hold") link.heldReplies.push(chunk);
+    else if (!link.broken) link.client.write(chunk);
+  }
+}
+
+/** A proxy before the server on `serverPort`, stopped when the test is over. */
+export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
+  const listener = createServer();
+  listener.listen({ port: 0, host: "127.0.0.1" });
+  await once(listener, "listening");
+  const proxy = new TcpProxy(listener, new Set(), serverPort);
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
