@@ -26,4 +26,14 @@ export class Cancellation {
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
   }
+
+  /** Resolves with `work`, or earlier when cancelled; `work` must not reject. */
+  async orUntil(work: Promise<void>): Promise<void> {
+    if (this.cancelled) return;
+    await new Promise<void>((resolve) => {
+      this.listen(resolve);
+      void work.then(resolve);
+    });
+    this.listen(undefined);
+  }
 }

@@ -57,6 +57,8 @@ export interface LockEvents {
   "node-quarantined": { readonly node: string; readonly leftMs: number };
   /** A node may vote again: after a copy of the counters, at first start, or on clocks alone. */
   "node-admitted": { readonly node: string; readonly mode: "copy" | "bootstrap" | "clock" };
+  /** A node's clock stepped against ours by more than the drift allowed for. */
+  "clock-jump": { readonly node: string; readonly stepMs: number };
   /** An acquisition needed a second round to agree on its fence. */
   "fence-raised": About & { readonly fence: bigint };
   /** Something about the set-up that works but should not stay. */

@@ -7,26 +7,15 @@ import {
   UnsupportedError,
   type LossReason,
 } from "./errors.ts";
-import type { Emitter, LockEvents } from "./events.ts";
+import type { LockEvents } from "./events.ts";
+import type { LeaseHost } from "./lease-host.ts";
 import { askBeforeReading } from "./lease-signal.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
 import { ttlMinMs } from "./options.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { Instant } from "./ports.ts";
 import type { Task } from "./scheduler.ts";
-import type { Grant, OpenStore, ReleaseOutcome } from "./store.ts";
+import type { Grant, ReleaseOutcome } from "./store.ts";
 import { now } from "./validity.ts";
-
-/** What a lease needs from the manager that made it. */
-export interface LeaseHost {
-  readonly clock: Clock;
-  readonly store: OpenStore;
-  readonly events: Emitter;
-  readonly ttlMaxMs: number;
-  /** The lease is over: stop its renewals and deadlines. */
-  forget(lease: HeldLease): void;
-  /** Its validity changed: look again when to wake up for it. */
-  reschedule(lease: HeldLease): void;
-}
 
 /** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
 const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
@@ -190,6 +179,12 @@ export class HeldLease implements Lease, Task {
   /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
   judge(): void {
     if (this.#active && this.#deadline.isOver) this.#lose(this.#whyOver());
+  }
+
+  /** @internal The store doubts its own grants, and says which are lost. */
+  reconsider(judge: (grant: Grant) => LossReason | undefined): void {
+    const reason = this.#active ? judge(this.#grant) : undefined;
+    if (reason !== undefined) this.#lose(reason);
   }
 
   /** @internal When the keeper must wake up for its end. */

@@ -1,6 +1,8 @@
+import type { LossReason } from "./errors.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Random } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
+import type { Grant } from "./store.ts";
 
 /**
  * Wakes every lease of a manager when its renewal or its end is due. A failed renewal is tried
@@ -42,6 +44,11 @@ export class Keeper {
     }
     const renewAtMs = this.#renewing.has(lease) ? Infinity : lease.renewAtMs;
     this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs));
+  }
+
+  /** Ends the leases for whose grant `judge` names a reason. */
+  reconsider(judge: (grant: Grant) => LossReason | undefined): void {
+    for (const lease of this.#kept) lease.reconsider(judge);
   }
 
   /** Never rejects: a failure shows as the lease's state and in its events. */

@@ -3,7 +3,8 @@ import { Cancellation } from "./cancellation.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
 import { Keeper } from "./keeper.ts";
-import { HeldLease, type LeaseHost } from "./held-lease.ts";
+import { HeldLease } from "./held-lease.ts";
+import type { LeaseHost } from "./lease-host.ts";
 import type { Lease } from "./lease.ts";
 import {
   builtInDefaults,
@@ -80,7 +81,8 @@ class LockManager implements Locks {
     this.capabilities = store.capabilities;
     this.#events = events;
     this.#keeper = keeper;
-    this.#store = store.open({ runtime, scheduler, events });
+    const reconsider = keeper.reconsider.bind(keeper);
+    this.#store = store.open({ runtime, scheduler, events, reconsider });
     const owners = new Owners(runtime.random);
     this.#context = { runtime, scheduler, store: this.#store, events, owners };
     this.#host = {

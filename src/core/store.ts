@@ -104,6 +104,11 @@ export interface StoreContext {
   readonly runtime: Runtime;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
+  /**
+   * The store has learnt something that may end leases: it is asked about every grant held, and
+   * those for which it names a reason are lost at once.
+   */
+  reconsider(judge: (grant: Grant) => LossReason | undefined): void;
 }
 
 /** A store in use by one manager. Every promise settles within a bound of its options. */

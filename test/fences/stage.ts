@@ -115,8 +115,12 @@ export class Actor {
     const runtime = runtimeOf(this.clock);
     this.#owners = new Owners(runtime.random);
     this.events = new Emitter(runtime.diagnostics);
-    const context = { runtime, scheduler: new Scheduler(this.clock), events: this.events };
-    this.store = redlock(this.lines, storeOptions).open(context);
+    this.store = redlock(this.lines, storeOptions).open({
+      runtime,
+      scheduler: new Scheduler(this.clock),
+      events: this.events,
+      reconsider: () => undefined,
+    });
   }
 
   get grant(): Grant | undefined {

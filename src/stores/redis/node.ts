@@ -1,7 +1,11 @@
 import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
+import type { Clock, Instant } from "../../core/ports.ts";
+import { now } from "../../core/validity.ts";
 import { batchCall, batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
+import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
+import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
 import { Outbox } from "./outbox.ts";
 import { refusal } from "./replies.ts";
@@ -19,6 +23,21 @@ export type NodeReply<Reply> =
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
 
+export interface NodeOptions {
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly batching: Batching | undefined;
+  readonly allowance: DriftAllowance;
+  readonly onIntroduced: (node: RedisNode) => void;
+  readonly onClockStep: (node: RedisNode, stepMs: number) => void;
+}
+
+interface Asked<Reply> {
+  readonly call: NodeCall<Reply>;
+  readonly sent: Instant;
+  readonly byFallback: boolean;
+}
+
 interface Outgoing<Reply> {
   readonly call: NodeCall<Reply>;
   readonly wanted: () => boolean;
@@ -32,38 +51,41 @@ export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly #events: Emitter;
-  readonly #onIntroduced: (node: RedisNode) => void;
+  readonly #introduction: Introduction;
+  readonly #clock: Clock;
+  readonly #clockWatch: ClockWatch;
+  readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
   readonly #batching: Batching | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   #inFlight = 0;
-  #introduction: Promise<void> | undefined;
-  #introduced = false;
   #failing = false;
-  #runId: string | undefined;
-  #version: string | undefined;
   #lastFault: unknown;
-  #infoDenied = false;
+  #clockEpoch = 0;
 
-  constructor(
-    name: string,
-    connection: RedisConnection,
-    events: Emitter,
-    options: { onIntroduced: (node: RedisNode) => void; batching: Batching | undefined },
-  ) {
-    this.#onIntroduced = options.onIntroduced;
-    this.#batching = options.batching;
-    this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
+  constructor(name: string, connection: RedisConnection, options: NodeOptions) {
+    const { events, onIntroduced, clock } = options;
     this.name = name;
     this.connection = connection;
     this.#events = events;
+    this.#clock = clock;
+    this.#clockWatch = new ClockWatch(clock, options.allowance);
+    this.#onClockStep = options.onClockStep;
+    this.#batching = options.batching;
+    this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
+    this.#introduction = new Introduction(connection, () => onIntroduced(this));
   }
 
   get runId(): string | undefined {
-    return this.#runId;
+    return this.#introduction.runId;
   }
 
   get version(): string | undefined {
-    return this.#version;
+    return this.#introduction.version;
+  }
+
+  /** Changes with every step forward of its clock: votes of an earlier epoch are worth nothing. */
+  get clockEpoch(): number {
+    return this.#clockEpoch;
   }
 
   get lastFault(): unknown {
@@ -72,7 +94,7 @@ export class RedisNode {
 
   /** The server lets us not look at INFO: neither its version nor its restarts can be known. */
   get infoDenied(): boolean {
-    return this.#infoDenied;
+    return this.#introduction.denied;
   }
 
   /**
@@ -85,12 +107,11 @@ export class RedisNode {
     wanted: () => boolean,
     settle: (reply: NodeReply<Reply>) => void,
   ): void {
-    if (this.#introduced) {
+    if (this.#introduction.known) {
       this.#start(call, wanted, settle);
       return;
     }
-    this.#introduction ??= this.#introduce();
-    this.#introduction.then(
+    this.#introduction.ask().then(
       () => this.#start(call, wanted, settle),
       (error: unknown) => settle(this.#failed(error)),
     );
@@ -127,7 +148,11 @@ export class RedisNode {
     const call = batchCall(this.#batching, parts);
     const wanted = (): boolean => items.some((item) => item.wanted());
     this.#send(call, wanted, (reply) => {
-      for (const [index, item] of items.entries()) item.settle(partOf(item.call, reply, index));
+      for (const [index, item] of items.entries()) {
+        // The server refused the whole: each on its own, so that one cannot fail the others.
+        if (reply.kind === "error") this.#send(item.call, item.wanted, item.settle);
+        else item.settle(partOf(item.call, reply, index));
+      }
     });
   }
 
@@ -137,16 +162,17 @@ export class RedisNode {
     settle: (reply: NodeReply<Reply>) => void,
   ): void {
     this.#inFlight += 1;
+    const sent = now(this.#clock);
     this.connection.send(call.key, call.first(this.#mustVerify)).then(
       (reply) => {
         this.#inFlight -= 1;
-        settle(this.#answered(call, reply, false));
+        settle(this.#answered({ call, sent, byFallback: false }, reply));
       },
       (error: unknown) => {
         this.#inFlight -= 1;
         const second = error instanceof Error ? call.fallback(error) : undefined;
         if (second === undefined) settle(this.#failed(error));
-        else if (this.#infoDenied && call.needsInfo === true) settle(noInfo);
+        else if (this.infoDenied && call.needsInfo === true) settle(noInfo);
         else if (wanted()) this.#sendFallback(call, second, settle);
         else {
           // The node is well: it only lacked the script, so nothing was applied.
@@ -163,10 +189,11 @@ export class RedisNode {
     settle: (reply: NodeReply<Reply>) => void,
   ): void {
     this.#inFlight += 1;
+    const sent = now(this.#clock);
     this.connection.send(call.key, command).then(
       (reply) => {
         this.#inFlight -= 1;
-        settle(this.#answered(call, reply, true));
+        settle(this.#answered({ call, sent, byFallback: true }, reply));
       },
       (error: unknown) => {
         this.#inFlight -= 1;
@@ -177,19 +204,31 @@ export class RedisNode {
 
   /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
   get #mustVerify(): boolean {
-    if (this.#infoDenied) return false;
-    return this.#version === undefined || Number.parseInt(this.#version, 10) < 7;
+    if (this.infoDenied) return false;
+    return this.version === undefined || Number.parseInt(this.version, 10) < 7;
   }
 
-  #answered<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {
+  #answered<Reply>(asked: Asked<Reply>, reply: unknown): NodeReply<Reply> {
     this.#heard();
+    this.#watchClock(reply, asked.sent);
     try {
-      return { kind: "reply", reply: call.read(reply, byFallback) };
+      return { kind: "reply", reply: asked.call.read(reply, asked.byFallback) };
     } catch (error) {
       // It answered, in a way we do not understand: applied or not, it is no vote for us.
       const told = error instanceof Error ? error : new Error(String(error));
       return { kind: "error", error: told };
     }
+  }
+
+  /** Before the reply itself counts: what it confirms was written after the step. */
+  #watchClock(reply: unknown, sent: Instant): void {
+    const stamp = stampOf(reply);
+    if (stamp === undefined) return;
+    this.#introduction.noticeRunId(stamp.runId);
+    const stepMs = this.#clockWatch.observe(stamp, sent);
+    if (stepMs === 0) return;
+    if (stepMs > 0) this.#clockEpoch += 1;
+    this.#onClockStep(this, stepMs);
   }
 
   #heard(): void {
@@ -217,31 +256,6 @@ export class RedisNode {
     if (this.#failing) return;
     this.#failing = true;
     this.#events.emit("node-failed", { node: this.name, vote, cause });
-  }
-
-  /** Before the first command: which process is this, and of which version? */
-  async #introduce(): Promise<void> {
-    try {
-      if (this.connection.topology === "standalone") {
-        const info = await this.connection.send("", ["INFO", "server"]);
-        this.#runId = /run_id:(\w+)/.exec(String(info))?.[1];
-        this.#version = /redis_version:(\S+)/.exec(String(info))?.[1];
-      }
-      this.#introduced = true;
-      this.#onIntroduced(this);
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith("NOPERM")) {
-        this.#introduction = undefined;
-        throw error;
-      }
-      this.#infoDenied = true;
-      this.#introduced = true;
-      this.#events.emit("warning", {
-        what: `${this.name}: this user may not run INFO`,
-        why: "the same server given twice, its version and its restarts cannot be told",
-        remedy: "allow it: ACL SETUSER <user> +info",
-      });
-    }
   }
 }
 

@@ -23,7 +23,7 @@ export interface Group {
   readonly resources: readonly string[];
 }
 
-interface Part {
+export interface Part {
   readonly store: RaisingStore;
   readonly grant: Grant;
 }
@@ -77,7 +77,7 @@ export async function attemptInOrder(
 }
 
 /** The parts of a grant made in order; undefined for a grant of one store. */
-function partsOf(grant: Grant): readonly Part[] | undefined {
+export function partsOf(grant: Grant): readonly Part[] | undefined {
   return grant instanceof GroupedGrant ? grant.parts : undefined;
 }
 

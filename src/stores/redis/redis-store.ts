@@ -1,5 +1,6 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import { InvalidOptionError, type HoldfastError } from "../../core/errors.ts";
+import type { LockEvents } from "../../core/events.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -17,10 +18,11 @@ import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { RedisNode } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
-import { attemptInOrder, inOrder } from "./ordered-groups.ts";
+import { attemptInOrder, inOrder, partsOf } from "./ordered-groups.ts";
 import { plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
+import { RedisGrant } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
@@ -34,6 +36,7 @@ export class RedisStore implements OpenStore {
   readonly #admission: Admission;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
+  readonly #context: StoreContext;
   #twins: HoldfastError | undefined;
 
   constructor(
@@ -44,15 +47,21 @@ export class RedisStore implements OpenStore {
     const { scheduler, events } = context;
     const { clock } = context.runtime;
     this.#options = options;
+    this.#context = context;
     this.#cluster = connections.some(({ topology }) => topology === "cluster");
     const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
     const dialect = options.fencing ? fenced : plainDialect;
     const single = connections.length === 1;
     const nodes = connections.map((connection, index) => {
       const name = single ? "redis" : `node-${index + 1}`;
-      const onIntroduced = (node: RedisNode): void => this.#compare(node);
-      const { batching } = dialect;
-      return new RedisNode(name, connection, events, { onIntroduced, batching });
+      return new RedisNode(name, connection, {
+        clock,
+        events,
+        batching: dialect.batching,
+        allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
+        onIntroduced: (node) => this.#onIntroduced(node),
+        onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
+      });
     });
     const size = quorumOf(nodes.length);
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
@@ -137,9 +146,23 @@ export class RedisStore implements OpenStore {
     return this.#options.prefix + resource;
   }
 
+  /**
+   * Keys set before a step forward may be gone early: a lease loses that node's vote, and is lost
+   * where too few are left. A step back only keeps keys longer.
+   */
+  #onClockStep({ name }: RedisNode, index: number, stepMs: number): void {
+    this.#quorum.events.emit("clock-jump", { node: name, stepMs });
+    if (stepMs < 0) return;
+    this.#context.reconsider((grant) => {
+      const left = grantsOf(grant).every((part) => part.loseVote(index) >= this.#quorum.size);
+      return left ? undefined : "clock";
+    });
+  }
+
   /** A server that votes twice makes a majority of a minority. */
-  #compare(introduced: RedisNode): void {
+  #onIntroduced(introduced: RedisNode): void {
     const { runId } = introduced;
+    if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
     if (runId === undefined) return;
     const twin = this.#quorum.nodes.find((node) => node !== introduced && node.runId === runId);
     if (twin !== undefined) this.#twins = twinsError(introduced.name, twin.name);
@@ -171,6 +194,19 @@ export class RedisStore implements OpenStore {
       });
     });
   }
+}
+
+function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
+  return {
+    what: `${name}: this user may not run INFO`,
+    why: "the same server given twice, its version and its restarts cannot be told",
+    remedy: "allow it: ACL SETUSER <user> +info",
+  };
+}
+
+function grantsOf(grant: Grant): readonly RedisGrant[] {
+  if (grant instanceof RedisGrant) return [grant];
+  return partsOf(grant)?.flatMap((part) => grantsOf(part.grant)) ?? [];
 }
 
 function twinsError(one: string | undefined, other: string | undefined): HoldfastError {

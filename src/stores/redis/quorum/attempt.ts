@@ -6,7 +6,7 @@ import type { NodeReply } from "../node.ts";
 import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import { countOf, newBallot, type Ballot } from "./ballot.ts";
-import { RedisGrant } from "./grant.ts";
+import { RedisGrant, votesOfNodes } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn } from "./release.ts";
@@ -132,6 +132,7 @@ class Attempt {
   #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
     switch (reply.kind) {
       case "granted":
+        ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
         this.#onGrant(ballot, reply.fence, reply.runId);
         return;
       case "held":
@@ -174,6 +175,7 @@ class Attempt {
   #onRaise(index: number, ballot: Ballot, reply: NodeReply<TouchReply>, late: boolean): void {
     if (reply.kind === "reply") {
       ballot.confirmed = reply.reply.kind === "done";
+      ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
       ballot.out = !ballot.confirmed;
       if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
     } else if (!late) {
@@ -217,9 +219,25 @@ class Attempt {
   #decideRaising(): void {
     const { size } = this.#quorum;
     const confirmed = countOf(this.#ballots, (ballot) => ballot.confirmed);
-    if (confirmed >= size) return this.#succeed();
+    if (confirmed >= size) {
+      if (!this.#dropStepped()) return this.#succeed();
+      return this.#decideRaising();
+    }
     const possible = countOf(this.#ballots, (ballot) => ballot.confirmed || !ballot.out);
     if (possible < size) this.#fail();
+  }
+
+  /** A node whose clock stepped forward since it gave its word may have dropped the key. */
+  #dropStepped(): boolean {
+    let dropped = false;
+    for (const [index, ballot] of this.#ballots.entries()) {
+      const stepped = ballot.clockEpoch !== this.#quorum.nodes[index]?.clockEpoch;
+      if (!ballot.confirmed || !stepped) continue;
+      ballot.confirmed = false;
+      ballot.out = true;
+      dropped = true;
+    }
+    return dropped;
   }
 
   /** The completion instant: one look at the clocks decides. */
@@ -232,7 +250,10 @@ class Attempt {
     const fenceNumber = this.#fence;
     const validityMs = this.#validityMs;
     const keys = this.#keys;
-    const grant = new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
+    const confirmed = this.#ballots.flatMap((ballot, index) => (ballot.confirmed ? [index] : []));
+    const votes = votesOfNodes(confirmed);
+    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes };
+    const grant = new RedisGrant(terms);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }

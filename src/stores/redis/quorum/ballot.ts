@@ -17,6 +17,8 @@ export interface Ballot {
   /** Something of ours may be there, or on its way there. */
   maybeApplied: boolean;
   runId: string | undefined;
+  /** The node's clock epoch when it gave its word. */
+  clockEpoch: number;
 }
 
 export function newBallot(): Ballot {
@@ -30,6 +32,7 @@ export function newBallot(): Ballot {
     asked: 1,
     maybeApplied: true,
     runId: undefined,
+    clockEpoch: 0,
   };
 }
 

@@ -9,14 +9,17 @@ export class RedisGrant implements Grant {
   readonly validityMs: number;
   /** 0 where the store does not fence. */
   readonly fenceNumber: number;
+  /** A bit for each node whose word it rests on. */
+  votes: number;
 
-  constructor(terms: Omit<RedisGrant, "fence" | "withFence">) {
+  constructor(terms: Omit<RedisGrant, "fence" | "withFence" | "confirm" | "loseVote">) {
     this.resources = terms.resources;
     this.keys = terms.keys;
     this.owner = terms.owner;
     this.ttlMs = terms.ttlMs;
     this.validityMs = terms.validityMs;
     this.fenceNumber = terms.fenceNumber;
+    this.votes = terms.votes;
   }
 
   get fence(): bigint | undefined {
@@ -24,7 +27,27 @@ export class RedisGrant implements Grant {
   }
 
   withFence(fenceNumber: number): RedisGrant {
-    const { resources, keys, owner, ttlMs, validityMs } = this;
-    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
+    const { resources, keys, owner, ttlMs, validityMs, votes } = this;
+    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber, votes });
   }
+
+  /** Confirmed anew by these nodes, and resting on them from now on. */
+  confirm(nodes: readonly number[]): void {
+    this.votes = votesOfNodes(nodes);
+  }
+
+  /** One node's word is worth nothing any more; returns how many are left. */
+  loseVote(node: number): number {
+    this.votes &= ~(1 << node);
+    let left = 0;
+    for (let rest = this.votes; rest !== 0; rest &= rest - 1) left += 1;
+    return left;
+  }
+}
+
+/** At most 31 nodes, so that their votes fit a number. */
+export function votesOfNodes(nodes: readonly number[]): number {
+  let votes = 0;
+  for (const node of nodes) votes |= 1 << node;
+  return votes;
 }

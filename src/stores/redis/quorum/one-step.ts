@@ -29,7 +29,7 @@ export class OneStep implements RaisingStore {
       return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
     }
     if (this.#quorum.options.admission === "strict") {
-      await this.#quorum.prepare();
+      await request.cancellation.orUntil(this.#quorum.prepare());
       if (request.cancellation.cancelled) {
         // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
         const error = new ClosedError(request.resources);

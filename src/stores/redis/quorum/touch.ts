@@ -52,11 +52,16 @@ export function touch(
         if (outcome === undefined) return;
         decided = true;
         round.end();
+        if (outcome === "done") grant.confirm(indicesOf(ballots));
         if (outcome !== "failed") return resolve({ kind: outcome });
         resolve({ kind: "failed", error: quorumError(quorum, grant, ballots, action) });
       },
     });
   });
+}
+
+function indicesOf(ballots: readonly Ballot[]): number[] {
+  return ballots.flatMap(({ vote }, index) => (vote === "granted" ? [index] : []));
 }
 
 function decide(

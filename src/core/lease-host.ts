@@ -1,0 +1,16 @@
+import type { Emitter } from "./events.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { Clock } from "./ports.ts";
+import type { OpenStore } from "./store.ts";
+
+/** What a lease needs from the manager that made it. */
+export interface LeaseHost {
+  readonly clock: Clock;
+  readonly store: OpenStore;
+  readonly events: Emitter;
+  readonly ttlMaxMs: number;
+  /** The lease is over: stop its renewals and deadlines. */
+  forget(lease: HeldLease): void;
+  /** Its validity changed: look again when to wake up for it. */
+  reschedule(lease: HeldLease): void;
+}
