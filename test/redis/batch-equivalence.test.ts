@@ -114,8 +114,9 @@ async function sendBatch(
 
 /** Two processes answered, at two moments: what is left is the verdict. */
 function normal(reply: unknown): unknown {
-  const { runId: _, holder, ...rest } = reply as { runId?: unknown; holder?: Holder };
-  return { ...rest, owner: holder?.owner, holderFence: holder?.fence };
+  const { holder, ...rest } = reply as { holder?: Holder };
+  const told = { ...rest, runId: undefined };
+  return { ...told, owner: holder?.owner, holderFence: holder?.fence };
 }
 
 async function stateOf(server: RedisServer): Promise<unknown> {
