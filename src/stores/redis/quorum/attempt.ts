@@ -43,6 +43,7 @@ class Attempt {
   #fence = 0;
   #holder: Holder | undefined;
   #raised = false;
+  readonly #life = { isOver: false };
 
   constructor(
     quorum: Quorum,
@@ -67,6 +68,15 @@ class Attempt {
 
   get #undecided(): boolean {
     return this.#phase === "granting" || this.#phase === "raising";
+  }
+
+  /**
+   * A node that was not waited for is still to have the lock, also where it has to be asked twice
+   * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
+   */
+  get #isHeld(): boolean {
+    if (this.#phase !== "granted" || this.#life.isOver) return false;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#validityMs) >= 1;
   }
 
   #ask(among: readonly number[]): void {
@@ -105,7 +115,7 @@ class Attempt {
     // Beyond the validity no answer can be of use.
     const usefulMs = Math.max(1, leftMs(clock, started, this.#validityMs));
     const timeoutMs = Math.min(nodeTimeoutMs(options, ttlMs), usefulMs);
-    const wanted = (): boolean => this.#undecided;
+    const wanted = (): boolean => this.#undecided || this.#isHeld;
     this.#rounds.push(new Round({ nodes, among, call, scheduler, timeoutMs, wanted, onReply }));
   }
 
@@ -178,6 +188,9 @@ class Attempt {
       if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
     } else if (!late) {
       ballot.out = true;
+      // It granted, and then it failed: that is no doing of other holders.
+      ballot.vote = "unknown";
+      ballot.cause = reply.error;
     }
     this.#decide();
   }
@@ -232,7 +245,9 @@ class Attempt {
     const fenceNumber = this.#fence;
     const validityMs = this.#validityMs;
     const keys = this.#keys;
-    const grant = new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
+    const life = this.#life;
+    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, life };
+    const grant = new RedisGrant(terms);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }

@@ -9,6 +9,8 @@ export class RedisGrant implements Grant {
   readonly validityMs: number;
   /** 0 where the store does not fence. */
   readonly fenceNumber: number;
+  /** Shared by what stands for the same grant. Once given back, nothing may set its keys again. */
+  readonly life: { isOver: boolean };
 
   constructor(terms: Omit<RedisGrant, "fence" | "withFence">) {
     this.resources = terms.resources;
@@ -17,6 +19,7 @@ export class RedisGrant implements Grant {
     this.ttlMs = terms.ttlMs;
     this.validityMs = terms.validityMs;
     this.fenceNumber = terms.fenceNumber;
+    this.life = terms.life;
   }
 
   get fence(): bigint | undefined {
@@ -24,7 +27,7 @@ export class RedisGrant implements Grant {
   }
 
   withFence(fenceNumber: number): RedisGrant {
-    const { resources, keys, owner, ttlMs, validityMs } = this;
-    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber });
+    const { resources, keys, owner, ttlMs, validityMs, life } = this;
+    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber, life });
   }
 }

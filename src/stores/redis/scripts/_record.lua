@@ -2,9 +2,10 @@
 -- KEYS[1] is the node record; ARGV[1..4] are: verify (1 or 0), admission (strict or off),
 -- wire format, maxTtl in ms.
 --
--- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted), since (ms,
--- start of the quarantine), ever (1 once admitted), mode (how it was admitted last), fmt, max (maxTtl in ms), floor (no fence at or
--- below it), and one counter per shard.
+-- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted; neither:
+-- to be looked at), since (ms, start of the quarantine), ever (1 once admitted), mode (how it was
+-- admitted last), fmt, max (maxTtl in ms), floor (no fence at or below it), and one counter per
+-- shard.
 local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -20,14 +21,13 @@ local function may_vote(rid, st, since, fmt, max, ever)
   local strict = ARGV[2] == 'strict'
   if ARGV[1] == '1' or not rid or (strict and not st) then
     local current = server_run_id()
-    if not current and strict then
-      -- This call may have put the script in the cache, unverified: nobody may be granted here
-      -- until somebody who is allowed to look has looked.
+    if not current then
+      -- This call may have put the script in the cache, unverified: nobody who is strict may be
+      -- granted here until somebody who is allowed to look has looked.
       redis.call('HDEL', record, 'st')
-      return 'X NOINFO'
+      if strict then return 'X NOINFO' end
+      st, current = false, rid or '-'
     end
-    -- Without the right to look, and not asked to be strict: leave the record as others keep it.
-    current = current or rid or '-'
     if current ~= rid or (strict and not st) then
       local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
       -- By now the script is in the cache, so the record must not go on saying "admitted". To take
