@@ -39,9 +39,9 @@ export class GroupsStore implements OpenStore {
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     const { gate, clock } = this.#context;
     const homes = this.#homesOf(request.resources);
-    for (const home of homes.keys()) {
+    for (const [home, resources] of homes) {
       if (gate.isOpen(home)) continue;
-      const refusal = await gate.pass(home);
+      const refusal = await gate.pass(home, resources);
       if (refusal !== undefined) return { kind: "failed", ...refusal, cleanup: undefined };
       if (request.cancellation.cancelled) return cancelled(request);
     }

@@ -62,9 +62,12 @@ export class LayoutGate {
     this.#open.delete(group);
   }
 
-  /** Undefined where a quorum of the group is open, if need be by opening it. Never rejects. */
-  async pass(group: number): Promise<Refusal | undefined> {
-    const first = await this.#judge(group);
+  /**
+   * Undefined where a quorum of the group is open, if need be by opening it. Never rejects.
+   * `resources` are what its caller wants there, for the error.
+   */
+  async pass(group: number, resources: readonly string[] = []): Promise<Refusal | undefined> {
+    const first = await this.#judge(group, resources);
     if (first !== "unopened") return first;
     const { scheduler } = this.#context;
     if (this.#pause !== undefined && this.#pause.untilMs > scheduler.clock.monotonicMs()) {
@@ -75,11 +78,14 @@ export class LayoutGate {
     });
     const refusal = await this.#opening;
     if (refusal !== undefined) return refusal;
-    const second = await this.#judge(group);
+    const second = await this.#judge(group, resources);
     return second === "unopened" ? this.#later("it is being opened") : second;
   }
 
-  async #judge(group: number): Promise<Refusal | undefined | "unopened"> {
+  async #judge(
+    group: number,
+    resources: readonly string[],
+  ): Promise<Refusal | undefined | "unopened"> {
     const { groups, options } = this.#context;
     const place = groups[group];
     if (place === undefined) throw new RangeError(`there is no group ${group}`);
@@ -97,7 +103,7 @@ export class LayoutGate {
     this.#open.delete(group);
     const other = contradiction(answers);
     if (other !== undefined) return { error: other, retryable: false };
-    return told.length < size ? this.#unreachable(answers, size) : "unopened";
+    return told.length < size ? unreachable(answers, size, resources) : "unopened";
   }
 
   /** Claims every node, and opens the groups once all have been claimed for long enough. */
@@ -197,17 +203,6 @@ export class LayoutGate {
     );
   }
 
-  #unreachable(answers: readonly Answer[], size: number): Refusal {
-    const votes = answers.map(({ node, reply }): Vote => {
-      const vote = reply.kind === "unknown" ? "unknown" : "failed";
-      if (reply.kind !== "reply") return { node: node.name, vote, ms: 0, cause: reply.error };
-      return { node: node.name, vote: "unknown", ms: 0, cause: new Error("not needed") };
-    });
-    const cause = votes[0]?.cause;
-    const error = new QuorumError("reach the group of", [], votes, { quorum: size, cause });
-    return { error, retryable: true };
-  }
-
   async #askAll(places: readonly Place[], step: LayoutAct): Promise<Answer[]> {
     return (await Promise.all(places.map((place) => this.#ask(place, step)))).flat();
   }
@@ -219,4 +214,20 @@ export class LayoutGate {
 
 function waitedMs(one: Told): number {
   return one.kind === "open" ? Infinity : one.waitedMs;
+}
+
+function unreachable(
+  answers: readonly Answer[],
+  size: number,
+  resources: readonly string[],
+): Refusal {
+  const votes = answers.map(({ node, reply }): Vote => {
+    if (reply.kind === "reply") return { node: node.name, vote: "unknown", ms: 0 };
+    const vote = reply.kind === "unknown" ? "unknown" : "failed";
+    return { node: node.name, vote, ms: 0, cause: reply.error };
+  });
+  const cause = votes.find((one) => one.cause !== undefined)?.cause;
+  const action = resources.length > 0 ? "acquire" : "reach the group";
+  const error = new QuorumError(action, resources, votes, { quorum: size, cause });
+  return { error, retryable: true };
 }

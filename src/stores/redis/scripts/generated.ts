@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "7469859f207e48b6c9bc5f2938039ffa3ffa01c9",
+  sha: "ec7a2d93f8c97b7e55b1c0eac550d416e26872a6",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -21,11 +21,8 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current then
-redis.call('HDEL', record, 'st')
-if strict then return 'X NOINFO' end
-st, current = false, rid or '-'
-end
+if not current and strict then return 'X NOINFO' end
+current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
@@ -40,7 +37,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
@@ -230,7 +227,7 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "77de9fe1383c6454204f8ee971970bc1083ad310",
+  sha: "8e45eace072877c3efed8929f539e0b342e4471c",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -243,11 +240,8 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current then
-redis.call('HDEL', record, 'st')
-if strict then return 'X NOINFO' end
-st, current = false, rid or '-'
-end
+if not current and strict then return 'X NOINFO' end
+current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
@@ -262,7 +256,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
@@ -371,7 +365,7 @@ return 'R ' .. deleted .. ' ' .. #KEYS`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "109a88513b289d2b35e69364c21bf46315d10a36",
+  sha: "00afcb207cfdbd30261ec6a9aecab787871c06a7",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -384,11 +378,8 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current then
-redis.call('HDEL', record, 'st')
-if strict then return 'X NOINFO' end
-st, current = false, rid or '-'
-end
+if not current and strict then return 'X NOINFO' end
+current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
@@ -403,7 +394,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
