@@ -38,8 +38,16 @@ const lighter = scripts.acquire.source
   .replace("run_id:(%x+)", "master_replid:(%x+)");
 const variants = [
   { name: "SET NX PX + compare-and-delete", sha: "", verify: "0" },
-  { name: "script, verify 0 (EVALSHA, the ordinary case)", sha: await loaded(scripts.acquire.source), verify: "0" },
-  { name: "script, verify 1 (INFO server each time)", sha: await loaded(scripts.acquire.source), verify: "1" },
+  {
+    name: "script, verify 0 (EVALSHA, the ordinary case)",
+    sha: await loaded(scripts.acquire.source),
+    verify: "0",
+  },
+  {
+    name: "script, verify 1 (INFO server each time)",
+    sha: await loaded(scripts.acquire.source),
+    verify: "1",
+  },
   { name: "script, INFO replication each time", sha: await loaded(lighter), verify: "1" },
 ];
 const release = await loaded(scripts.release.source);
@@ -68,7 +76,8 @@ async function run({ sha, verify }) {
 
 async function cpuSeconds() {
   const info = String(await client.send("INFO", "cpu"));
-  const of = (/** @type {string} */ name) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1]);
+  const of = (/** @type {string} */ name) =>
+    Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1]);
   return of("used_cpu_user") + of("used_cpu_sys");
 }
 
@@ -85,7 +94,9 @@ console.log(`server CPU per cycle of acquire + release, ${cycles} cycles, ${inFl
 console.log(`median of ${rounds} (least to greatest)`);
 for (const [name, values] of measured) {
   const sorted = values.map((value) => value * 1e6).sort((a, b) => a - b);
-  const [least, middle, most] = [0, rounds >> 1, rounds - 1].map((at) => (sorted[at] ?? 0).toFixed(1));
+  const [least, middle, most] = [0, rounds >> 1, rounds - 1].map((at) =>
+    (sorted[at] ?? 0).toFixed(1),
+  );
   console.log(`${name.padEnd(48)} ${middle} µs (${least} to ${most})`);
 }
 client.close();

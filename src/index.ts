@@ -18,6 +18,8 @@ export function createLocks(store: Store, options: CreateLocksOptions = {}): Loc
   return lockManager(runtime ?? nodeRuntime, store, defaults);
 }
 
+export { renderFindings } from "./core/doctor.ts";
+export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
 export {
   AcquireTimeoutError,
@@ -37,7 +39,7 @@ export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
-export type { Clock, Diagnostics, Instant, Random, Runtime } from "./core/ports.ts";
+export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
 export type {
   Inspection,
   NodeInspection,

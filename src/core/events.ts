@@ -1,3 +1,4 @@
+import type { FindingLevel } from "./doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Diagnostics } from "./ports.ts";
 
@@ -35,6 +36,8 @@ export interface LockEvents {
     readonly reason: LossReason;
     readonly heldMs: number;
     readonly cause: unknown;
+    /** The longest stall of the event loop since the lease began, as far as it was measured. */
+    readonly stallMs: number;
   };
   released: About & {
     readonly released: boolean;
@@ -62,7 +65,15 @@ export interface LockEvents {
   /** An acquisition needed a second round to agree on its fence. */
   "fence-raised": About & { readonly fence: bigint };
   /** Something about the set-up that works but should not stay. */
-  warning: { readonly what: string; readonly why: string; readonly remedy: string };
+  warning: {
+    readonly what: string;
+    readonly why: string;
+    readonly remedy: string;
+    /** Where it is a finding of the survey: as `locks.doctor()` has it. */
+    readonly level?: FindingLevel;
+    readonly code?: string;
+    readonly node?: string;
+  };
 }
 
 export type LockEventName = keyof LockEvents;

@@ -40,7 +40,8 @@ export class HeldLease implements Lease, Task {
   #loss: LeaseLostError | undefined;
   #closed: ClosedError | undefined;
   #doubt: unknown;
-  #extending: Promise<void> | undefined;
+  /** The end of the line of extensions; never rejects. */
+  #extending: Promise<void> = Promise.resolve();
   #releasing: Promise<ReleaseOutcome> | undefined;
 
   constructor(host: LeaseHost, terms: LeaseTerms) {
@@ -129,14 +130,15 @@ export class HeldLease implements Lease, Task {
         ? this.ttlMs
         : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.ttlMaxMs });
     this.assertHeld();
-    // One at a time: two rounds under way could not tell which of them set the nodes' clocks.
-    while (this.#extending !== undefined) await this.#extending.catch(() => undefined);
-    // It may have been released while this call stood in line.
-    this.assertHeld();
-    this.#extending = this.#extendNow(ttlMs).finally(() => {
-      this.#extending = undefined;
+    // One at a time: two rounds under way could not tell which of them set the nodes' clocks. And
+    // in order: renewals that are due again at once must not keep the user's own call waiting.
+    const turn = this.#extending.then(() => {
+      // It may have been released while this call stood in line.
+      this.assertHeld();
+      return this.#extendNow(ttlMs);
     });
-    await this.#extending;
+    this.#extending = turn.catch(() => undefined);
+    await turn;
   }
 
   release(): Promise<ReleaseOutcome> {
@@ -231,11 +233,8 @@ export class HeldLease implements Lease, Task {
     this.#host.reschedule(this);
     if (this.#host.events.wants("renewed")) {
       const { fence } = this.#grant;
-      this.#host.events.emit("renewed", {
-        ...this.#about(),
-        fence,
-        remainingMs: this.remainingMs(),
-      });
+      const remainingMs = this.remainingMs();
+      this.#host.events.emit("renewed", { ...this.#about(), fence, remainingMs });
     }
   }
 
@@ -249,13 +248,15 @@ export class HeldLease implements Lease, Task {
 
   #lose(reason: LossReason): void {
     const cause = this.#doubt;
+    // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
+    const stallMs = this.#host.stallMs(this.#acquiredMs);
     this.#state = "lost";
     this.#loss = new LeaseLostError(this.resources, reason, { cause });
     this.#host.forget(this);
     this.#controller?.abort(this.#loss);
     const { fence } = this.#grant;
     const heldMs = this.#heldMs();
-    this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause });
+    this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause, stallMs });
   }
 
   #whyOver(): LossReason {

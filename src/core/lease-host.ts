@@ -11,6 +11,8 @@ export interface LeaseHost {
   readonly ttlMaxMs: number;
   /** The lease is over: stop its renewals and deadlines. */
   forget(lease: HeldLease): void;
+  /** The longest stall of the event loop since then, one that is under way included. */
+  stallMs(sinceMs: number): number;
   /** Its validity changed: look again when to wake up for it. */
   reschedule(lease: HeldLease): void;
 }

@@ -1,5 +1,6 @@
 import { acquire, failure, type AcquireContext } from "./acquire.ts";
 import { Cancellation } from "./cancellation.ts";
+import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
 import { Keeper } from "./keeper.ts";
@@ -14,7 +15,7 @@ import {
   type ResolvedOptions,
 } from "./options.ts";
 import { Owners } from "./owners.ts";
-import type { Runtime } from "./ports.ts";
+import type { Runtime, Stalls } from "./ports.ts";
 import { resourcesOf } from "./resources.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
@@ -41,6 +42,11 @@ export interface Locks extends AsyncDisposable {
   inspect(resource: string): Promise<Inspection>;
   /** The state of each node of the store. */
   nodes(): Promise<readonly NodeStatus[]>;
+  /**
+   * What is wrong with servers, clocks and options, the gravest first; empty when all is well. Asks
+   * every node, and waits for those that are slow.
+   */
+  doctor(): Promise<readonly Finding[]>;
   /** Listens to one kind of event; returns a function that stops listening. */
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
   /** Ends waits with ClosedError, stops renewals, releases what is held. Idempotent. */
@@ -61,6 +67,7 @@ class LockManager implements Locks {
   readonly #events: Emitter;
   readonly #defaults: ResolvedOptions;
   readonly #ttlMaxMs: number;
+  readonly #stalls: Stalls | undefined;
   readonly #waits = new Set<Cancellation>();
   /** Calls under way, which `close` waits for: each of them is bounded. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -74,6 +81,7 @@ class LockManager implements Locks {
       throw new InvalidOptionError("signal", "given to a call, not to createLocks", "a default");
     }
     this.#ttlMaxMs = store.ttlMaxMs;
+    this.#stalls = runtime.stalls;
     this.#defaults = resolveOptions(defaults, builtInDefaults, store.ttlMaxMs);
     const scheduler = new Scheduler(runtime.clock);
     const events = new Emitter(runtime.diagnostics);
@@ -91,6 +99,8 @@ class LockManager implements Locks {
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),
+      stallMs: (sinceMs) =>
+        Math.round(Math.max(scheduler.overdueMs, runtime.stalls?.maxMs(sinceMs) ?? 0)),
       reschedule: (lease) => keeper.reschedule(lease),
     };
   }
@@ -137,6 +147,14 @@ class LockManager implements Locks {
   async nodes(): Promise<readonly NodeStatus[]> {
     if (this.#closing !== undefined) throw new ClosedError();
     return await this.#track(this.#store.nodes());
+  }
+
+  async doctor(): Promise<readonly Finding[]> {
+    if (this.#closing !== undefined) throw new ClosedError();
+    const { ttlMs } = this.#defaults;
+    const found = await this.#track(this.#store.doctor(ttlMs));
+    const stall = stallFinding(this.#stalls?.maxMs(0) ?? 0, ttlMs);
+    return sortFindings(stall === undefined ? found : [...found, stall]);
   }
 
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void {
@@ -194,6 +212,7 @@ class LockManager implements Locks {
   ): Promise<HeldLease | Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>> {
     const { signal } = options;
     if (signal?.aborted === true) throw signal.reason;
+    this.#stalls?.watch();
     const cancellation = new Cancellation();
     const onAbort = (): void => cancellation.cancel(signal?.reason);
     signal?.addEventListener("abort", onAbort);

@@ -90,7 +90,7 @@ export function resolveOptions(
   return {
     ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
-    renew: renew === undefined ? defaults.renew : checkedRenew(renew, ttlMs),
+    renew: checkedRenew(renew === undefined ? defaults.renew : renew, ttlMs),
     maxHoldMs: orDefault("maxHold", maxHold, defaults.maxHoldMs, ttlMinMs, 30 * dayMs),
     retryMinMs,
     retryMaxMs,
@@ -126,8 +126,12 @@ function orDefault(
   return value === undefined ? fallbackMs : durationMs(option, value, { minMs, maxMs });
 }
 
-function checkedRenew(value: boolean | Duration, ttlMs: number): boolean | number {
-  if (typeof value === "boolean") return value;
+/** A default is checked like a given one: with the TTL of this call it may come too late. */
+function checkedRenew(
+  value: boolean | Duration | undefined,
+  ttlMs: number,
+): boolean | number | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
   // At the TTL or later there would be nothing left to renew.
   return durationMs("renew", value, { minMs: 1, maxMs: ttlMs - 1 });
 }

@@ -42,8 +42,18 @@ export interface Diagnostics {
   listenerFailed(error: unknown): void;
 }
 
+/** How long the event loop was blocked: by work, by the garbage collector, by a stopped process. */
+export interface Stalls {
+  /** A lease is asked for: from now on stalls matter. Cheap; the first call starts measuring. */
+  watch(): void;
+  /** The longest stall that ended after `sinceMs` (monotonic), or up to a second before it. */
+  maxMs(sinceMs: number): number;
+}
+
 export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
   readonly diagnostics: Diagnostics;
+  /** Left out where stalls cannot be measured. */
+  readonly stalls?: Stalls;
 }

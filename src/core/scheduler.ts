@@ -43,6 +43,12 @@ export class Scheduler {
     return this.#heap.length;
   }
 
+  /** How long the armed timer should have fired by now: the event loop is blocked since then. */
+  get overdueMs(): number {
+    if (this.#cancel === undefined) return 0;
+    return Math.max(0, this.clock.monotonicMs() - this.#armedForMs);
+  }
+
   /** Puts `task` at `dueMs`, moving it if it was scheduled already. */
   schedule(task: Task, dueMs: number): void {
     this.cancel(task);

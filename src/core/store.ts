@@ -1,4 +1,5 @@
 import type { Cancellation } from "./cancellation.ts";
+import type { Finding } from "./doctor.ts";
 import type { HoldfastError, Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
 import type { Instant, Runtime } from "./ports.ts";
@@ -119,6 +120,8 @@ export interface OpenStore {
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
   nodes(): Promise<readonly NodeStatus[]>;
+  /** What is wrong with servers and set-up, for leases of `ttlMs`. Rejects for nothing. */
+  doctor(ttlMs: number): Promise<readonly Finding[]>;
   /** Ends what the store itself started, after what it still owes (bounded) is done. */
   close(): Promise<void>;
 }

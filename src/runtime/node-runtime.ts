@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { channel, type Channel } from "node:diagnostics_channel";
 import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
+import { LoopStalls } from "./stalls.ts";
 
 const clock: Clock = {
   // CLOCK_MONOTONIC: nobody can set it, but it stands still while the machine is suspended.
@@ -41,4 +42,9 @@ const diagnostics: Diagnostics = {
 };
 
 /** The real clock, timers and randomness of this process. */
-export const nodeRuntime: Runtime = { clock, random, diagnostics };
+export const nodeRuntime: Runtime = {
+  clock,
+  random,
+  diagnostics,
+  stalls: new LoopStalls(() => clock.monotonicMs()),
+};

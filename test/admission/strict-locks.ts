@@ -19,25 +19,27 @@ export async function openStrict(
   store: RedisStoreOptions = {},
   defaults: CreateLocksOptions = {},
 ): Promise<Locks> {
-  const options: RedisStoreOptions = { admission: "strict", maxTtl, ...store };
+  // A busy machine is not a node that is down.
+  const nodeTimeout = "3s";
+  const options: RedisStoreOptions = { admission: "strict", maxTtl, nodeTimeout, ...store };
   return openLocks(await redis.connectAll(), options, { ttl: maxTtl, ...defaults });
 }
 
 /** What a first start leaves on a server, without the wait for it. */
-export async function admit(server: RedisServer): Promise<void> {
+export async function admit(server: RedisServer, ttlMaxMs = maxTtl): Promise<void> {
   const rid = /run_id:(\w+)/.exec(String(await server.command("INFO", "server")))?.[1] ?? "";
   const state = ["st", "A", "ever", "1", "mode", "bootstrap", "since", "0"];
-  const format = ["fmt", wireFormat, "max", String(maxTtl)];
+  const format = ["fmt", wireFormat, "max", String(ttlMaxMs)];
   await server.command("HSET", "holdfast:node", "rid", rid, ...state, ...format);
 }
 
 /** The same on servers that were admitted before. */
 export async function openAdmitted(
   redis: RedisBench,
-  store?: RedisStoreOptions,
+  store: RedisStoreOptions & { readonly maxTtl?: number } = {},
   defaults?: CreateLocksOptions,
 ): Promise<Locks> {
-  await Promise.all(redis.servers.map(admit));
+  await Promise.all(redis.servers.map((server) => admit(server, store.maxTtl)));
   const locks = await openStrict(redis, store, defaults);
   await everyNodeVotes(locks);
   return locks;
@@ -54,9 +56,9 @@ export async function everyNodeVotes(locks: Locks): Promise<void> {
     .toEqual(["admitted"]);
 }
 
-/** What one node's record says; undefined where it has no such field. */
-export async function field(server: RedisServer, name: string): Promise<unknown> {
-  return await server.command("HGET", "holdfast:node", name);
+/** What one node's record says; null where it has no such field. */
+export async function field(server: RedisServer, name: string): Promise<string | null> {
+  return (await server.command("HGET", "holdfast:node", name)) as string | null;
 }
 
 /** A door that always has the same port, whichever server is behind it. */

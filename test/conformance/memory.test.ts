@@ -23,14 +23,16 @@ describe("the memory store on a manual clock", () => {
   });
 });
 
-sideBySide("the memory store", {
-  "in real time": () => {
-    const store = memory();
-    return {
-      open: async (defaults) => createLocks(store, defaults),
-      capabilities: store.capabilities,
-      ttlMaxMs,
-      namespace: "real",
-    };
-  },
+describe("in real time", () => {
+  sideBySide({
+    "the memory store": () => {
+      const store = memory();
+      return {
+        open: async (defaults) => createLocks(store, defaults),
+        capabilities: store.capabilities,
+        ttlMaxMs,
+        namespace: "real",
+      };
+    },
+  });
 });

@@ -37,6 +37,7 @@ export function redisHarness(
     capabilities,
     ttlMaxMs,
     namespace,
+    shortTtlMs: 1_000,
   };
 }
 

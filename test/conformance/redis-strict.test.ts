@@ -34,8 +34,8 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-sideBySide("only nodes that were admitted vote", {
-  "on 3 Redis": () => redisHarness("strict", clients, options),
+sideBySide({
+  "3 Redis of which only admitted ones vote": () => redisHarness("strict", clients, options),
 });
 
 test("no case left a key on any server", async () => {

@@ -176,6 +176,7 @@ function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): Confor
         release: (grant) => opened.release(grant),
         inspect: (resource) => opened.inspect(resource),
         nodes: () => opened.nodes(),
+        doctor: (ttlMs) => opened.doctor(ttlMs),
         close: () => opened.close(),
       };
       return { ...whole, ...open(opened) };

@@ -103,7 +103,9 @@ describe("without anybody who listens", () => {
     expect(published).toEqual([]);
   });
 
-  test("nothing is built on the way of a lease: the clock is read no more than it must be", async () => {
+  const kinds = ["attempt", "acquired", "renewed", "released"] as const;
+
+  test.each(kinds)("no %s event is built: the time in it is not looked up", async (kind) => {
     const reads = async (listen: boolean): Promise<number> => {
       const { runtime, clock } = manualRuntime();
       let count = 0;
@@ -117,19 +119,14 @@ describe("without anybody who listens", () => {
         },
       };
       const locks = createLocks(memory(), { runtime: { ...runtime, clock: counting } });
-      if (listen) {
-        for (const name of ["attempt", "acquired", "renewed", "released"] as const) {
-          locks.on(name, () => undefined);
-        }
-      }
+      if (listen) locks.on(kind, () => undefined);
       const lease = await locks.acquire("a");
       await lease.extend();
       await lease.release();
       await locks.close();
       return count;
     };
-    // Each of the four events tells a time that only a listener makes it look up.
-    expect((await reads(true)) - (await reads(false))).toBeGreaterThanOrEqual(4);
+    expect(await reads(true)).toBeGreaterThan(await reads(false));
   });
 });
 

@@ -60,6 +60,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     },
     inspect: () => Promise.reject(new Error("not asked here")),
     nodes: () => Promise.resolve([]),
+    doctor: async (ttlMs) => (await behaviour.doctor?.(ttlMs)) ?? [],
     close: async () => await behaviour.close?.(),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };

@@ -141,6 +141,19 @@ describe("renewal", () => {
     expect([lease.state, clock.pendingTimers]).toEqual(["released", 0]);
   });
 
+  test("is not started twice, also when the clocks step while it is under way", async () => {
+    const reply = deferred<ExtendOutcome>();
+    const { locks, clock, times } = scene({ extend: () => reply.promise }, { ttl: 9_000, renew });
+    await locks.acquire("a");
+    await clock.advance(3_000);
+    clock.stepWall(-500);
+    await clock.advance(1_500);
+    reply.resolve(extended(9_000));
+    await clock.advance(500);
+    expect(times("extend")).toEqual([3_000]);
+    await locks.close();
+  });
+
   test("ends at maxHold, to the moment", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew, maxHold: 7_500 });
     const lost: LockEvents["lost"][] = [];

@@ -74,6 +74,14 @@ describe("options", () => {
     });
   });
 
+  test("a renewal that would come after the end is refused, also as a default", () => {
+    expect(resolve({ ttl: 1_000, renew: 999 }).renew).toBe(999);
+    expect(() => resolve({ ttl: 1_000, renew: 1_000 })).toThrow("`renew`");
+    const manager = resolve({ ttl: 10_000, renew: "5s" });
+    expect(resolve({ ttl: 6_000 }, manager).renew).toBe(5_000);
+    expect(() => resolve({ ttl: 3_000 }, manager)).toThrow("`renew`");
+  });
+
   test("waiting for ever is a wait without end", () => {
     expect(resolve({ wait: "forever" }).waitMs).toBe(Infinity);
     expect(resolve({ wait: 0 }).waitMs).toBe(0);

@@ -127,7 +127,8 @@ test("C20c: a counter beside its lock (Cluster only) must outlive leases and clo
   async function schedule(stage: Stage, retentionMs: string | undefined) {
     const grant = async (owner: string, n: number) => {
       const call = clusterDialect.acquire([resource], owner, ttlMs, 2);
-      const command = call.first(false).with(-1, retentionMs ?? call.first(false).at(-1) ?? "");
+      const sent = call.first(false);
+      const command = retentionMs === undefined ? sent : [...sent.slice(0, -1), retentionMs];
       const reply = await stage.tells(n, { ...methods(call), first: () => command });
       return reply.kind === "granted" ? reply.fence : undefined;
     };

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { releaseCall } from "../../src/stores/redis/dialect.ts";
 import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
@@ -6,7 +6,7 @@ import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { HeldLine } from "./held-line.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
-import { actions, World } from "./world.ts";
+import { type Action, actions, World } from "./world.ts";
 
 /**
  * The real client on model nodes, under arbitrary schedules: messages overtake each other, are
@@ -59,6 +59,27 @@ test("such schedules do find a duplicate where a raise does not ask for the key'
     { numRuns: 20_000, seed: 42, endOnFailure: true },
   );
   expect(found.failed).toBe(true);
+});
+
+test("an attempt ends also where a node's two answers do not go together", async () => {
+  const world = new World(3, [1]);
+  const [a] = world.actors;
+  const act = async (kind: Action["kind"], node: number, pick = 0) =>
+    await world.act({ kind, actor: 0, node, pick });
+  await act("bump", 0);
+  await act("begin", 0);
+  // No node answers in time, so each is asked a second time, and answers both in the end.
+  await act("wait", 0);
+  await act("run", 0);
+  await act("run", 1);
+  // Fences 2 and 1: node 1 has to be raised. Meanwhile node 0 lost the key, and grants it anew.
+  await act("expire", 0);
+  await act("run", 0);
+  // The raise, which comes after the second question: it is the only one of two that can succeed.
+  await act("run", 1, 1);
+  await act("run", 2, 2);
+  expect(await world.finish()).toBe(0);
+  expect(a?.outcome?.kind).not.toBe("granted");
 });
 
 describe("the model", () => {

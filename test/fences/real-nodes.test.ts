@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Locks, LockOptions } from "../../src/index.ts";
 import { StoreError } from "../../src/index.ts";
@@ -52,12 +52,14 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
   test("while keys vanish under their holders", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
-    let over = false;
+    const over = new AbortController();
     const vanishing = (async () => {
-      for (let turn = 0; !over; turn += 1) await pick(redis.servers, turn).command("DEL", "a");
+      for (let turn = 0; !over.signal.aborted; turn += 1) {
+        await pick(redis.servers, turn).command("DEL", "a");
+      }
     })();
     await contend(journal, clients, "a");
-    over = true;
+    over.abort();
     await vanishing;
     expect(journal.disorder()).toEqual([]);
   });
@@ -134,10 +136,10 @@ test("a fence is a bigint, and the very number that stands in the key", async ()
   const locks = await redis.locks(3);
   await using lease = await locks.acquire("a");
   expect(typeof lease.fence).toBe("bigint");
-  const values = (await redis.values("a")).slice(0, 3);
-  expect(values.map((value) => String(value).split("|").at(-1))).toEqual(
-    Array.from({ length: 3 }, () => String(lease.fence)),
-  );
+  // A quorum has it; the third node may not have been waited for.
+  const kept = (await redis.values("a")).filter((value) => value !== null);
+  expect(kept.length).toBeGreaterThanOrEqual(2);
+  for (const value of kept) expect(value).toMatch(new RegExp(String.raw`\|${lease.fence}$`));
 });
 
 test("a fence is exact up to 2^53, and beyond it there is none", async () => {

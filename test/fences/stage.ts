@@ -192,7 +192,7 @@ export class Actor {
   }
 
   async close(): Promise<void> {
-    for (let left = true; left; ) {
+    for (let left = true; left;) {
       for (const line of this.lines) await line.letGo();
       await quiet();
       left = this.lines.some(({ pending }) => pending.length > 0);

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
 import { Actor, quiet, resource, ttlMs } from "./stage.ts";
@@ -101,7 +101,7 @@ export class World {
 
   /** Lets everything that is still under way arrive; returns how many attempts stay undecided. */
   async finish(): Promise<number> {
-    for (let left = true; left; ) {
+    for (let left = true; left;) {
       left = false;
       for (const line of this.actors.flatMap(({ lines }) => lines)) {
         for (const held of line.pending.slice()) {

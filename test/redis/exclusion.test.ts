@@ -22,15 +22,13 @@ test.each([
 ])("100 tasks on $nodes nodes never overlap (fencing: $fencing)", async ({ nodes, fencing }) => {
   const defaults = { wait: "forever", retry: { minDelay: 1, maxDelay: 50 } } as const;
   // Two managers, so that tasks also meet those of another client.
-  const managers = [
-    await bench.locks(nodes, { fencing }, defaults),
-    await bench.locks(nodes, { fencing }, defaults),
-  ];
+  const ours = await bench.locks(nodes, { fencing }, defaults);
+  const theirs = await bench.locks(nodes, { fencing }, defaults);
   let inside = 0;
   let insideMost = 0;
   const fences: bigint[] = [];
   const tasks = Array.from({ length: 100 }, (_, index) =>
-    managers[index % 2]?.using(key, async (lease) => {
+    (index % 2 === 0 ? ours : theirs).using(key, async (lease) => {
       inside += 1;
       insideMost = Math.max(insideMost, inside);
       if (fencing) fences.push(lease.fence);

@@ -17,12 +17,10 @@ const bench = shareRedis(3);
 const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
 
-async function untilExpired(): Promise<void> {
-  await eventually(async () => (await bench.keysLeft()).length === 0);
-}
-
 /** A manager whose clocks can be stopped: then only the servers know that a lease is over. */
-async function locksWithClock(store: RedisStoreOptions): Promise<{ locks: Locks; stop(): void }> {
+async function locksWithClock(
+  store: RedisStoreOptions,
+): Promise<{ locks: Locks; stop: () => void }> {
   const { clock } = nodeRuntime;
   let stoppedAt: { monotonicMs: number; wallMs: number } | undefined;
   const runtime: Runtime = {
@@ -38,7 +36,7 @@ async function locksWithClock(store: RedisStoreOptions): Promise<{ locks: Locks;
   onTestFinished(() => locks.close());
   return {
     locks,
-    stop() {
+    stop: () => {
       stoppedAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
     },
   };
@@ -49,9 +47,9 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test("does not let an expired owner release, extend or prove the next one's lock", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const lease = await ours.acquire(key, { ttl: 200 });
-    await untilExpired();
+    await bench.untilFree();
     const next = await theirs.acquire(key);
-    const values = await bench.values(key);
+    const values = await bench.valuesEverywhere(key);
     expect(lease.state).toBe("lost");
     expect(lease.remainingMs()).toBe(0);
     expect(() => lease.assertHeld()).toThrow(LeaseLostError);
@@ -74,9 +72,9 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await locks.acquire("another", { ttl: 300 }),
     ];
     stop();
-    await untilExpired();
+    await bench.untilFree();
     const next = await (await bench.locks(3, mode)).acquire(key);
-    const values = await bench.values(key);
+    const values = await bench.valuesEverywhere(key);
     const expiries = async () =>
       await Promise.all(bench.servers.map((server) => server.command("PEXPIRETIME", key)));
     const expireAt = await expiries();
@@ -97,7 +95,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
     const doubts = collect(locks, "doubtful");
     const lease = await locks.acquire(key, { ttl: "20s" });
-    const values = await bench.values(key);
+    const values = await bench.valuesEverywhere(key);
     const before = lease.remainingMs();
     bench.freeze(1, 2);
     expect(await rejection(lease.extend("25s"))).toBeInstanceOf(QuorumError);
@@ -139,7 +137,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const released = lease.release();
     bench.thaw(0, 1, 2);
     expect(await released).toEqual({ released: false, reason });
-    await untilExpired();
+    await bench.untilFree();
   });
 
   test("says that it is over to whoever looks, before any timer has run", async () => {
@@ -152,7 +150,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(signal.aborted).toBe(true);
     expect(signal.reason).toMatchObject({ reason: "expired" });
     expect(() => signal.throwIfAborted()).toThrow(LeaseLostError);
-    await untilExpired();
+    await bench.untilFree();
   });
 
   test("renews for as long as the work takes", async () => {
@@ -205,7 +203,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       expect(await locks.inspect(key)).toMatchObject({ state: "held" });
       await flush();
       expect(await lease.release()).toEqual({ released: true });
-      expect(await bench.keysLeft()).toEqual([]);
+      await bench.untilFree();
     }
   });
 });

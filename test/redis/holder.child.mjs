@@ -61,8 +61,9 @@ async function hold({ resource, ttl }) {
   let firstLook;
   try {
     await locks.using(resource, { ttl }, async (/** @type {any} */ lease) => {
-      tell({ holding: true, fence: String(lease.fence) });
+      // Taken before the answer, after which the process may be stopped at any moment.
       let lastMs = performance.now();
+      tell({ holding: true, fence: String(lease.fence) });
       while (firstLook === undefined) {
         await sleep(5);
         const pausedMs = performance.now() - lastMs;
@@ -104,7 +105,8 @@ async function block({ resource, ttl }) {
   }
 }
 
-process.on("message", async (/** @type {any} */ order) => {
+/** @param {any} order */
+async function obey(order) {
   if (order.kind === "contend") await contend(order);
   else if (order.kind === "hold") await hold(order);
   else if (order.kind === "block") await block(order);
@@ -113,5 +115,7 @@ process.on("message", async (/** @type {any} */ order) => {
     for (const client of clients) client.disconnect();
     process.disconnect();
   }
-});
+}
+
+process.on("message", (order) => void obey(order));
 tell({ ready: true });

@@ -1,6 +1,7 @@
 import type { RedisOptions } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { LeaseLostError, QuorumError } from "../../src/index.ts";
+import { release } from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -31,7 +32,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       lines.map(({ client }) => client),
       { ...mode, nodeTimeout: "10s" },
     );
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     const acquired = collect(locks, "acquired");
     for (const { proxy } of lines) proxy.replies = "hold";
     locks.on("attempt", () => {
@@ -40,13 +41,13 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const error = await rejection(locks.acquire(key, { ttl: 300, wait: 0 }));
     expect(error).toBeInstanceOf(QuorumError);
     expect(acquired).toEqual([]);
-    await eventually(async () => (await bench.keysLeft()).length === 0);
+    await bench.untilFree();
   });
 
   test("refuses a grant that it can read only after its validity", async () => {
     const clients = await bench.connectAll(3);
     const locks = openLocks(clients, { ...mode, nodeTimeout: "10s" });
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     const attempt = locks.acquire(key, { ttl: 300, wait: 0 });
     // The answers come in time, but nobody is there to read them.
     blockThread(400);
@@ -57,7 +58,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test("recognises its own grant when it repeats a question whose answer was late", async () => {
     const { proxy, client, server, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 500 });
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     const attempts = collect(locks, "attempt");
     const askedBefore = proxy.countRequests(key);
     proxy.replies = "hold";
@@ -80,7 +81,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test("gives back what was applied when the answers never come", async () => {
     const { proxy, client, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     proxy.replies = "drop";
     const attempt = locks.acquire(key, { wait: 0, ttl: ttlMs });
     await eventually(isSet);
@@ -101,7 +102,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     test("is not blocked by its own key after a reset that lost the answer", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 200 });
-      await (await locks.acquire("first")).release();
+      await bench.warmUp(locks);
       proxy.replies = "hold";
       // The wait ends long before the TTL does.
       const attempt = locks.acquire(key, { wait: ttlMs / 2, ttl: ttlMs });
@@ -117,7 +118,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     test("gives the key back after the reconnect when it has given up", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
-      await (await locks.acquire("first")).release();
+      await bench.warmUp(locks);
       proxy.replies = "hold";
       const attempt = locks.acquire(key, { wait: 0, ttl: ttlMs });
       await eventually(isSet);
@@ -146,7 +147,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       const line = await connectThroughProxy(0, options);
       const others = [await connect(bench.server(1).port), await connect(bench.server(2).port)];
       const locks = openLocks([line.client, ...others], { ...mode, nodeTimeout: 300 });
-      await (await locks.acquire("first")).release();
+      await bench.warmUp(locks);
       await bench.holdByForeigner([1], key);
       bench.freeze(2);
       const attempts = collect(locks, "attempt");
@@ -161,7 +162,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       expect(attempts[0]?.outcome).not.toBe("granted");
       bench.thaw(2);
       await bench.freeByForeigner([1], key);
-      await eventually(async () => (await bench.keysLeft()).length === 0, ttlMs / 2);
+      await bench.untilFree();
     });
   });
 
@@ -199,6 +200,59 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await server.command("PEXPIRETIME", key)).toBe(expiresAt);
     expect(await next.prove()).toBe(true);
     await next.release();
+  });
+});
+
+describe.each(modes)("a node that was not waited for, with fencing $fencing", (mode) => {
+  const resources = [key, "second"];
+  const flushScripts = async () => {
+    for (const server of bench.servers) await server.command("SCRIPT", "FLUSH");
+  };
+
+  async function locksWithSlowNode(introduced: boolean) {
+    const line = await connectThroughProxy(2);
+    const clients = [...(await bench.connectAll(2)), line.client];
+    const locks = openLocks(clients, { ...mode, nodeTimeout: "10s" });
+    if (introduced) await locks.nodes();
+    return { ...line, locks };
+  }
+
+  test.each([true, false])(
+    "has the lock too, though it lacked the script (known: %s)",
+    async (known) => {
+      const { locks, proxy, server, isSet } = await locksWithSlowNode(known);
+      await flushScripts();
+      proxy.replies = "hold";
+      const lease = await locks.acquire(resources);
+      expect(await isSet()).toBe(false);
+      proxy.replies = "pass";
+      await eventually(isSet);
+
+      await flushScripts();
+      proxy.replies = "hold";
+      const expiresAtMs = Number(await server.command("PEXPIRETIME", key));
+      await lease.extend("25s");
+      proxy.replies = "pass";
+      const isExtended = async () => Number(await server.command("PEXPIRETIME", key)) > expiresAtMs;
+      await eventually(isExtended);
+      expect(await lease.release()).toEqual({ released: true });
+      await bench.untilFree();
+    },
+  );
+
+  test("does not get it any more once the lease was given back", async () => {
+    const { locks, proxy, client, server, isSet } = await locksWithSlowNode(true);
+    await flushScripts();
+    // It knows how to release, but not how to grant: the release overtakes the second question.
+    await server.command("SCRIPT", "LOAD", release.source);
+    proxy.replies = "hold";
+    const lease = await locks.acquire(resources);
+    expect(await lease.release()).toEqual({ released: true });
+    proxy.replies = "pass";
+    // Whatever is sent in answer to what was held back has run when the second one is answered.
+    await client.ping();
+    await client.ping();
+    expect(await isSet()).toBe(false);
   });
 });
 

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AcquireTimeoutError, QuorumError } from "../../src/index.ts";
-import { NotConnectedError } from "../../src/stores/redis/index.ts";
+import { NotConnectedError, type RedisConnection } from "../../src/stores/redis/index.ts";
+import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
+import { touch } from "../../src/stores/redis/scripts/generated.ts";
 import {
   collect,
   connect,
@@ -49,7 +51,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       const connections = await connectWatched(bench, nodes);
       const locks = openLocks(connections, { ...mode, ...patient });
       const failures = collect(locks, "node-failed");
-      if (met === "after") await (await locks.acquire("first")).release();
+      if (met === "after") await bench.warmUp(locks);
       bench.freeze(...frozen);
       const unanswered = () => frozen.map((index) => (connections[index]?.unanswered ?? 0) > 0);
 
@@ -64,7 +66,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       expect(failures).toEqual([]);
       bench.thaw(...frozen);
       await eventually(() => connections.every(({ unanswered: left }) => left === 0));
-      expect(await bench.keysLeft()).toEqual([]);
+      await bench.untilFree();
     },
   );
 
@@ -72,7 +74,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const connections = await connectWatched(bench, 3);
     const locks = openLocks(connections, { ...mode, ...patient });
     const failures = collect(locks, "node-failed");
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
     bench.freeze(2);
     // One attempt; its clean-up is bounded by the node timeout, so it is not waited for here.
@@ -91,7 +93,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
 
   test("blames the nodes, not other holders, when all are frozen", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     bench.freeze(0, 1, 2);
     const error = await rejection(locks.acquire(key, { wait: 0 }));
     expect(error).toBeInstanceOf(QuorumError);
@@ -103,7 +105,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     ]);
     for (const { cause } of votes) expect(String(cause)).toContain("no answer within 60 ms");
     bench.thaw(0, 1, 2);
-    await eventually(async () => (await bench.keysLeft()).length === 0);
+    await bench.untilFree();
   });
 
   test("goes on with a majority after a node was killed, and with it after its return", async () => {
@@ -156,7 +158,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
 
   test("calls it a fault when two of five hold it and the rest is down", async () => {
     const locks = await bench.locks(5, mode);
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
     await kill(2, 3, 4);
     const error = await rejection(locks.acquire(key, { wait: 100 }));
@@ -168,7 +170,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
 
   test("calls it a fault when half of four hold it and the other half is down", async () => {
     const locks = await bench.locks(4, mode);
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
     await kill(2, 3);
     expect(await rejection(locks.acquire(key, { wait: 100 }))).toBeInstanceOf(QuorumError);
@@ -177,7 +179,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
 
   test("calls it held when two of three hold it and the third is down", async () => {
     const locks = await bench.locks(3, mode);
-    await (await locks.acquire("first")).release();
+    await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
     await kill(2);
     const error = await rejection(locks.acquire(key, { wait: 100 }));
@@ -234,7 +236,7 @@ test("wakes a lazy client: a failed vote first, granted as soon as it is connect
 
 test("gives a key back that only its frozen node still has, once the node thaws", async () => {
   const locks = await bench.locks(3, { nodeTimeout: 50 });
-  await (await locks.acquire("first")).release();
+  await bench.warmUp(locks);
   const lease = await locks.acquire(key, { wait: "5s" });
   bench.freeze(2);
   expect(await lease.release()).toEqual({ released: true });
@@ -259,4 +261,28 @@ test("does not let one frozen node delay what is owed to another", async () => {
   await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 0, 10_000);
   bench.thaw(1);
   await eventually(async () => (await bench.server(1).command("EXISTS", key)) === 0, 10_000);
+});
+
+test("calls it a fault when a node fails between its grant and the agreement on a fence", async () => {
+  const [ahead, failing, other] = await bench.connectAll(3);
+  if (ahead === undefined || failing === undefined || other === undefined) return;
+  const inner = watchConnection(failing);
+  const connection: RedisConnection = {
+    ...inner,
+    send: (routeBy, command) =>
+      command[1] === touch.sha || command[1] === touch.source
+        ? Promise.reject(new Error("Connection is closed."))
+        : inner.send(routeBy, command),
+  };
+  const locks = openLocks([ahead, connection, other]);
+  await locks.nodes();
+  // Two nodes are left, and the counter of one is an hour ahead: they have to agree first.
+  const aheadUs = String((Date.now() + 3_600_000) * 1_000);
+  await bench.server(0).command("HSET", "holdfast:node", String(shardOf(key)), aheadUs);
+  await kill(2);
+  const error = await rejection(locks.tryAcquire(key));
+  expect(error).toBeInstanceOf(QuorumError);
+  expect((error as QuorumError).votes[1]).toMatchObject({ node: "node-2", vote: "unknown" });
+  expect(await bench.server(0).command("EXISTS", key)).toBe(0);
+  expect(await bench.server(1).command("EXISTS", key)).toBe(0);
 });

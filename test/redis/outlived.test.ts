@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { LeaseLostError, type LeaseState } from "../../src/index.ts";
 import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
-import { eventually } from "../support/redis-eventually.ts";
 import { shareBuild, startChildHolder } from "./child-holder.ts";
 
 const bench = shareRedis(3);
@@ -17,7 +16,6 @@ interface Look {
 }
 
 const ports = (nodes: number) => bench.servers.slice(0, nodes).map(({ port }) => port);
-const isFree = async () => (await bench.keysLeft()).length === 0;
 
 // The eleventh defect seen elsewhere: the work's own result or error was lost, or masked.
 describe("work that outlives its lease", () => {
@@ -34,7 +32,7 @@ describe("work that outlives its lease", () => {
     expect(error).toBeInstanceOf(LeaseLostError);
     expect(error).toMatchObject({ reason: "expired", result: "too late", resources: [key] });
     expect(lost).toHaveLength(1);
-    await eventually(isFree);
+    await bench.untilFree();
   });
 
   test("rejects with the loss, and carries the work's own error as its cause", async () => {
@@ -47,7 +45,7 @@ describe("work that outlives its lease", () => {
     const error = await rejection(work);
     expect(error).toBeInstanceOf(LeaseLostError);
     expect(error).toMatchObject({ reason: "expired", cause: own });
-    await eventually(isFree);
+    await bench.untilFree();
   });
 
   test("passes on the work's own error where the lease was held", async () => {
@@ -55,7 +53,7 @@ describe("work that outlives its lease", () => {
     const own = new Error("the work failed");
     const work = locks.using(key, () => Promise.reject(own));
     expect(await rejection(work)).toBe(own);
-    expect(await bench.keysLeft()).toEqual([]);
+    await bench.untilFree();
   });
 
   test("is told by whatever runs first after this thread was blocked", async () => {
@@ -76,7 +74,7 @@ describe("work that outlives its lease", () => {
     expect(error).toMatchObject({ result: "finished" });
     expect(looks).toHaveLength(3);
     for (const look of looks) expect(look).toMatchObject({ state: "lost", aborted: true });
-    await eventually(isFree);
+    await bench.untilFree();
   });
 
   test("is told in another process whose event loop was busy", async () => {
@@ -86,7 +84,7 @@ describe("work that outlives its lease", () => {
     expect(error).toMatchObject({ name: "LeaseLostError", result: "finished" });
     expect(looks.map(({ from }) => from)).toContain("immediate");
     for (const look of looks) expect(look).toMatchObject({ state: "lost", aborted: true });
-    await eventually(isFree);
+    await bench.untilFree();
   });
 });
 

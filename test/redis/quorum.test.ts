@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { AcquireTimeoutError, InvalidOptionError, type Lease, type Locks } from "../../src/index.ts";
+import {
+  AcquireTimeoutError,
+  InvalidOptionError,
+  type Lease,
+  type Locks,
+} from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
 import {
   collect,

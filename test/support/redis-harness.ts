@@ -42,6 +42,28 @@ export class RedisBench {
     return Promise.all(this.servers.map((server) => server.command("GET", key)));
   }
 
+  /** The same, once every server has something: a quorum is enough for the lease itself. */
+  async valuesEverywhere(key: string): Promise<unknown[]> {
+    return await eventually(async () => {
+      const values = await this.values(key);
+      if (values.includes(null)) throw new Error(`only some servers have ${key}`);
+      return values;
+    });
+  }
+
+  /** Lets every node meet the manager and its scripts: their first use costs an extra question. */
+  async warmUp(locks: Locks): Promise<void> {
+    const nodes = await locks.nodes();
+    const lease = await locks.acquire("warm-up");
+    await eventually(async () => {
+      const values = await this.values("warm-up");
+      return !values.slice(0, nodes.length).includes(null);
+    });
+    await lease.extend();
+    await lease.release();
+    await this.untilFree();
+  }
+
   /** Takes `key` on some servers, as a client that knows nothing of Holdfast would. */
   async holdByForeigner(indices: readonly number[], key: string, value = "foreign"): Promise<void> {
     for (const index of indices) {
@@ -64,6 +86,14 @@ export class RedisBench {
 
   thaw(...indices: readonly number[]): void {
     for (const index of indices) this.server(index).resume();
+  }
+
+  /** Resolves when no lock is left, sooner than the TTL of 20 s would see to it. */
+  async untilFree(): Promise<void> {
+    await eventually(async () => {
+      const left = await this.keysLeft();
+      if (left.length > 0) throw new Error(`still there: ${left.join(", ")}`);
+    }, 10_000);
   }
 
   /** Each lock key on each server, for people to read. */

@@ -3,6 +3,7 @@ import type { Holder } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { labelOf } from "../../core/owners.ts";
 import type { Clock } from "../../core/ports.ts";
+import type { Finding } from "../../core/doctor.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -128,6 +129,11 @@ class MemoryStore implements OpenStore {
       lastFault: undefined,
     };
     return Promise.resolve([status]);
+  }
+
+  /** There is no server that could be wrong. */
+  doctor(): Promise<readonly Finding[]> {
+    return Promise.resolve([]);
   }
 
   close(): Promise<void> {

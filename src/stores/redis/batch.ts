@@ -18,7 +18,8 @@ export interface Batching {
   readonly recordKey: string | undefined;
   /** Told before the operations, after the verify flag. */
   readonly head: readonly string[];
-  readonly needsInfo: boolean;
+  /** Each call looks which process it runs in. */
+  readonly strict: boolean;
 }
 
 /** Beyond this a batch holds the server up, and everybody else's commands with it. */
@@ -35,14 +36,14 @@ export function batchCall(
   for (const part of parts) keys.push(...part.keys);
   const command = (name: string, text: string, verify: boolean): string[] => {
     const built = [name, text, String(keys.length), ...keys];
-    if (recordKey !== undefined) built.push(verify ? "1" : "0");
+    if (recordKey !== undefined) built.push(verify || batching.strict ? "1" : "0");
     built.push(...head);
     for (const part of parts) built.push(part.code, String(part.keys.length), ...part.args);
     return built;
   };
   return {
     key: keys[0] ?? "",
-    needsInfo: batching.needsInfo,
+    needsInfo: batching.strict,
     first: (verify) => command("EVALSHA", script.sha, verify),
     fallback: (error) =>
       error.message.startsWith("NOSCRIPT") ? command("EVAL", script.source, true) : undefined,

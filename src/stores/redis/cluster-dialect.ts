@@ -5,8 +5,8 @@ import { readAcquire, readTouch } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 const slotCount = 16_384;
-/** A day: far beyond any lease and any difference of clocks, which is all that is needed. */
-const retentionMs = 86_400_000;
+/** A week: beyond any lease (a day at most) and any difference of clocks, which is all it takes. */
+const retentionMs = 7 * 86_400_000;
 
 /** What Redis Cluster hashes of a key: the first non-empty `{…}`, else all of it. */
 export function hashTagOf(key: string): string | undefined {

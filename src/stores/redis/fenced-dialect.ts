@@ -1,7 +1,7 @@
 import type { Dialect } from "./dialect.ts";
 import { ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
-import { shardOf, wireFormat } from "./quorum/shards.ts";
+import { shardOf } from "./quorum/shards.ts";
 import { readAcquire, readTouch } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
@@ -10,25 +10,33 @@ export const nodeRecordKey = "holdfast:node";
 
 /** What every script that reads the node record is told about this deployment. */
 export function deploymentArgs(options: ResolvedStoreOptions): readonly string[] {
-  return [options.admission, wireFormat, String(options.ttlMaxMs)];
+  return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }
 
 /** Fences from the counters in each node's record. */
 export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   const deployment = deploymentArgs(options);
-  const needsInfo = options.admission === "strict";
+  // A cached script proves nothing about the process: a replica keeps what it refused to run, and
+  // a master that was demoted and promoted again keeps what it once ran. So every call looks.
+  const strict = options.admission === "strict";
   const calling =
     <Reply>(code: "A" | "T", script: scripts.Script, read: (text: string) => Reply) =>
     (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
       const args = [owner, String(ttlMs), String(fence)];
       for (const key of keys) args.push(String(shardOf(key)));
-      const part = { code, keys, args };
-      const how = { verifies: true, needsInfo, routeBy: keys[0], read, part };
+      const how = {
+        verifies: true,
+        alwaysVerify: strict,
+        needsInfo: strict,
+        routeBy: keys[0],
+        read,
+        part: { code, keys, args },
+      };
       return new ScriptCall(script, [nodeRecordKey, ...keys], [...deployment, ...args], how);
     };
   return {
     fencing: true,
-    batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment, needsInfo },
+    batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment, strict },
     acquire: calling("A", scripts.acquire, readAcquire),
     touch: calling("T", scripts.touch, readTouch),
   };

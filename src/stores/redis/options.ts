@@ -1,6 +1,7 @@
 import { durationMs, type Duration } from "../../core/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
+import { wireFormat } from "./quorum/shards.ts";
 
 export interface DriftOptions {
   /** Share of the TTL by which clocks may run apart. @default 0.01 */
@@ -54,6 +55,8 @@ export interface ResolvedStoreOptions {
   readonly ttlMaxMs: number;
   readonly crossSlot: "refuse" | "ordered";
   readonly nodeCount: number;
+  /** What a node's record must say for this client to be granted anything there. */
+  readonly wireFormat: string;
 }
 
 const names = ["nodeTimeout", "drift", "prefix", "fencing", "admission", "maxTtl", "crossSlot"];
@@ -99,6 +102,7 @@ export function resolveStoreOptions(
     admission: resolveAdmission(given.admission, fencing, nodeCount),
     ttlMaxMs: durationMs("maxTtl", maxTtl, { minMs: ttlMinMs, maxMs: dayMs }),
     nodeCount,
+    wireFormat,
   };
 }
 

@@ -8,7 +8,7 @@ const granted: AcquireReply = { kind: "granted", fence: 0, runId: undefined };
 /** `SET NX PX` without fences, and scripts only for several resources and for extending. */
 export const plainDialect: Dialect = {
   fencing: false,
-  batching: { script: scripts.plainBatch, recordKey: undefined, head: [], needsInfo: false },
+  batching: { script: scripts.plainBatch, recordKey: undefined, head: [], strict: false },
   acquire(keys, owner, ttlMs) {
     const args = [owner, String(ttlMs)];
     const part = { code: "A", keys, args } as const;

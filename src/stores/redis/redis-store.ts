@@ -1,4 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
+import type { Finding } from "../../core/doctor.ts";
 import { InvalidOptionError, type HoldfastError } from "../../core/errors.ts";
 import type { LockEvents } from "../../core/events.ts";
 import type {
@@ -15,10 +16,12 @@ import type {
 } from "../../core/store.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
+import { diagnose } from "./doctor/doctor.ts";
+import { Survey } from "./doctor/survey.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { RedisNode } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
-import { attemptInOrder, inOrder, partsOf } from "./ordered-groups.ts";
+import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
 import { plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
@@ -30,10 +33,11 @@ import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
-export class RedisStore implements OpenStore {
+export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
   readonly #oneStep: OneStep;
   readonly #admission: Admission;
+  readonly #survey: Survey;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
   readonly #context: StoreContext;
@@ -43,6 +47,8 @@ export class RedisStore implements OpenStore {
     connections: readonly RedisConnection[],
     options: ResolvedStoreOptions,
     context: StoreContext,
+    /** Put before the names of its nodes, where there are several stores. */
+    place = "",
   ) {
     const { scheduler, events } = context;
     const { clock } = context.runtime;
@@ -53,7 +59,7 @@ export class RedisStore implements OpenStore {
     const dialect = options.fencing ? fenced : plainDialect;
     const single = connections.length === 1;
     const nodes = connections.map((connection, index) => {
-      const name = single ? "redis" : `node-${index + 1}`;
+      const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
       return new RedisNode(name, connection, {
         clock,
         events,
@@ -64,6 +70,7 @@ export class RedisStore implements OpenStore {
       });
     });
     const size = quorumOf(nodes.length);
+    this.#survey = new Survey(() => nodes, scheduler, events);
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
     this.#quorum = {
       nodes,
@@ -75,7 +82,10 @@ export class RedisStore implements OpenStore {
       events,
       proposals: new Proposals(clock),
       owed: new OwedReleases(scheduler),
-      onBlank: (index, report) => this.#admission.noticeBlank(index, report),
+      onBlank: (index, report) => {
+        this.#survey.look(nodes[index]);
+        return this.#admission.noticeBlank(index, report);
+      },
       onRaised: ({ resources, fence }) => {
         if (fence !== undefined) {
           events.emit("fence-raised", { resources, label: undefined, fence });
@@ -109,13 +119,23 @@ export class RedisStore implements OpenStore {
     return await inOrder.release(this.#oneStep, grant);
   }
 
+  /** For locks over several stores: one fence for all of them. */
+  async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
+    return await this.#oneStep.raise(grant, fence);
+  }
+
+  /** The nodes as they are known so far, without asking them. */
+  get members(): readonly RedisNode[] {
+    return this.#quorum.nodes;
+  }
+
   async inspect(resource: string): Promise<Inspection> {
     return await inspect(this.#quorum, resource, this.#keyOf(resource));
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {
     const strict = this.#options.admission === "strict";
-    if (strict) await this.#admission.sweep();
+    if (strict) await this.#admission.look();
     else await inspect(this.#quorum, "", "holdfast:nobody");
     const nowMs = this.#quorum.clock.monotonicMs();
     return this.#quorum.nodes.map((node, index) => {
@@ -134,7 +154,12 @@ export class RedisStore implements OpenStore {
     });
   }
 
+  async doctor(ttlMs: number): Promise<readonly Finding[]> {
+    return await diagnose(this.#quorum, ttlMs, () => this.nodes());
+  }
+
   async close(): Promise<void> {
+    this.#survey.close();
     this.#admission.close();
     await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
     await Promise.allSettled(
@@ -154,13 +179,15 @@ export class RedisStore implements OpenStore {
     this.#quorum.events.emit("clock-jump", { node: name, stepMs });
     if (stepMs < 0) return;
     this.#context.reconsider((grant) => {
-      const left = grantsOf(grant).every((part) => part.loseVote(index) >= this.#quorum.size);
+      const ours = grantsOf(grant).filter(({ home }) => home === this.#quorum);
+      const left = ours.every((part) => part.loseVote(index) >= this.#quorum.size);
       return left ? undefined : "clock";
     });
   }
 
   /** A server that votes twice makes a majority of a minority. */
   #onIntroduced(introduced: RedisNode): void {
+    this.#survey.look(introduced);
     const { runId } = introduced;
     if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
     if (runId === undefined) return;
@@ -172,8 +199,9 @@ export class RedisStore implements OpenStore {
     const seen = new Map<string, number>();
     for (const [index, { vote, runId }] of ballots.entries()) {
       if (vote !== "granted" || runId === undefined || runId === "-") continue;
-      const twin = seen.get(runId);
       const { nodes } = this.#quorum;
+      this.#survey.noticeRunId(nodes[index], runId);
+      const twin = seen.get(runId);
       if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
       seen.set(runId, index);
     }

@@ -1,18 +1,27 @@
-import { connectionOf } from "../../clients/recognise.ts";
 import type { RedisConnection } from "../../clients/contract.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
+import { connectionAt } from "./given-client.ts";
+import { groups } from "./groups/groups.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
 import { RedisStore } from "./redis-store.ts";
 
 /** More nodes than this add latency and no safety anybody could need. */
 const nodesMax = 31;
 
-/**
- * Locks on N independent Redis masters by a majority of them. Give each client as it is: ioredis,
- * iovalkey, node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
- */
-export function redlock(clients: readonly object[], options: RedisStoreOptions = {}): Store {
+export interface Redlock {
+  /**
+   * Locks on N independent Redis masters by a majority of them. Give each client as it is: ioredis,
+   * iovalkey, node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
+   */
+  (clients: readonly object[], options?: RedisStoreOptions): Store;
+  /** Several such quorums side by side, with the resources spread over them. */
+  readonly groups: typeof groups;
+}
+
+export const redlock: Redlock = /* @__PURE__ */ Object.assign(oneQuorum, { groups });
+
+function oneQuorum(clients: readonly object[], options: RedisStoreOptions = {}): Store {
   if (!Array.isArray(clients) || clients.length === 0 || clients.length > nodesMax) {
     throw new InvalidOptionError("nodes", `a list of 1 to ${nodesMax} Redis clients`, clients);
   }
@@ -47,14 +56,4 @@ function redisStore(
     ttlMaxMs: resolved.ttlMaxMs,
     open: (context) => new RedisStore(connections, resolved, context),
   };
-}
-
-function connectionAt(option: string, client: unknown): RedisConnection {
-  const connection = connectionOf(client);
-  if (connection !== undefined) return connection;
-  throw new InvalidOptionError(
-    option,
-    "a client of ioredis, iovalkey, node-redis or @valkey/valkey-glide",
-    client,
-  );
 }

@@ -1,5 +1,6 @@
 import { StoreError, type Holder } from "../../core/errors.ts";
 import { labelOf } from "../../core/owners.ts";
+import { otherFormat } from "./groups/layout-format.ts";
 
 /** What a node that may not vote told about itself. */
 export interface BlankReport {
@@ -132,7 +133,8 @@ export function numberOf(word: unknown, text: string): number {
 }
 
 /** Server errors that no waiting cures: rights, credentials, a key of another type. */
-const permanentErrors = /^(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|ERR unknown command|CROSSSLOT)/;
+const permanentErrors =
+  /^(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|ERR unknown command|CROSSSLOT|ERR The user executing)/;
 
 /** Whether trying again cannot help. */
 export function isPermanent(cause: unknown): boolean {
@@ -145,10 +147,7 @@ export function refusal(words: readonly string[]): StoreError {
   const [, code, detail = ""] = words;
   switch (code) {
     case "FORMAT":
-      return new StoreError(
-        `this node's record has wire format ${detail}: clients of different Holdfast versions ` +
-          "must not share a node",
-      );
+      return new StoreError(otherFormat(detail));
     case "MAXTTL":
       return new StoreError(
         `the TTL is above the deployment's maxTtl of ${detail} ms kept on this node: give every ` +

@@ -13,7 +13,7 @@ function badOptions(ttlMaxMs: number): readonly Bad[] {
     ...[...ttls, "ten seconds", null, {}, true].map((ttl): Bad => ["ttl", { ttl }]),
     ...waits.map((wait): Bad => ["wait", { wait }]),
     ...[0, -1, Number.NaN, 10.5, "forever"].map((maxHold): Bad => ["maxHold", { maxHold }]),
-    ...["yes", 1, null].map((renew): Bad => ["renew", { renew }]),
+    ...["yes", 0, -1, 0.5, ttlMaxMs, null].map((renew): Bad => ["renew", { renew }]),
     ...[5, "x".repeat(201), "\ud800", null].map((label): Bad => ["label", { label }]),
     ["retry", { retry: 5 }],
     ["retry.minDelay", { retry: { minDelay: 0 } }],

@@ -19,7 +19,8 @@ export type Verdict =
  *   all have been up for the length of a quarantine, they need no other. Not one before the rest:
  *   to those it would look as if they alone had lost their data.
  * - If fewer than a quorum of others have been admitted for longer than a quarantine, nobody is
- *   left to copy from: fences then rest on clocks alone, and that is said aloud.
+ *   left to copy from: fences then rest on clocks alone, and that is said aloud. Not where even a
+ *   quorum of nodes cannot be heard: there an admission would serve no grant.
  */
 export function verdict(
   options: ResolvedStoreOptions,
@@ -36,14 +37,17 @@ export function verdict(
   const firstStart =
     records.length === views.length &&
     records.every((record) => !record.admitted && !record.everAdmitted);
-  const uptimeMs = Math.min(...records.map((record) => record.uptimeMs));
-  if (firstStart) return ready("bootstrap", waitMs, waitMs - uptimeMs);
+  // Up for so long, or seen blank for so long: whichever is known to be longer.
+  const waitedMs = records.map((record) => Math.max(record.uptimeMs, blankForMs(record)));
+  if (firstStart) return ready("bootstrap", waitMs, waitMs - Math.min(...waitedMs));
 
   const leftMs = waitMs - blankForMs(own.record);
   const others = views.filter((_, other) => other !== index);
   const admitted = others.filter((view) => view.kind === "record" && view.record.admitted);
   if (admitted.length >= size) return ready("copy", waitMs, leftMs);
 
+  // Too few can be heard here for any grant: perhaps it is we who are cut off.
+  if (records.length < size) return { kind: "wait", leftMs: Infinity };
   // The shortage has lasted as long as the (N - q)th longest absence among the others.
   const absentMs = others
     .filter((view) => !admitted.includes(view))

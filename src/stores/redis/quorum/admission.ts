@@ -71,13 +71,22 @@ export class Admission {
     return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; ${whenLeft(left)}`);
   }
 
-  /** Looks at every record once, and admits who may be. One at a time; never rejects. */
-  sweep(): Promise<void> {
+  /**
+   * Looks at every record once, and admits who may be. With `enough`, ends as soon as a quorum is
+   * known to vote and nobody is known to be blank. One at a time; never rejects.
+   */
+  sweep(enough = true): Promise<void> {
     if (this.#closed) return Promise.resolve();
-    this.#sweeping ??= this.#sweepNow().finally(() => {
+    this.#sweeping ??= this.#sweepNow(enough).finally(() => {
       this.#sweeping = undefined;
     });
     return this.#sweeping;
+  }
+
+  /** The same for those who want to know of every node. */
+  async look(): Promise<void> {
+    await this.#sweeping;
+    await this.sweep(false);
   }
 
   close(): void {
@@ -85,9 +94,9 @@ export class Admission {
     if (this.#next !== undefined) this.#context.scheduler.cancel(this.#next);
   }
 
-  async #sweepNow(): Promise<void> {
+  async #sweepNow(enough: boolean): Promise<void> {
     const { nodes, size, options } = this.#context;
-    const first = await this.#read(true);
+    const first = await this.#read(enough);
     const blank = this.#blankOf(first);
     if (blank.length > 0) {
       const verdicts = blank.map((index) => verdict(options, first, index, size));
@@ -116,7 +125,6 @@ export class Admission {
     return blank;
   }
 
-  /** With `enough`, ends as soon as a quorum is known to vote and nobody is known to be blank. */
   #read(enough: boolean): Promise<NodeView[]> {
     const { nodes, size, scheduler, options, clock } = this.#context;
     return new Promise((resolve) => {

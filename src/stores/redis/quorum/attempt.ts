@@ -5,7 +5,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node.ts";
 import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
-import { countOf, newBallot, type Ballot } from "./ballot.ts";
+import { countOf, dropStepped, newBallot, type Ballot } from "./ballot.ts";
 import { RedisGrant, votesOfNodes } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
@@ -43,6 +43,7 @@ class Attempt {
   #fence = 0;
   #holder: Holder | undefined;
   #raised = false;
+  readonly #life = { isOver: false };
 
   constructor(
     quorum: Quorum,
@@ -67,6 +68,15 @@ class Attempt {
 
   get #undecided(): boolean {
     return this.#phase === "granting" || this.#phase === "raising";
+  }
+
+  /**
+   * A node that was not waited for is still to have the lock, also where it has to be asked twice
+   * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
+   */
+  get #isHeld(): boolean {
+    if (this.#phase !== "granted" || this.#life.isOver) return false;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#validityMs) >= 1;
   }
 
   #ask(among: readonly number[]): void {
@@ -105,7 +115,7 @@ class Attempt {
     // Beyond the validity no answer can be of use.
     const usefulMs = Math.max(1, leftMs(clock, started, this.#validityMs));
     const timeoutMs = Math.min(nodeTimeoutMs(options, ttlMs), usefulMs);
-    const wanted = (): boolean => this.#undecided;
+    const wanted = (): boolean => this.#undecided || this.#isHeld;
     this.#rounds.push(new Round({ nodes, among, call, scheduler, timeoutMs, wanted, onReply }));
   }
 
@@ -180,6 +190,9 @@ class Attempt {
       if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
     } else if (!late) {
       ballot.out = true;
+      // It granted, and then it failed: that is no doing of other holders.
+      ballot.vote = "unknown";
+      ballot.cause = reply.error;
     }
     this.#decide();
   }
@@ -220,24 +233,11 @@ class Attempt {
     const { size } = this.#quorum;
     const confirmed = countOf(this.#ballots, (ballot) => ballot.confirmed);
     if (confirmed >= size) {
-      if (!this.#dropStepped()) return this.#succeed();
+      if (!dropStepped(this.#quorum.nodes, this.#ballots)) return this.#succeed();
       return this.#decideRaising();
     }
     const possible = countOf(this.#ballots, (ballot) => ballot.confirmed || !ballot.out);
     if (possible < size) this.#fail();
-  }
-
-  /** A node whose clock stepped forward since it gave its word may have dropped the key. */
-  #dropStepped(): boolean {
-    let dropped = false;
-    for (const [index, ballot] of this.#ballots.entries()) {
-      const stepped = ballot.clockEpoch !== this.#quorum.nodes[index]?.clockEpoch;
-      if (!ballot.confirmed || !stepped) continue;
-      ballot.confirmed = false;
-      ballot.out = true;
-      dropped = true;
-    }
-    return dropped;
   }
 
   /** The completion instant: one look at the clocks decides. */
@@ -252,7 +252,9 @@ class Attempt {
     const keys = this.#keys;
     const confirmed = this.#ballots.flatMap((ballot, index) => (ballot.confirmed ? [index] : []));
     const votes = votesOfNodes(confirmed);
-    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes };
+    const home = this.#quorum;
+    const life = this.#life;
+    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes, home, life };
     const grant = new RedisGrant(terms);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });

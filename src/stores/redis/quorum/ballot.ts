@@ -60,3 +60,18 @@ export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) =>
   for (const ballot of ballots) if (matches(ballot)) count += 1;
   return count;
 }
+
+/**
+ * A node whose clock stepped forward since it gave its word may have dropped the key: its word is
+ * taken back. Returns whether there was one.
+ */
+export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): boolean {
+  let dropped = false;
+  for (const [index, ballot] of ballots.entries()) {
+    if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    ballot.confirmed = false;
+    ballot.out = true;
+    dropped = true;
+  }
+  return dropped;
+}

@@ -9,8 +9,12 @@ export class RedisGrant implements Grant {
   readonly validityMs: number;
   /** 0 where the store does not fence. */
   readonly fenceNumber: number;
+  /** The nodes that granted it. */
+  readonly home: object;
   /** A bit for each node whose word it rests on. */
   votes: number;
+  /** Shared by what stands for the same grant. Once given back, nothing may set its keys again. */
+  readonly life: { isOver: boolean };
 
   constructor(terms: Omit<RedisGrant, "fence" | "withFence" | "confirm" | "loseVote">) {
     this.resources = terms.resources;
@@ -19,7 +23,9 @@ export class RedisGrant implements Grant {
     this.ttlMs = terms.ttlMs;
     this.validityMs = terms.validityMs;
     this.fenceNumber = terms.fenceNumber;
+    this.home = terms.home;
     this.votes = terms.votes;
+    this.life = terms.life;
   }
 
   get fence(): bigint | undefined {
@@ -27,8 +33,9 @@ export class RedisGrant implements Grant {
   }
 
   withFence(fenceNumber: number): RedisGrant {
-    const { resources, keys, owner, ttlMs, validityMs, votes } = this;
-    return new RedisGrant({ resources, keys, owner, ttlMs, validityMs, fenceNumber, votes });
+    const { resources, keys, owner, ttlMs, validityMs, home, votes, life } = this;
+    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, home, votes, life };
+    return new RedisGrant(terms);
   }
 
   /** Confirmed anew by these nodes, and resting on them from now on. */

@@ -1,3 +1,4 @@
+import type { Holder } from "../../../core/errors.ts";
 import type { Inspection, NodeInspection } from "../../../core/store.ts";
 import { inspectCall } from "../dialect.ts";
 import { nodeTimeoutMs } from "../options.ts";
@@ -52,13 +53,15 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
   const without = { resource, label: undefined, fence: undefined, remainingMs: undefined, nodes };
   if (holding !== undefined) {
     const holders = holding.flatMap(({ holder }) => (holder === undefined ? [] : [holder]));
-    const remaining = holders.flatMap(({ remainingMs }) => remainingMs ?? []);
+    const agreed = agreedFence(holders, size);
+    const remaining = holders
+      .filter(({ fence }) => fence === agreed)
+      .flatMap(({ remainingMs }) => remainingMs ?? []);
     return {
       ...without,
       state: "held",
       label: holders[0]?.label,
-      // The greatest: a node that missed the raise still has the smaller number it granted with.
-      fence: greatest(holders.flatMap(({ fence }) => fence ?? [])),
+      fence: agreed,
       remainingMs: remaining.length === 0 ? undefined : Math.min(...remaining),
     };
   }
@@ -66,8 +69,16 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
   return { ...without, state: answered >= size ? "split" : "unknown" };
 }
 
-function greatest(fences: readonly bigint[]): bigint | undefined {
-  let found: bigint | undefined;
-  for (const fence of fences) if (found === undefined || fence > found) found = fence;
-  return found;
+/**
+ * The fence that a quorum has. A node that missed the raise still has the smaller number it granted
+ * with, and one that granted late a greater one: neither is the lease's.
+ */
+function agreedFence(holders: readonly Holder[], size: number): bigint | undefined {
+  const fences = holders.flatMap(({ fence }) => fence ?? []);
+  const shared = fences.find((fence) => fences.filter((other) => other === fence).length >= size);
+  if (shared !== undefined) return shared;
+  // In the middle of a raise: the greatest is what it is raised to.
+  return fences.reduce<bigint | undefined>((found, fence) => {
+    return found === undefined || fence > found ? fence : found;
+  }, undefined);
 }

@@ -53,7 +53,9 @@ export class OneStep implements RaisingStore {
   }
 
   async release(grant: Grant): Promise<ReleaseOutcome> {
-    return await release(this.#quorum, asRedisGrant(grant));
+    const own = asRedisGrant(grant);
+    own.life.isOver = true;
+    return await release(this.#quorum, own);
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {

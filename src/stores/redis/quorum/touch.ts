@@ -31,7 +31,8 @@ export function touch(
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, Math.max(ttlMs, grant.ttlMs)),
-      wanted: () => !decided,
+      // An extension is still of use to a node that was not waited for, and never makes a key.
+      wanted: () => !decided || ttlMs > 0,
       onReply(index, reply) {
         const ballot = ballots[index];
         if (decided || ballot === undefined) return;

@@ -2,9 +2,10 @@
 -- KEYS[1] is the node record; ARGV[1..4] are: verify (1 or 0), admission (strict or off),
 -- wire format, maxTtl in ms.
 --
--- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted), since (ms,
--- start of the quarantine), ever (1 once admitted), mode (how it was admitted last), fmt, max (maxTtl in ms), floor (no fence at or
--- below it), and one counter per shard.
+-- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted; neither:
+-- to be looked at), since (ms, start of the quarantine), ever (1 once admitted), mode (how it was
+-- admitted last), fmt, max (maxTtl in ms), floor (no fence at or below it), and one counter per
+-- shard.
 local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -20,18 +21,12 @@ local function may_vote(rid, st, since, fmt, max, ever)
   local strict = ARGV[2] == 'strict'
   if ARGV[1] == '1' or not rid or (strict and not st) then
     local current = server_run_id()
-    if not current and strict then
-      -- This call may have put the script in the cache, unverified: nobody may be granted here
-      -- until somebody who is allowed to look has looked.
-      redis.call('HDEL', record, 'st')
-      return 'X NOINFO'
-    end
+    if not current and strict then return 'X NOINFO' end
     -- Without the right to look, and not asked to be strict: leave the record as others keep it.
     current = current or rid or '-'
     if current ~= rid or (strict and not st) then
       local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-      -- By now the script is in the cache, so the record must not go on saying "admitted". To take
-      -- that away is allowed also where no memory is left.
+      -- First of all it must stop saying "admitted", which is allowed also where no memory is left.
       redis.call('HDEL', record, 'st')
       redis.call('HSET', record, 'rid', current)
       if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
@@ -43,9 +38,9 @@ local function may_vote(rid, st, since, fmt, max, ever)
       rid = current
     end
   end
-  -- Only now: also a client of another format may have been the one that filled the cache.
   if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-  local cut = string.sub(rid, 1, 12)
+  -- Only who has looked can tell which process this is.
+  local cut = strict and string.sub(rid, 1, 12) or '-'
   if strict and st ~= 'A' then
     return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
   end

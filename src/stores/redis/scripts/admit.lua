@@ -15,14 +15,13 @@ if kept[3] ~= ARGV[3] then return 'C' end
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return 'X NOINFO' end
 if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
-local waited
+local time = redis.call('TIME')
+local waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
 if ARGV[1] == 'bootstrap' then
   if kept[4] then return 'C' end
   -- A difference of two moments cut to whole seconds: it may be almost a second too long.
-  waited = (tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1) * 1000
-else
-  local time = redis.call('TIME')
-  waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
+  local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1
+  waited = math.max(waited, uptime * 1000)
 end
 local left = tonumber(ARGV[4]) - waited
 if left > 0 then return 'L ' .. string.format('%.0f', left) end

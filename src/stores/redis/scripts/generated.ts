@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "7264f5de912f13229409d6d75ccdb67eb4d8d0dc",
+  sha: "ec7a2d93f8c97b7e55b1c0eac550d416e26872a6",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -21,10 +21,7 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current and strict then
-redis.call('HDEL', record, 'st')
-return 'X NOINFO'
-end
+if not current and strict then return 'X NOINFO' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -40,7 +37,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
@@ -91,7 +88,7 @@ return table.concat({'G', at, rid, fence}, ' ')`,
 
 export const admit: Script = {
   name: "admit",
-  sha: "81c2eb0c8ab5eda96dd449654a1e3dd2f8d60db2",
+  sha: "2b76d266ca62cbac05081f07b42343d511637851",
   source: `local record = KEYS[1]
 local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
 if kept[1] ~= ARGV[2] then return 'C' end
@@ -100,13 +97,12 @@ if kept[3] ~= ARGV[3] then return 'C' end
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return 'X NOINFO' end
 if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
-local waited
+local time = redis.call('TIME')
+local waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
 if ARGV[1] == 'bootstrap' then
 if kept[4] then return 'C' end
-waited = (tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1) * 1000
-else
-local time = redis.call('TIME')
-waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
+local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1
+waited = math.max(waited, uptime * 1000)
 end
 local left = tonumber(ARGV[4]) - waited
 if left > 0 then return 'L ' .. string.format('%.0f', left) end
@@ -123,7 +119,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "f4f0daabd1710de55c7b31edba26c0ed093cc68f",
+  sha: "a021fca85f7f593dfaef765eafe628a76bfab355",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -136,10 +132,7 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current and strict then
-redis.call('HDEL', record, 'st')
-return 'X NOINFO'
-end
+if not current and strict then return 'X NOINFO' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -155,7 +148,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
@@ -371,9 +364,54 @@ if not value then return 'F' end
 return 'I ' .. redis.call('PTTL', KEYS[1]) .. ' ' .. value`,
 };
 
+export const layout: Script = {
+  name: "layout",
+  sha: "5c36b8932636f8f178bd4a57d163609439d44d72",
+  source: `local record, act = KEYS[1], ARGV[1]
+local kept = redis.call('HMGET', record, 'fmt', 'lat', 'hold', 'max', 'ids', 'floor')
+local fmt, at = kept[1], kept[2]
+if fmt == ARGV[3] then return 'O ' .. (kept[6] or '0') end
+if fmt and fmt ~= ARGV[4] then
+local base, version = string.match(fmt, '^(.-)/%a+:(%d+):')
+if (base or fmt) ~= ARGV[5] or tonumber(version or 1) >= tonumber(ARGV[2]) then
+return 'X FORMAT ' .. fmt
+end
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if act == 'claim' and fmt ~= ARGV[4] then
+at = fmt and string.format('%.0f', now) or '0'
+fmt = ARGV[4]
+redis.call('HSET', record, 'fmt', fmt, 'lat', at)
+end
+local waited = fmt == ARGV[4] and now - tonumber(at or now) or 0
+local hold = tonumber(kept[3] or 0)
+local over = fmt == ARGV[4] and waited >= tonumber(ARGV[6]) and waited >= hold
+if act == 'heal' or (act == 'open' and over) then
+local floor = kept[6] or '0'
+if tonumber(floor) < tonumber(ARGV[7]) then
+floor = ARGV[7]
+redis.call('HSET', record, 'floor', floor)
+end
+redis.call('HSET', record, 'fmt', ARGV[3], 'ids', ARGV[8], 'hold', ARGV[9])
+redis.call('HDEL', record, 'lat')
+return 'O ' .. floor
+end
+local highest = 0
+local all = redis.call('HGETALL', record)
+for i = 1, #all, 2 do
+if all[i] == 'floor' or string.match(all[i], '^%d+$') then
+highest = math.max(highest, tonumber(all[i + 1]))
+end
+end
+local state = fmt == ARGV[4] and 'C' or (fmt and 'P' or 'F')
+return table.concat({state, string.format('%.0f', waited), string.format('%.0f', hold),
+kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
+};
+
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "b359f87d632af55943d7b395c1771390ef07f31d",
+  sha: "8e45eace072877c3efed8929f539e0b342e4471c",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -386,10 +424,7 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current and strict then
-redis.call('HDEL', record, 'st')
-return 'X NOINFO'
-end
+if not current and strict then return 'X NOINFO' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -405,7 +440,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end
@@ -564,6 +599,43 @@ end
 return 'K'`,
 };
 
+export const probe: Script = {
+  name: "probe",
+  sha: "16b0610e8f808458191d80bd097aa8883605d273",
+  source: `local function denied(command)
+if not redis.acl_check_cmd then return false end
+local words = {}
+for word in string.gmatch(command, '%S+') do
+local place = string.match(word, '^@(%d)$')
+words[#words + 1] = place and KEYS[tonumber(place)] or word
+end
+local known, allowed = pcall(redis.acl_check_cmd, unpack(words))
+return known and not allowed
+end
+local may_not = {}
+if not redis.acl_check_cmd then may_not[1] = '?' end
+for i = 1, #ARGV do
+if denied(ARGV[i]) then may_not[#may_not + 1] = string.match(ARGV[i], '^%S+') end
+end
+local time = redis.pcall('TIME')
+local at = time.err and '- -' or time[1] .. ' ' .. time[2]
+local refused = ''
+if not denied('DEL @1') then
+local deleted = redis.pcall('DEL', KEYS[1])
+if type(deleted) == 'table' and deleted.err then refused = deleted.err end
+end
+local record = {'-', '-', '-', '-', '-', '-', '-'}
+if KEYS[2] then
+local names = {'rid', 'st', 'since', 'ever', 'mode', 'fmt', 'max'}
+local kept = redis.pcall('HMGET', KEYS[2], unpack(names))
+if not kept.err then
+for i = 1, #names do record[i] = kept[i] or '-' end
+end
+end
+local lines = {'D ' .. at, table.concat(may_not, ' '), refused, table.concat(record, ' ')}
+return table.concat(lines, '\\n')`,
+};
+
 export const release: Script = {
   name: "release",
   sha: "8a5d2d0f44e26f6a15fba338ba68b652d2ee6914",
@@ -579,7 +651,7 @@ return 'R ' .. deleted .. ' ' .. #KEYS`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "323a3ed38c475c3416c5ed22579d5f696763448b",
+  sha: "00afcb207cfdbd30261ec6a9aecab787871c06a7",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -592,10 +664,7 @@ local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
-if not current and strict then
-redis.call('HDEL', record, 'st')
-return 'X NOINFO'
-end
+if not current and strict then return 'X NOINFO' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -611,7 +680,7 @@ rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = string.sub(rid, 1, 12)
+local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
 end

@@ -1,0 +1,62 @@
+import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
+import type { Stalls } from "../core/ports.ts";
+
+interface Span {
+  readonly endMs: number;
+  readonly stallMs: number;
+}
+
+/** How often the loop is looked at: stalls shorter than this are nobody's loss. */
+const resolutionMs = 20;
+const spanMsMin = 1_000;
+const spansMax = 64;
+
+/**
+ * Stalls of this process's event loop, measured by Node itself, from the first lease on. Its timer
+ * keeps no process running. Kept by spans of time, so that an old stall is not blamed for the loss
+ * of a later lease.
+ */
+export class LoopStalls implements Stalls {
+  readonly #nowMs: () => number;
+  /** The oldest first. */
+  readonly #spans: Span[] = [];
+  #histogram: IntervalHistogram | undefined;
+  #spanBeganMs = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  watch(): void {
+    if (this.#histogram === undefined) {
+      this.#histogram = monitorEventLoopDelay({ resolution: resolutionMs });
+      this.#histogram.enable();
+      this.#spanBeganMs = this.#nowMs();
+    } else if (this.#nowMs() - this.#spanBeganMs >= spanMsMin) {
+      this.#endSpan(this.#histogram);
+    }
+  }
+
+  maxMs(sinceMs: number): number {
+    if (this.#histogram === undefined) return 0;
+    const ended = this.#spans.filter(({ endMs }) => endMs > sinceMs);
+    return Math.max(stallOf(this.#histogram), ...ended.map(({ stallMs }) => stallMs));
+  }
+
+  #endSpan(histogram: IntervalHistogram): void {
+    const endMs = this.#nowMs();
+    this.#spans.push({ endMs, stallMs: stallOf(histogram) });
+    histogram.reset();
+    this.#spanBeganMs = endMs;
+    if (this.#spans.length <= spansMax) return;
+    const [oldest, second] = this.#spans.splice(0, 2);
+    if (oldest === undefined || second === undefined) return;
+    const stallMs = Math.max(oldest.stallMs, second.stallMs);
+    this.#spans.unshift({ endMs: second.endMs, stallMs });
+  }
+}
+
+/** Node counts from one look to the next, in nanoseconds, the time between them included. */
+function stallOf(histogram: IntervalHistogram): number {
+  return Math.max(0, histogram.max / 1e6 - resolutionMs);
+}

@@ -1,0 +1,62 @@
+import { accessSync, constants, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
+import { InvalidOptionError, UnsupportedError } from "../../core/errors.ts";
+
+/**
+ * File systems that other machines may share, by the number that Linux gives them. Their locks and
+ * shared memory do not reach from machine to machine, or not reliably.
+ */
+const sharedFileSystems: ReadonlyMap<number, string> = new Map([
+  [0x6969, "NFS"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB"],
+  [0x517b, "SMB"],
+  [0x01021997, "9P"],
+  [0x65735546, "FUSE or virtiofs"],
+  [0x00c36400, "Ceph"],
+  [0x5346414f, "AFS"],
+  [0x0bd00bd0, "Lustre"],
+  [0x47504653, "GPFS"],
+  [0x7461636f, "OCFS2"],
+  [0x01161970, "GFS2"],
+  [0x786f4256, "a VirtualBox share"],
+  [0xbacbacbc, "a VMware share"],
+]);
+
+const memoryFileSystems: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
+
+export interface LockDirectory {
+  /** Without symbolic links, so that each directory has one name. */
+  readonly path: string;
+  /** Empty after a reboot, and the fences begin anew. */
+  readonly inMemory: boolean;
+}
+
+/** Makes the directory if it is missing, and refuses one that cannot carry locks. */
+export function lockDirectory(given: string): LockDirectory {
+  try {
+    mkdirSync(given, { recursive: true });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== "EEXIST" && code !== "ENOTDIR") throw cause;
+    throw new InvalidOptionError("directory", "a directory", given);
+  }
+  const path = realpathSync(given);
+  if (!statSync(path).isDirectory()) {
+    throw new InvalidOptionError("directory", "a directory", given);
+  }
+  accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  // Elsewhere the numbers mean other things.
+  const type = process.platform === "linux" ? statfsSync(path).type : 0;
+  refuseShared(path, type);
+  return { path, inMemory: memoryFileSystems.has(type) };
+}
+
+export function refuseShared(path: string, type: number): void {
+  // Some systems report the number with a sign.
+  const shared = sharedFileSystems.get(type >>> 0);
+  if (shared === undefined) return;
+  throw new UnsupportedError(
+    `${path} is on ${shared}, which other machines may share: the embedded store locks between ` +
+      "processes of one machine only. Use a directory on a local disk",
+  );
+}

@@ -1,0 +1,245 @@
+import { ClosedError, StoreError, type Holder } from "../../core/errors.ts";
+import { labelOf } from "../../core/owners.ts";
+import type { Finding } from "../../core/doctor.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  Inspection,
+  NodeStatus,
+  OpenStore,
+  ProveOutcome,
+  ReleaseOutcome,
+  StoreContext,
+} from "../../core/store.ts";
+import { leftMs } from "../../core/validity.ts";
+import { lockDirectory } from "./directory.ts";
+import { Environment, ReplacedError } from "./environment.ts";
+import { faultOf, type Fault } from "./faults.ts";
+import { faultFinding, machineFindings, memoryNotice } from "./findings.ts";
+import { MachineClock } from "./machine-clock.ts";
+import type { Machine } from "./machine.ts";
+import type { Entry, Table } from "./table.ts";
+
+const node = "embedded";
+
+/**
+ * Holder and rivals read the same clock, so there is no drift; but each process measures once
+ * how far its own clock is from it.
+ */
+const allowanceMs = 1;
+
+/** How often a release that failed is tried again. */
+const releasesMax = 3;
+
+type Answer<Result> =
+  | { readonly ok: true; readonly result: Result }
+  | ({ readonly ok: false } & Fault);
+
+/** The directory in use by one manager. Each call is one transaction. */
+export class EmbeddedStore implements OpenStore {
+  readonly #directory: string;
+  readonly #machine: () => Machine;
+  readonly #context: StoreContext;
+  readonly #clock: MachineClock;
+  #environment: Promise<Environment> | undefined;
+  #pathInMemory: string | undefined;
+  #closed = false;
+  #lastFault: unknown;
+
+  constructor(directory: string, machine: () => Machine, context: StoreContext) {
+    this.#directory = directory;
+    this.#machine = machine;
+    this.#context = context;
+    this.#clock = new MachineClock(context.runtime.clock);
+  }
+
+  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    const { resources, owner, ttlMs, started, cancellation } = request;
+    const answer = await this.#transact((table) => {
+      // The directory may have had to be opened first, and the caller may have gone meanwhile.
+      if (cancellation.cancelled) throw new ClosedError(resources);
+      return this.#take(table, request);
+    });
+    if (!answer.ok) {
+      const { error, retryable } = answer;
+      return { kind: "failed", error, retryable, cleanup: this.#forget(request) };
+    }
+    if (typeof answer.result !== "bigint") {
+      return { kind: "held", holder: this.#holder(answer.result), cleanup: undefined };
+    }
+    const validityMs = ttlMs - allowanceMs;
+    const grant: Grant = { resources, owner, fence: answer.result, validityMs };
+    if (leftMs(this.#context.runtime.clock, started, validityMs) > 0) {
+      return { kind: "granted", grant };
+    }
+    const error = new StoreError("the validity was over before the lock could be handed out", {
+      resources,
+    });
+    return { kind: "failed", error, retryable: true, cleanup: this.#forget(request) };
+  }
+
+  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const answer = await this.#transact((table) => this.#prolong(table, grant, ttlMs));
+    if (!answer.ok) return failed(answer);
+    return answer.result ? { kind: "extended", validityMs: ttlMs - allowanceMs } : { kind: "gone" };
+  }
+
+  async prove(grant: Grant): Promise<ProveOutcome> {
+    const answer = await this.#transact((table) => this.#isWhole(table, grant));
+    if (!answer.ok) return failed(answer);
+    return { kind: answer.result ? "proven" : "gone" };
+  }
+
+  async release(grant: Grant): Promise<ReleaseOutcome> {
+    const giveBack = (table: Table): boolean => {
+      const whole = this.#isWhole(table, grant);
+      for (const resource of grant.resources) table.remove(resource, grant.owner);
+      return whole;
+    };
+    let answer = await this.#transact(giveBack);
+    // Nobody else would: the process lives on, so until the TTL the lock would pass for held.
+    for (let again = 0; !answer.ok && answer.retryable && again < releasesMax; again += 1) {
+      answer = await this.#transact(giveBack);
+    }
+    if (!answer.ok) return { released: false, reason: "unreachable" };
+    return answer.result ? { released: true } : { released: false, reason: "taken" };
+  }
+
+  /** Rejects where the directory cannot be used at all: that is not a state of the lock. */
+  async inspect(resource: string): Promise<Inspection> {
+    const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
+    const answer = await this.#transact((table) => table.find(resource, this.#clock.nowMs()));
+    if (!answer.ok) {
+      const { error, retryable } = answer;
+      if (!retryable) throw error;
+      return { ...nothing, state: "unknown", nodes: [{ node, vote: "failed", cause: error }] };
+    }
+    if (answer.result === undefined) {
+      return { ...nothing, state: "free", nodes: [{ node, vote: "free" }] };
+    }
+    const holder = this.#holder(answer.result);
+    const { label, fence, remainingMs } = holder;
+    const nodes = [{ node, vote: "held", holder }] as const;
+    return { resource, state: "held", label, fence, remainingMs, nodes };
+  }
+
+  async nodes(): Promise<readonly NodeStatus[]> {
+    const answer = await this.#transact((table) => table.check());
+    if (answer.ok) this.#lastFault = undefined;
+    const status: NodeStatus = {
+      node,
+      admission: "off",
+      quarantineLeftMs: undefined,
+      runId: this.#machine().bootId,
+      version: undefined,
+      lastFault: this.#lastFault,
+    };
+    return [status];
+  }
+
+  async doctor(): Promise<readonly Finding[]> {
+    const answer = await this.#transact((table) => table.check());
+    const path = this.#pathInMemory;
+    return [
+      ...(answer.ok ? [] : [faultFinding(node, answer.error)]),
+      ...(path === undefined
+        ? []
+        : [{ level: "warning", code: "fences-in-memory", node, ...memoryNotice(path) } as const]),
+      ...machineFindings(node, this.#machine()),
+    ];
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#letGo(this.#environment);
+  }
+
+  /** The fence of a new lock, or the entry in the way. */
+  #take(table: Table, { resources, owner, ttlMs }: AcquireRequest): bigint | Entry {
+    const nowMs = this.#clock.nowMs();
+    for (const resource of resources) {
+      const entry = table.find(resource, nowMs);
+      if (entry !== undefined) return entry;
+    }
+    const fence = table.nextFence(nowMs);
+    // Read again: the fence may have had to wait for the disk.
+    const expiresMs = this.#clock.nowMs() + ttlMs;
+    for (const resource of resources) table.put({ resource, owner, fence, expiresMs, ttlMs });
+    return fence;
+  }
+
+  #prolong(table: Table, grant: Grant, ttlMs: number): boolean {
+    const nowMs = this.#clock.nowMs();
+    const entries = grant.resources.map((resource) => table.find(resource, nowMs));
+    if (!entries.every((entry) => entry?.owner === grant.owner)) return false;
+    const expiresMs = nowMs + ttlMs;
+    for (const entry of entries) {
+      // Never shorter than it was: a longer validity may have been handed out.
+      if (entry !== undefined && entry.expiresMs < expiresMs) {
+        table.put({ ...entry, expiresMs, ttlMs });
+      }
+    }
+    return true;
+  }
+
+  #isWhole(table: Table, grant: Grant): boolean {
+    const nowMs = this.#clock.nowMs();
+    return grant.resources.every((resource) => table.find(resource, nowMs)?.owner === grant.owner);
+  }
+
+  /** After a failed commit nobody knows what the database holds: nothing of ours may stay. */
+  async #forget({ resources, owner }: AcquireRequest): Promise<void> {
+    if (this.#environment === undefined) return;
+    // If this fails too, the lock goes with its TTL.
+    await this.#transact((table) => {
+      for (const resource of resources) table.remove(resource, owner);
+    });
+  }
+
+  #holder({ owner, fence, expiresMs }: Entry): Holder {
+    const remainingMs = Math.max(0, expiresMs - this.#clock.nowMs());
+    const label = labelOf(owner);
+    return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
+  }
+
+  /** Never rejects: what went wrong is part of the answer. */
+  async #transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
+    let opening: Promise<Environment> | undefined;
+    let opened: Environment | undefined;
+    try {
+      if (this.#closed) throw new ClosedError();
+      opening = this.#environment ??= this.#open();
+      opened = await opening;
+      return { ok: true, result: opened.transact(work) };
+    } catch (cause) {
+      const fault = faultOf(cause, this.#directory);
+      this.#lastFault = fault.error;
+      // What could not be opened, or has vanished, is opened anew by the next call.
+      if (opened === undefined || cause instanceof ReplacedError) await this.#letGo(opening);
+      return { ok: false, ...fault };
+    }
+  }
+
+  async #open(): Promise<Environment> {
+    const { path, inMemory } = lockDirectory(this.#directory);
+    if (inMemory && this.#pathInMemory === undefined) {
+      this.#pathInMemory = path;
+      this.#context.events.emit("warning", memoryNotice(path));
+    }
+    return await Environment.open(path, this.#machine());
+  }
+
+  async #letGo(opening: Promise<Environment> | undefined): Promise<void> {
+    if (opening === undefined) return;
+    if (this.#environment === opening) this.#environment = undefined;
+    const opened = await opening.catch(() => undefined);
+    await opened?.release();
+  }
+}
+
+/** A lock whose database has vanished is gone: others may take it in the new one. */
+function failed({ error }: Fault): { kind: "gone" } | { kind: "failed"; error: Fault["error"] } {
+  return error instanceof ReplacedError ? { kind: "gone" } : { kind: "failed", error };
+}

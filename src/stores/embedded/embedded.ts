@@ -1,0 +1,34 @@
+import { resolve } from "node:path";
+import { durationMs, type Duration } from "../../core/durations.ts";
+import { InvalidOptionError } from "../../core/errors.ts";
+import { knownOptions, ttlMinMs } from "../../core/options.ts";
+import type { Store } from "../../core/store.ts";
+import { EmbeddedStore } from "./embedded-store.ts";
+import { thisMachine } from "./machine.ts";
+
+export interface EmbeddedOptions {
+  /** The longest TTL that may be asked for. @default "30s", as for Redis */
+  readonly maxTtl?: Duration;
+}
+
+/**
+ * Locks between the processes of one machine, in a directory, with no server. The directory is
+ * made when it is missing and must be on a local disk. Needs the package `lmdb`; where that is
+ * missing, the first call fails with an UnsupportedError that says so.
+ */
+export function embedded(directory: string, options: EmbeddedOptions = {}): Store {
+  if (typeof directory !== "string" || directory === "" || directory.includes("\0")) {
+    throw new InvalidOptionError("directory", "the path of a directory", directory);
+  }
+  knownOptions("options", options, ["maxTtl"]);
+  const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
+  const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
+  // Resolved now: a later change of the working directory must not make it another lock.
+  const path = resolve(directory);
+  return {
+    name: "embedded",
+    capabilities: { fencing: true, multiResource: true },
+    ttlMaxMs,
+    open: (context) => new EmbeddedStore(path, thisMachine, context),
+  };
+}

@@ -1,0 +1,228 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { StoreError, UnsupportedError } from "../../core/errors.ts";
+import { CommitGuard } from "./commit-guard.ts";
+import { checkDatabaseFile } from "./database-file.ts";
+import { loadLmdb, type LmdbDatabase, type LmdbPackage } from "./lmdb-package.ts";
+import type { Machine } from "./machine.ts";
+import {
+  bootFolder,
+  databaseName,
+  otherBoots,
+  refuseLiveBoots,
+  removeBoots,
+} from "./other-boots.ts";
+import { fillNew, Table } from "./table.ts";
+
+/** Address space, not disk: the file is as large as its contents. About half a million locks. */
+const mapBytes = 256 * 1024 * 1024;
+
+/** Each of them only after another process has opened the database at just that moment. */
+const turnsMax = 1_000;
+
+const makingPrefix = "making-";
+const abandonedMs = 3_600_000;
+
+/** Told apart, because whoever finds its lock in a vanished database has lost it. */
+export class ReplacedError extends StoreError {}
+
+/** A database that is open in this process. All users of a directory share one. */
+interface Shared {
+  readonly database: LmdbDatabase;
+  readonly guard: CommitGuard;
+  /** Compared before each transaction: the file may be deleted while it is open. */
+  readonly inode: bigint;
+  users: number;
+  closed: Promise<void> | undefined;
+}
+
+/**
+ * LMDB must not be opened twice in a process: closing one would drop the file locks of the other.
+ * Registered by symbol, so that two copies of this package share the list.
+ */
+const registry = Symbol.for("holdfast.embedded.databases.1");
+const holder = globalThis as unknown as { [registry]?: Map<string, Shared> };
+const databases: Map<string, Shared> = (holder[registry] ??= new Map());
+
+/** One user's hold on the database of a directory. */
+export class Environment {
+  readonly #shared: Shared;
+  readonly #path: string;
+  readonly #table: Table;
+  #released: Promise<void> | undefined;
+
+  private constructor(shared: Shared, path: string, table: Table) {
+    this.#shared = shared;
+    this.#path = path;
+    this.#table = table;
+  }
+
+  /** `directory` must exist and be free of symbolic links. */
+  static async open(directory: string, machine: Machine): Promise<Environment> {
+    const lmdb = loadLmdb();
+    const folder = bootFolder(directory, machine.bootId);
+    const path = join(folder, databaseName);
+    await makeDatabase(lmdb, directory, folder, machine);
+    const shared = await use(path, () => openDatabase(lmdb, path, machine));
+    const table = new Table(shared.database, directory, machine);
+    const environment = new Environment(shared, path, table);
+    try {
+      environment.#join(directory, folder, machine);
+      return environment;
+    } catch (error) {
+      await environment.release();
+      throw error;
+    }
+  }
+
+  /**
+   * Runs `work` in one write transaction: all of it happens or nothing, and no other process is
+   * in between. Also for reading: a reader of LMDB that is killed would keep old pages alive.
+   */
+  transact<Result>(work: (table: Table) => Result): Result {
+    const { database, guard } = this.#shared;
+    for (let turn = 0; turn < turnsMax; turn += 1) {
+      let done: { readonly result: Result } | undefined;
+      database.transactionSync(() => {
+        if (!guard.isCurrent(database.getWriteTxnId())) return;
+        this.#checkInPlace();
+        done = { result: work(this.#table) };
+      });
+      if (done !== undefined) return done.result;
+    }
+    throw new Error("too many processes open the database at the same time");
+  }
+
+  /** The last user closes the database. */
+  release(): Promise<void> {
+    this.#released ??= this.#releaseNow();
+    return this.#released;
+  }
+
+  async #releaseNow(): Promise<void> {
+    const shared = this.#shared;
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    shared.closed = closeDatabase(shared);
+    await shared.closed;
+    if (databases.get(this.#path) === shared) databases.delete(this.#path);
+  }
+
+  #join(directory: string, folder: string, machine: Machine): void {
+    // Without a boot id there is one folder for all boots.
+    const others = machine.bootId === undefined ? [] : otherBoots(directory, folder);
+    if (others.length > 0) refuseLiveBoots(others, folder);
+    this.#checkLayout();
+    this.transact((table) => {
+      table.check();
+      if (others.length > 0) table.skipToMark();
+    });
+    removeBoots(others);
+  }
+
+  #checkLayout(): void {
+    const { database, guard } = this.#shared;
+    for (let turn = 0; turn < turnsMax; turn += 1) {
+      if (this.transact(() => guard.knowsLayout(database.getWriteTxnId()))) return;
+    }
+    throw new UnsupportedError(
+      "this version of the package lmdb lays out its lock file in a way that the embedded store " +
+        "does not know: use lmdb 3.5",
+    );
+  }
+
+  #checkInPlace(): void {
+    const found = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    if (found?.ino === this.#shared.inode) return;
+    if (databases.get(this.#path) === this.#shared) databases.delete(this.#path);
+    throw new ReplacedError(
+      `${this.#path} was deleted or replaced while it was in use: the locks in it are lost`,
+    );
+  }
+}
+
+/** The open database of `path`, with one user more. Waits for one that is just closing. */
+async function use(path: string, open: () => Shared): Promise<Shared> {
+  let shared = databases.get(path);
+  while (shared?.closed !== undefined) {
+    await shared.closed;
+    if (databases.get(path) === shared) databases.delete(path);
+    shared = databases.get(path);
+  }
+  shared ??= open();
+  databases.set(path, shared);
+  // Counted before anybody else runs, or the last user might close it in between.
+  shared.users += 1;
+  return shared;
+}
+
+function openDatabase(lmdb: LmdbPackage, path: string, machine: Machine): Shared {
+  checkDatabaseFile(path);
+  const database = lmdb.open({ path, ...optionsFor(machine) });
+  const guard = new CommitGuard(path);
+  const { ino: inode } = statSync(path, { bigint: true });
+  return { database, guard, inode, users: 0, closed: undefined };
+}
+
+/** Never rejects: whoever leaves can do nothing about it. */
+async function closeDatabase({ database, guard }: Shared): Promise<void> {
+  try {
+    await database.close();
+  } catch {
+    // Nothing of it is used any more.
+  } finally {
+    guard.close();
+  }
+}
+
+/**
+ * A database that is thrown away at the next boot need not survive a power failure, so commits do
+ * not wait for the disk; the death of a process does no harm, since the kernel has the pages. Where
+ * boots cannot be told apart, the database is kept, and each commit is synced.
+ */
+function optionsFor({ bootId }: Machine): {
+  encoding: "string";
+  noSync: boolean;
+  mapSize: number;
+} {
+  return { encoding: "string", noSync: bootId !== undefined, mapSize: mapBytes };
+}
+
+/** Made aside and then moved: processes that make one LMDB file at the same time damage it. */
+async function makeDatabase(
+  lmdb: LmdbPackage,
+  directory: string,
+  folder: string,
+  machine: Machine,
+): Promise<void> {
+  if (existsSync(join(folder, databaseName))) return;
+  removeAbandoned(directory);
+  // Not `mkdtemp`, which would keep other users out whatever the umask says.
+  const making = join(directory, makingPrefix + randomUUID());
+  mkdirSync(making);
+  try {
+    const database = lmdb.open({ path: join(making, databaseName), ...optionsFor(machine) });
+    try {
+      database.transactionSync(() => fillNew(database, directory, machine));
+    } finally {
+      await database.close();
+    }
+    renameSync(making, folder);
+  } catch (error) {
+    rmSync(making, { recursive: true, force: true });
+    // Somebody else was faster, and theirs is as good as ours.
+    if (!existsSync(join(folder, databaseName))) throw error;
+  }
+}
+
+/** Left by processes that died while they made a database. */
+function removeAbandoned(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    if (!name.startsWith(makingPrefix)) continue;
+    const path = join(directory, name);
+    const madeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    if (madeMs === undefined || Date.now() - madeMs < abandonedMs) continue;
+    rmSync(path, { recursive: true, force: true });
+  }
+}

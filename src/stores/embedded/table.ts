@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto";
+import { StoreError } from "../../core/errors.ts";
+import { damaged } from "./database-file.ts";
+import { fencesPerMark, readMark, writeMark } from "./fence-mark.ts";
+import type { LmdbDatabase } from "./lmdb-package.ts";
+import type { Machine, ProcessIdentity } from "./machine.ts";
+
+/** One held resource, as it is kept in the database. */
+export interface Entry {
+  readonly resource: string;
+  readonly owner: string;
+  readonly fence: bigint;
+  /** On the machine's clock. */
+  readonly expiresMs: number;
+  /** How far away that was when it was written. */
+  readonly ttlMs: number;
+  readonly holder: ProcessIdentity;
+}
+
+const format = "1";
+const keys = { format: "m/format", fence: "m/fence", reserved: "m/reserved", time: "m/time" };
+const entryPrefix = "r/";
+const entriesEnd = "r0";
+
+/** Entries looked at in one sweep: the other processes wait meanwhile. */
+const sweepMax = 10_000;
+
+/** Readings of the machine's clock differ by less between processes. */
+const clockToleranceMs = 1_000;
+
+/** What a new database starts with: fences go on after those of earlier boots. */
+export function fillNew(database: LmdbDatabase, directory: string, machine: Machine): void {
+  const mark = String(readMark(directory));
+  database.putSync(keys.format, format);
+  database.putSync(keys.fence, mark);
+  database.putSync(keys.reserved, mark);
+  database.putSync(keys.time, machine.timeNamespace);
+}
+
+/** The locks of one directory. Every method runs inside a write transaction. */
+export class Table {
+  readonly #database: LmdbDatabase;
+  readonly #directory: string;
+  readonly #machine: Machine;
+
+  constructor(database: LmdbDatabase, directory: string, machine: Machine) {
+    this.#database = database;
+    this.#directory = directory;
+    this.#machine = machine;
+  }
+
+  /** Throws unless this process can take part. */
+  check(): void {
+    const found = this.#database.get(keys.format);
+    if (found !== format) {
+      throw new StoreError(
+        `the lock database in ${this.#directory} has the format ${found}, not ${format}: ` +
+          "processes of different versions must not share a directory",
+      );
+    }
+    if (this.#database.get(keys.time) !== this.#machine.timeNamespace) {
+      throw new StoreError(
+        `the locks in ${this.#directory} belong to another time namespace: this process does not ` +
+          "share a monotonic clock with the others, and could not tell when their locks expire",
+      );
+    }
+  }
+
+  /** Who holds it, if anybody: not one whose time is over, and not a dead process. */
+  find(resource: string, nowMs: number): Entry | undefined {
+    const text = this.#database.get(keyOf(resource));
+    const entry = text === undefined ? undefined : decode(text, this.#directory);
+    return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
+  }
+
+  put(entry: Omit<Entry, "holder">): void {
+    this.#database.putSync(keyOf(entry.resource), encode({ ...entry, holder: this.#machine.self }));
+  }
+
+  /** Removes what this owner holds, also what is over already. */
+  remove(resource: string, owner: string): void {
+    const key = keyOf(resource);
+    const text = this.#database.get(key);
+    if (text !== undefined && decode(text, this.#directory).owner === owner)
+      this.#database.removeSync(key);
+  }
+
+  /** Greater than every fence before it, in this boot and in all earlier ones. */
+  nextFence(nowMs: number): bigint {
+    let last = this.#number(keys.fence);
+    if (last >= this.#number(keys.reserved)) {
+      const mark = readMark(this.#directory);
+      if (mark > last) last = mark;
+      writeMark(this.#directory, last + fencesPerMark);
+      this.#database.putSync(keys.reserved, String(last + fencesPerMark));
+      this.#sweep(nowMs);
+    }
+    const fence = last + 1n;
+    this.#database.putSync(keys.fence, String(fence));
+    return fence;
+  }
+
+  /** Another boot's database may have given out fences since this one was last used. */
+  skipToMark(): void {
+    const mark = readMark(this.#directory);
+    const reserved = this.#number(keys.reserved);
+    const fence = String(mark > reserved ? mark : reserved);
+    this.#database.putSync(keys.fence, fence);
+    this.#database.putSync(keys.reserved, fence);
+  }
+
+  /** Names that nobody asks for again would otherwise stay for ever. */
+  #sweep(nowMs: number): void {
+    const range = { start: entryPrefix, end: entriesEnd, limit: sweepMax };
+    const over = [...this.#database.getRange(range)].filter(({ value }) =>
+      this.#isOver(decode(value, this.#directory), nowMs),
+    );
+    for (const { key } of over) this.#database.removeSync(key);
+  }
+
+  #isOver({ expiresMs, ttlMs, holder }: Entry, nowMs: number): boolean {
+    if (expiresMs <= nowMs) return true;
+    // Without a boot id, a time that no lease of this boot can have tells the one before.
+    const ofThisBoot =
+      this.#machine.bootId !== undefined || expiresMs - nowMs <= ttlMs + clockToleranceMs;
+    return !ofThisBoot || this.#machine.isDead(holder);
+  }
+
+  #number(key: string): bigint {
+    const text = this.#database.get(key);
+    if (text === undefined || !/^\d+$/.test(text))
+      throw damaged(this.#directory, `${key} is ${text}`);
+    return BigInt(text);
+  }
+}
+
+/** Hashed, because a name may be longer than LMDB's keys. */
+function keyOf(resource: string): string {
+  return entryPrefix + createHash("sha256").update(resource).digest("base64url");
+}
+
+function encode(entry: Entry): string {
+  return JSON.stringify({ ...entry, fence: String(entry.fence) });
+}
+
+function decode(text: string, directory: string): Entry {
+  try {
+    const stored = JSON.parse(text) as Omit<Entry, "fence"> & { readonly fence: string };
+    return { ...stored, fence: BigInt(stored.fence) };
+  } catch (cause) {
+    throw damaged(directory, "an entry in it cannot be read", cause);
+  }
+}

@@ -1,0 +1,203 @@
+import type { NodeStatus } from "../../../core/store.ts";
+import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
+import type { Examination } from "./examination.ts";
+import { faultFinding, missingPermissions, writesRefused } from "./fault-findings.ts";
+import { infoFindings } from "./info-findings.ts";
+import { persistenceFinding } from "./persistence-finding.ts";
+import { duration, type Told } from "./told.ts";
+
+export interface Case {
+  readonly options: ResolvedStoreOptions;
+  /** The TTL that leases have unless a call says otherwise. */
+  readonly ttlMs: number;
+}
+
+/** All that can be said about one node by itself. */
+export function nodeFindings(
+  about: Case,
+  examination: Examination,
+  status: NodeStatus | undefined,
+): readonly Told[] {
+  const { info, infoFault } = examination;
+  const contact = contactFinding(examination);
+  // Of a server that did not let us in, nothing else is known.
+  if (contact !== undefined) return [contact];
+  const told: (Told | undefined)[] = [
+    ...(info === undefined ? [infoDenied(about, infoFault)] : infoFindings(info)),
+    info === undefined || info.role === "replica"
+      ? undefined
+      : persistenceFinding(about.options, info, examination.config),
+    replicasFinding(about, examination),
+    ...probeFindings(about, examination),
+    ...recordFindings(about, examination, status),
+    slowFinding(about, examination),
+    hiddenFinding(examination),
+  ];
+  return told.filter((each) => each !== undefined);
+}
+
+/** Whether the node can take part in a vote, as far as the examination tells. */
+export function canVote(examination: Examination, status: NodeStatus | undefined): boolean {
+  const { probe } = examination;
+  const admission = status?.admission ?? "off";
+  return (
+    probe !== undefined &&
+    probe.writeRefusal === undefined &&
+    (probe.denied ?? []).length === 0 &&
+    (admission === "admitted" || admission === "off")
+  );
+}
+
+function contactFinding({ infoFault, probeFault, info }: Examination): Told | undefined {
+  if (info !== undefined || infoFault === undefined) return undefined;
+  const told = faultFinding(infoFault);
+  if (told?.code === "unauthenticated") return told;
+  if (infoFault !== probeFault) return undefined;
+  return {
+    level: "error",
+    code: "unreachable",
+    what: `no answer: ${infoFault.message}`,
+    why: "a node that does not answer does not vote",
+    remedy: "see that the server runs, and that this machine can reach it",
+  };
+}
+
+function infoDenied({ options }: Case, fault: Error | undefined): Told | undefined {
+  if (fault === undefined) return undefined;
+  const strict = options.admission === "strict";
+  return {
+    level: strict ? "error" : "warning",
+    code: "info-denied",
+    what: `this user may not run INFO: ${fault.message}`,
+    why: strict
+      ? "without it a restart cannot be told, so the node refuses to vote"
+      : "the same server given twice, its version, its role and its restarts cannot be told",
+    remedy: "ACL SETUSER <user> +info",
+  };
+}
+
+function replicasFinding({ options }: Case, { info }: Examination): Told | undefined {
+  if (info?.role !== "master" || info.replicaCount === 0) return undefined;
+  const strict = options.admission === "strict";
+  return {
+    level: "info",
+    code: "replicas",
+    what: `the server has ${info.replicaCount} connected replica(s)`,
+    why: strict
+      ? "a replica promoted in its place may not vote until its quarantine is over"
+      : "a replica promoted in its place may not know a lock that was granted a moment before",
+    remedy: strict
+      ? "nothing, unless you counted on a failover to be quick"
+      : "guard writes by fence, or use independent servers instead of replicas",
+  };
+}
+
+function* probeFindings(_: Case, examination: Examination): Generator<Told> {
+  const { probe, probeFault, info } = examination;
+  if (probe === undefined) {
+    const told = faultFinding(probeFault);
+    const known = info?.loading === true || info?.role === "replica";
+    if (told !== undefined && !known) yield told;
+    else if (probeFault !== undefined && !known) {
+      yield {
+        level: "error",
+        code: "probe-failed",
+        what: `a harmless script failed: ${probeFault.message}`,
+        why: "locks are scripts: they are likely to fail there as well",
+        remedy: "see to what the server says",
+      };
+    }
+    return;
+  }
+  const { denied = [], writeRefusal } = probe;
+  if (denied.length > 0) yield missingPermissions(denied);
+  if (writeRefusal !== undefined && info?.role !== "replica") {
+    yield faultFinding(new Error(writeRefusal)) ?? writesRefused(writeRefusal);
+  }
+}
+
+function* recordFindings(
+  { options }: Case,
+  { probe }: Examination,
+  status: NodeStatus | undefined,
+): Generator<Told> {
+  if (probe === undefined || !options.fencing) return;
+  const { format, ttlMaxMs, mode, everAdmitted } = probe.record;
+  if (format !== undefined && format !== options.wireFormat) {
+    yield {
+      level: "error",
+      code: "wire-format",
+      what: `its record has wire format ${format}, this client ${options.wireFormat}`,
+      why: "the node refuses: clients that count fences differently must not share it",
+      remedy: "use one version of Holdfast for all clients of these nodes",
+    };
+  }
+  if (options.admission !== "strict") return;
+  if (ttlMaxMs !== undefined && ttlMaxMs !== options.ttlMaxMs) {
+    yield {
+      level: "warning",
+      code: "max-ttl-mismatch",
+      what: `its record says maxTtl ${ttlMaxMs} ms, this client's option ${options.ttlMaxMs} ms`,
+      why: "the node refuses TTLs above its own; a quarantine lasts as long as the greater one",
+      remedy: "give every client the same maxTtl, and set the field max of holdfast:node to it",
+    };
+  }
+  if (status?.admission === "quarantined") yield quarantineFinding(status, everAdmitted);
+  else if (status?.admission === "admitted" && mode === "clock") {
+    yield {
+      level: "info",
+      code: "admitted-by-clock",
+      what: "it was last admitted without a copy of the counters",
+      why: "too few other nodes were left to copy from: fences from before it rest on clocks",
+      remedy: "find out why so many nodes lost their data at once; keep appendonly on",
+    };
+  }
+}
+
+function quarantineFinding({ quarantineLeftMs }: NodeStatus, everAdmitted: boolean): Told {
+  const left =
+    quarantineLeftMs === undefined
+      ? "nobody knows yet until when"
+      : `for about ${Math.ceil(quarantineLeftMs / 1_000)} s`;
+  return {
+    level: "warning",
+    code: everAdmitted ? "node-quarantined" : "node-blank",
+    what: `it may not vote, ${left}`,
+    why: everAdmitted
+      ? "it restarted, or another server took its place: it may have forgotten held locks"
+      : "it has no record of its own: a first start, or its data is gone",
+    remedy: "wait: it is admitted by itself. It needs the other nodes to answer",
+  };
+}
+
+function slowFinding({ options, ttlMs }: Case, { roundTripsMs }: Examination): Told | undefined {
+  const usualMs = median(roundTripsMs);
+  const limitMs = nodeTimeoutMs(options, ttlMs);
+  if (usualMs === undefined || usualMs * 2 <= limitMs) return undefined;
+  const late = usualMs > limitMs;
+  return {
+    level: late ? "error" : "warning",
+    code: "slow-node",
+    what: `a round trip takes ${duration(usualMs)}, and nodeTimeout is ${duration(limitMs)}`,
+    why: late
+      ? "its answers come when nobody waits for them any more: it has no vote"
+      : "a little more load, and its answers come too late to count",
+    remedy: "raise nodeTimeout and ttl, move the client nearer, or find what slows the server",
+  };
+}
+
+/** The one in the middle, so that a single hiccup does not count. */
+export function median(values: readonly number[]): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
+}
+
+function hiddenFinding({ hidden }: Examination): Told | undefined {
+  if (hidden.length === 0) return undefined;
+  return {
+    level: "info",
+    code: "not-visible",
+    what: `this user may not run ${hidden.join(", ")}`,
+    why: "locks do not need it; only how it is persisted, or where it runs, could not be told",
+    remedy: "nothing; for a full examination use a user that may",
+  };
+}

@@ -1,0 +1,58 @@
+import type { ResolvedStoreOptions } from "../options.ts";
+import type { ServerConfig, ServerInfo } from "./server-info.ts";
+import type { Told } from "./told.ts";
+
+/**
+ * What a restart would lose. With admission a node that restarted sits out every lock it may have
+ * forgotten, whatever it kept; without, what it kept is all there is.
+ */
+export function persistenceFinding(
+  options: ResolvedStoreOptions,
+  info: ServerInfo,
+  config: ServerConfig,
+): Told | undefined {
+  const snapshots = config.save !== undefined && config.save !== "";
+  if (options.admission === "strict") return snapshots ? undefined : strictFinding(info);
+  const remedy =
+    'appendonly yes with appendfsync always, or admission: "strict"; and guard writes by fence';
+  if (info.appendOnly) {
+    const { appendFsync } = config;
+    if (appendFsync === undefined || appendFsync === "always") return undefined;
+    return {
+      level: "info",
+      code: "persistence-lagging",
+      what: `appendfsync is ${appendFsync}`,
+      why: "a crash forgets the locks of the last second or more, and grants them to others",
+      remedy,
+    };
+  }
+  if (snapshots) {
+    return {
+      level: "warning",
+      code: "persistence-snapshots",
+      what: `the server keeps snapshots only (save ${config.save})`,
+      why: "a restart forgets the locks granted since the last one, and grants them to others",
+      remedy,
+    };
+  }
+  return {
+    level: "warning",
+    code: "persistence-off",
+    what: config.save === undefined ? "appendonly is off" : "the server keeps nothing on disk",
+    why: "a restart forgets every lock, held or not, and grants it to others",
+    remedy,
+  };
+}
+
+function strictFinding(info: ServerInfo): Told | undefined {
+  if (info.appendOnly) return undefined;
+  return {
+    level: "info",
+    code: "persistence-off",
+    what: "appendonly is off",
+    why:
+      "one restart costs a quarantine; if a majority restarts at once, the counters are gone and " +
+      "fences rest on clocks",
+    remedy: "appendonly yes",
+  };
+}

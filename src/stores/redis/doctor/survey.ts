@@ -1,0 +1,110 @@
+import type { Emitter } from "../../../core/events.ts";
+import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { RedisNode } from "../node.ts";
+import { faultFinding } from "./fault-findings.ts";
+import { infoFindings } from "./info-findings.ts";
+import { readServerInfo } from "./server-info.ts";
+import type { Told } from "./told.ts";
+
+/** What INFO can tell of: told again when it was cured and has come back. */
+const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
+
+interface Look {
+  /** The process that was looked at last; undefined until the first answer. */
+  runId: string | undefined;
+  underWay: boolean;
+  readonly told: Set<string>;
+}
+
+/**
+ * Looks at each server in the background: on first contact, after an outage, and when another
+ * process answers in its place. What should not stay is told as a `warning`, once per node. Never
+ * delays or fails an acquire, and never keeps the process running.
+ */
+export class Survey {
+  readonly #scheduler: Scheduler;
+  readonly #events: Emitter;
+  readonly #looks = new Map<RedisNode, Look>();
+  readonly #tasks = new Set<Task>();
+  readonly #stops: readonly (() => void)[];
+  #closed = false;
+
+  constructor(nodes: () => readonly RedisNode[], scheduler: Scheduler, events: Emitter) {
+    this.#scheduler = scheduler;
+    this.#events = events;
+    const named = (name: string): RedisNode | undefined =>
+      nodes().find((node) => node.name === name);
+    this.#stops = [
+      events.on("node-recovered", ({ node }) => this.look(named(node))),
+      events.on("node-failed", ({ node, cause }) => this.#onFault(named(node), cause)),
+    ];
+  }
+
+  /** Looks soon: after what its caller is about to send. */
+  look(node: RedisNode | undefined): void {
+    // Any node of a Cluster may answer what has no key, so the answer would be about nobody.
+    if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
+    const look = this.#lookAt(node);
+    if (look.underWay || node.infoDenied) return;
+    look.underWay = true;
+    const { clock } = this.#scheduler;
+    const task = this.#scheduler.at(clock.monotonicMs(), false, () => {
+      this.#tasks.delete(task);
+      void this.#ask(node, look);
+    });
+    this.#tasks.add(task);
+  }
+
+  /** A script told which process it ran in: `runId` is the beginning of its id. */
+  noticeRunId(node: RedisNode | undefined, runId: string): void {
+    const known = node === undefined ? undefined : this.#looks.get(node)?.runId;
+    if (known !== undefined && !known.startsWith(runId)) this.look(node);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const stop of this.#stops) stop();
+    for (const task of this.#tasks) this.#scheduler.cancel(task);
+  }
+
+  #lookAt(node: RedisNode): Look {
+    let look = this.#looks.get(node);
+    if (look === undefined) {
+      look = { runId: undefined, underWay: false, told: new Set() };
+      this.#looks.set(node, look);
+    }
+    return look;
+  }
+
+  /** Never rejects: a server that does not answer is the votes' business. */
+  async #ask(node: RedisNode, look: Look): Promise<void> {
+    try {
+      const info = readServerInfo(await node.connection.send("", ["INFO"]));
+      if (this.#closed) return;
+      look.runId = info.runId;
+      const found = infoFindings(info);
+      for (const code of curable) {
+        if (!found.some((told) => told.code === code)) look.told.delete(code);
+      }
+      for (const told of found) this.#tell(node, look, told, told.code);
+    } catch {
+    } finally {
+      look.underWay = false;
+    }
+  }
+
+  #onFault(node: RedisNode | undefined, cause: unknown): void {
+    const told = faultFinding(cause);
+    if (node === undefined || told === undefined) return;
+    const key = curable.has(told.code) ? told.code : `${told.code} ${told.what}`;
+    this.#tell(node, this.#lookAt(node), told, key);
+  }
+
+  #tell(node: RedisNode, look: Look, told: Told, key: string): void {
+    if (told.level === "info" || look.told.has(key)) return;
+    look.told.add(key);
+    const { level, code, what, why, remedy } = told;
+    const about = { node: node.name, level, code };
+    this.#events.emit("warning", { what: `${node.name}: ${what}`, why, remedy, ...about });
+  }
+}

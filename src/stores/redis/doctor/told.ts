@@ -1,0 +1,21 @@
+import type { Finding } from "../../../core/doctor.ts";
+
+/** A finding before it is known which node it is about. */
+export type Told = Omit<Finding, "node">;
+
+export function aboutNode(node: string, told: Told): Finding {
+  const { level, code, what, why, remedy } = told;
+  return { level, code, node, what, why, remedy };
+}
+
+const megabyte = 1_048_576;
+
+export function megabytes(bytes: number): string {
+  return `${(bytes / megabyte).toFixed(bytes < 10 * megabyte ? 1 : 0)} MB`;
+}
+
+/** A time for people to read, with about two digits that count. */
+export function duration(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
+}

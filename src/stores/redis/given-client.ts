@@ -1,0 +1,14 @@
+import type { RedisConnection } from "../../clients/contract.ts";
+import { connectionOf } from "../../clients/recognise.ts";
+import { InvalidOptionError } from "../../core/errors.ts";
+
+/** The connection of a client that a user gave, or an error that names the place it stood in. */
+export function connectionAt(option: string, client: unknown): RedisConnection {
+  const connection = connectionOf(client);
+  if (connection !== undefined) return connection;
+  throw new InvalidOptionError(
+    option,
+    "a client of ioredis, iovalkey, node-redis or @valkey/valkey-glide",
+    client,
+  );
+}

@@ -1,0 +1,175 @@
+import type { Finding } from "../../../core/doctor.ts";
+import { ClosedError } from "../../../core/errors.ts";
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  Inspection,
+  NodeStatus,
+  OpenStore,
+  ProveOutcome,
+  ReleaseOutcome,
+} from "../../../core/store.ts";
+import type { Clock } from "../../../core/ports.ts";
+import { attemptInOrder, inOrder } from "../ordered-groups.ts";
+import type { RedisStore } from "../redis-store.ts";
+import type { LayoutGate, Refusal } from "./layout-gate.ts";
+import type { Rendezvous } from "./rendezvous.ts";
+
+export interface GroupsContext {
+  /** One for each group, in the global order. */
+  readonly stores: readonly RedisStore[];
+  readonly rendezvous: Rendezvous;
+  readonly gate: LayoutGate;
+  readonly prefix: string;
+  readonly clock: Clock;
+  /** Ends what was opened beside the stores. */
+  closeRest(): Promise<void>;
+}
+
+/** Several independent quorums; each resource belongs to one of them. */
+export class GroupsStore implements OpenStore {
+  readonly #context: GroupsContext;
+
+  constructor(context: GroupsContext) {
+    this.#context = context;
+  }
+
+  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    const { gate, clock } = this.#context;
+    const homes = this.#homesOf(request.resources);
+    for (const [home, resources] of homes) {
+      if (gate.isOpen(home)) continue;
+      const refusal = await gate.pass(home, resources);
+      if (refusal !== undefined) return { kind: "failed", ...refusal, cleanup: undefined };
+      if (request.cancellation.cancelled) return cancelled(request);
+    }
+    const groups = [...homes].map(([home, resources]) => {
+      return { store: this.#store(home), resources };
+    });
+    const [only] = groups;
+    const outcome =
+      groups.length === 1 && only !== undefined
+        ? await only.store.attempt(request)
+        : await attemptInOrder(groups, request, clock);
+    if (outcome.kind !== "failed" || outcome.retryable) return outcome;
+    return await this.#explained(outcome, homes.keys());
+  }
+
+  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    return await inOrder.extend(this.#storeOf(grant), grant, ttlMs);
+  }
+
+  async prove(grant: Grant): Promise<ProveOutcome> {
+    return await inOrder.prove(this.#storeOf(grant), grant);
+  }
+
+  async release(grant: Grant): Promise<ReleaseOutcome> {
+    return await inOrder.release(this.#storeOf(grant), grant);
+  }
+
+  async inspect(resource: string): Promise<Inspection> {
+    return await this.#store(this.#homeOf(resource)).inspect(resource);
+  }
+
+  async nodes(): Promise<readonly NodeStatus[]> {
+    const { stores, gate } = this.#context;
+    const all = stores.map(async (store, home) => {
+      // Always looked at anew: this is also what puts a node right that missed the layout.
+      const refusal = await gate.pass(home);
+      return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  async doctor(ttlMs: number): Promise<readonly Finding[]> {
+    const { stores, gate } = this.#context;
+    const all = stores.map(async (store, home) => {
+      const refusal = await gate.pass(home);
+      // Before that the group's own doctor might leave a record where none may be yet.
+      return refusal === undefined ? await store.doctor(ttlMs) : [closedFinding(refusal)];
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  async close(): Promise<void> {
+    const { stores } = this.#context;
+    await Promise.all([...stores.map((store) => store.close()), this.#context.closeRest()]);
+  }
+
+  /** What the nodes refused may be that their layout has changed: then say that, and not less. */
+  async #explained(
+    outcome: Extract<AttemptOutcome, { kind: "failed" }>,
+    homes: Iterable<number>,
+  ): Promise<AttemptOutcome> {
+    const { gate } = this.#context;
+    for (const home of homes) {
+      gate.forget(home);
+      const refusal = await gate.pass(home);
+      if (refusal !== undefined) return { ...outcome, ...refusal };
+    }
+    return outcome;
+  }
+
+  /** Resources by their group, both in the order that all clients share. */
+  #homesOf(resources: readonly string[]): Map<number, readonly string[]> {
+    const [only] = resources;
+    if (resources.length === 1 && only !== undefined) {
+      return new Map([[this.#homeOf(only), resources]]);
+    }
+    const homes = new Map<number, string[]>();
+    for (const resource of resources) {
+      const home = this.#homeOf(resource);
+      const found = homes.get(home);
+      if (found === undefined) homes.set(home, [resource]);
+      else found.push(resource);
+    }
+    return new Map([...homes].sort(([a], [b]) => a - b));
+  }
+
+  #homeOf(resource: string): number {
+    const { rendezvous, prefix } = this.#context;
+    // By the key and not the name: whoever makes the same key must look in the same group.
+    return rendezvous.homeOf(prefix + resource);
+  }
+
+  #storeOf({ resources }: Grant): RedisStore {
+    return this.#store(this.#homeOf(resources[0] ?? ""));
+  }
+
+  #store(home: number): RedisStore {
+    const store = this.#context.stores[home];
+    if (store === undefined) throw new RangeError(`there is no group ${home}`);
+    return store;
+  }
+}
+
+function cancelled({ resources }: AcquireRequest): AttemptOutcome {
+  // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+  const error = new ClosedError(resources);
+  return { kind: "failed", error, retryable: false, cleanup: undefined };
+}
+
+function closedFinding({ error, retryable }: Refusal): Finding {
+  return {
+    level: "error",
+    code: "group-closed",
+    what: error.message,
+    why: "no resource of this group can be locked before a quorum of it is open for this layout",
+    remedy: retryable ? "wait, or bring back its servers" : "do as the message says",
+  };
+}
+
+function closedNodes(store: RedisStore, error: Error): NodeStatus[] {
+  return store.members.map(({ name, runId, version, lastFault }) => {
+    return {
+      node: name,
+      admission: "unknown",
+      quarantineLeftMs: undefined,
+      runId,
+      version,
+      lastFault: lastFault ?? error,
+    };
+  });
+}

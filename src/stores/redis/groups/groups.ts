@@ -1,0 +1,71 @@
+import type { OpenStore, Store, StoreContext } from "../../../core/store.ts";
+import { RedisNode } from "../node.ts";
+import { RedisStore } from "../redis-store.ts";
+import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
+import { GroupsStore } from "./groups-store.ts";
+import { LayoutGate } from "./layout-gate.ts";
+import { Layout } from "./layout.ts";
+import { Rendezvous } from "./rendezvous.ts";
+
+/**
+ * Locks on several independent quorums: each resource belongs to one group, so capacity grows with
+ * the groups, and a group that is down takes only its own resources along. Resources of several
+ * groups are locked group after group in a fixed order, under one fence.
+ *
+ * Every client must be given the same groups; nodes refuse those that were not (StoreError).
+ */
+export function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store {
+  const resolved = resolveGroups(clients, options ?? {});
+  const { options: all } = resolved;
+  return {
+    name: `redlock of ${resolved.groups.length} groups of ${all.nodeCount}`,
+    capabilities: { fencing: true, multiResource: true },
+    ttlMaxMs: all.ttlMaxMs,
+    open: (context) => openGroups(resolved, context),
+  };
+}
+
+function openGroups({ version, groups, retired, options }: ResolvedGroups, context: StoreContext) {
+  const ids = groups.map(({ id }) => id);
+  const leaving = retired.map(({ id }) => id);
+  const layout = new Layout({ version, ids, retired: leaving, options });
+  const stores = groups.map(({ id, connections }) => {
+    const own = { ...options, wireFormat: layout.open(id) };
+    return new RedisStore(connections, own, context, `group-${id}/`);
+  });
+  const { scheduler, events } = context;
+  const retiredPlaces = retired.map(({ id, connections }) => {
+    const nodes = connections.map((connection, index) => {
+      const name = `group-${id}/node-${index + 1}`;
+      return new RedisNode(name, connection, {
+        clock: scheduler.clock,
+        events,
+        batching: undefined,
+        allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
+        onIntroduced: () => undefined,
+        onClockStep: () => undefined,
+      });
+    });
+    return { id, nodes };
+  });
+  const gate = new LayoutGate({
+    layout,
+    groups: stores.map((store, index) => ({ id: ids[index] ?? "", nodes: store.members })),
+    retired: retiredPlaces,
+    options,
+    scheduler,
+    events,
+  });
+  const opened: OpenStore = new GroupsStore({
+    stores,
+    rendezvous: new Rendezvous(ids),
+    gate,
+    prefix: options.prefix,
+    clock: context.runtime.clock,
+    async closeRest() {
+      const nodes = retiredPlaces.flatMap((place) => place.nodes);
+      await Promise.allSettled(nodes.map(async ({ connection }) => await connection.close?.()));
+    },
+  });
+  return opened;
+}

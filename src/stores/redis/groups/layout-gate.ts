@@ -1,0 +1,233 @@
+import { InvalidOptionError, QuorumError, StoreError } from "../../../core/errors.ts";
+import type { HoldfastError, Vote } from "../../../core/errors.ts";
+import type { Emitter } from "../../../core/events.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
+import type { RedisNode } from "../node.ts";
+import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
+import { quorumOf } from "../quorum/ballot.ts";
+import type { LayoutAct } from "./layout-call.ts";
+import { askPlace, contradiction, floorOf, toldBy } from "./layout-round.ts";
+import type { Answer, Place, Told } from "./layout-round.ts";
+import type { Layout } from "./layout.ts";
+
+export interface GateContext {
+  readonly layout: Layout;
+  /** In the order of the layout's ids. */
+  readonly groups: readonly Place[];
+  readonly retired: readonly Place[];
+  readonly options: ResolvedStoreOptions;
+  readonly scheduler: Scheduler;
+  readonly events: Emitter;
+}
+
+/** Why a group may not be asked for a lock (yet). */
+export interface Refusal {
+  readonly error: HoldfastError;
+  readonly retryable: boolean;
+}
+
+/**
+ * Lets nobody ask a group for a lock before the layout is open there. Two layouts never both grant
+ * within one lease's life:
+ *
+ * - A node is in one layout at a time, compares it in every call that grants, extends or proves,
+ *   and only ever goes on to one with a greater version.
+ * - To open a layout, *every* node of its groups, and of the groups that the layout before had, is
+ *   first claimed: from then on it grants and extends for nobody. The layout is opened only when
+ *   each of them has been claimed for D = maxTtl + drift, by its own clock. The last lease of the
+ *   older layout was confirmed by a quorum of nodes that were not claimed yet, and its validity
+ *   counts from before that: it is over. And no fence it had is greater than the greatest counter
+ *   read from the claimed nodes, which becomes the floor of every node that is opened.
+ * - So a group where a quorum is open proves that all this was done; nobody needs to look at the
+ *   other groups again, and each of them can fail by itself.
+ */
+export class LayoutGate {
+  readonly #context: GateContext;
+  readonly #open = new Set<number>();
+  #opening: Promise<Refusal | undefined> | undefined;
+  /** What is still to be waited for, and until when by our clock. */
+  #pause: { readonly untilMs: number; readonly refusal: Refusal } | undefined;
+  #told = false;
+
+  constructor(context: GateContext) {
+    this.#context = context;
+  }
+
+  isOpen(group: number): boolean {
+    return this.#open.has(group);
+  }
+
+  /** Look again before the next lock: the group's nodes refused what they had promised. */
+  forget(group: number): void {
+    this.#open.delete(group);
+  }
+
+  /**
+   * Undefined where a quorum of the group is open, if need be by opening it. Never rejects.
+   * `resources` are what its caller wants there, for the error.
+   */
+  async pass(group: number, resources: readonly string[] = []): Promise<Refusal | undefined> {
+    const first = await this.#judge(group, resources);
+    if (first !== "unopened") return first;
+    const { scheduler } = this.#context;
+    if (this.#pause !== undefined && this.#pause.untilMs > scheduler.clock.monotonicMs()) {
+      return this.#pause.refusal;
+    }
+    this.#opening ??= this.#openAll().finally(() => {
+      this.#opening = undefined;
+    });
+    const refusal = await this.#opening;
+    if (refusal !== undefined) return refusal;
+    const second = await this.#judge(group, resources);
+    return second === "unopened" ? this.#later("it is being opened") : second;
+  }
+
+  async #judge(
+    group: number,
+    resources: readonly string[],
+  ): Promise<Refusal | undefined | "unopened"> {
+    const { groups, options } = this.#context;
+    const place = groups[group];
+    if (place === undefined) throw new RangeError(`there is no group ${group}`);
+    const answers = await this.#ask(place, { act: "look" });
+    const misfit = this.#misfit(answers);
+    if (misfit !== undefined) return { error: misfit, retryable: false };
+    const told = toldBy(answers);
+    const size = quorumOf(options.nodeCount);
+    const open = told.filter(({ kind }) => kind === "open");
+    if (open.length >= size) {
+      this.#open.add(group);
+      if (open.length < told.length) await this.#ask(place, { act: "heal", floor: floorOf(told) });
+      return undefined;
+    }
+    this.#open.delete(group);
+    const other = contradiction(answers);
+    if (other !== undefined) return { error: other, retryable: false };
+    return told.length < size ? unreachable(answers, size, resources) : "unopened";
+  }
+
+  /** Claims every node, and opens the groups once all have been claimed for long enough. */
+  async #openAll(): Promise<Refusal | undefined> {
+    const { layout, groups, retired } = this.#context;
+    // Nothing is changed before it is certain that it can be finished.
+    const seen = await this.#askAll([...groups, ...retired], { act: "look" });
+    const misfit = this.#misfit(seen);
+    if (misfit !== undefined) return { error: misfit, retryable: false };
+    const told = toldBy(seen);
+    if (told.some(({ kind }) => kind === "open")) {
+      // Somebody opened it, and was interrupted.
+      await this.#askAll(groups, { act: "heal", floor: floorOf(told) });
+      return undefined;
+    }
+    const before = this.#obstacle(seen);
+    if (before !== undefined) return before;
+    const missing = layout.missing(told.flatMap((one) => (one.kind === "open" ? [] : one.ids)));
+    if (missing.length > 0) return { error: this.#unspoken(missing), retryable: false };
+    const claims = await this.#askAll([...groups, ...retired], { act: "claim" });
+    const after = this.#obstacle(claims);
+    if (after !== undefined) return after;
+    const waitMs = this.#waitMs(toldBy(claims));
+    const leftMs = Math.max(...toldBy(claims).map((one) => waitMs - waitedMs(one)));
+    if (leftMs > 0) return this.#waitFor(leftMs);
+    await this.#askAll(groups, { act: "open", waitMs, floor: floorOf(toldBy(claims)) });
+    return undefined;
+  }
+
+  /** A server that stands in two groups, as far as the nodes have told. */
+  #misfit(answers: readonly Answer[]): HoldfastError | undefined {
+    const { layout, groups, retired } = this.#context;
+    const seen = new Map<string, RedisNode>();
+    for (const node of [...groups, ...retired].flatMap(({ nodes }) => nodes)) {
+      if (node.runId === undefined) continue;
+      const twin = seen.get(node.runId);
+      if (twin !== undefined) {
+        const got = `the same server twice, as ${twin.name} and ${node.name}`;
+        return new InvalidOptionError("groups", "different servers", got);
+      }
+      seen.set(node.runId, node);
+    }
+    const mixedUp = answers.filter(({ place, reply }) => {
+      if (reply.kind !== "reply" || reply.reply.kind !== "other") return false;
+      return layout.isMixedUp(reply.reply.format, place.id);
+    });
+    return contradiction(mixedUp);
+  }
+
+  /** As long as a lease may live of any layout that a node remembers; nothing on fresh nodes. */
+  #waitMs(told: readonly Told[]): number {
+    const { options, layout } = this.#context;
+    const known = told.flatMap((one) => (one.kind === "open" ? [] : [one]));
+    const ttlMaxMs = Math.max(options.ttlMaxMs, ...known.map((one) => one.ttlMaxMs));
+    return Math.max(layout.holdMs, quarantineMs(options, ttlMaxMs), ...known.map((k) => k.holdMs));
+  }
+
+  #waitFor(leftMs: number): Refusal {
+    const { scheduler, events, layout } = this.#context;
+    const about = `${Math.ceil(leftMs / 1_000)} s`;
+    const refusal = this.#later(`leases of the one before may live for about ${about} more`);
+    this.#pause = { untilMs: scheduler.clock.monotonicMs() + leftMs, refusal };
+    if (!this.#told) {
+      this.#told = true;
+      events.emit("warning", {
+        what: `layout ${layout.version} replaces an older one in about ${about}`,
+        why: "until then no node grants, so that no lease of the old groups meets one of the new",
+        remedy: "nothing: waiting acquires go on by themselves; restart clients of the old groups",
+      });
+    }
+    return refusal;
+  }
+
+  #later(why: string): Refusal {
+    const { version } = this.#context.layout;
+    return { error: new StoreError(`layout ${version} is not open yet: ${why}`), retryable: true };
+  }
+
+  #obstacle(answers: readonly Answer[]): Refusal | undefined {
+    const other = contradiction(answers);
+    if (other !== undefined) return { error: other, retryable: false };
+    const silent = answers.filter(({ reply }) => reply.kind !== "reply");
+    if (silent.length === 0) return undefined;
+    const names = silent.map(({ node }) => node.name).join(", ");
+    return this.#later(
+      `${names} did not answer, and to open a layout every node is needed once, those of ` +
+        "`retired` as well. A retired group whose servers are gone for good is given as []",
+    );
+  }
+
+  #unspoken(missing: readonly string[]): StoreError {
+    const { version } = this.#context.layout;
+    const names = missing.map((id) => `"${id}"`).join(", ");
+    return new StoreError(
+      `the layout before ${version} has groups that are not in it: ${names}. Give the clients of ` +
+        "their servers as `retired: { id: [client, …] }`, so that they can be closed first",
+    );
+  }
+
+  async #askAll(places: readonly Place[], step: LayoutAct): Promise<Answer[]> {
+    return (await Promise.all(places.map((place) => this.#ask(place, step)))).flat();
+  }
+
+  #ask(place: Place, step: LayoutAct): Promise<Answer[]> {
+    return askPlace(this.#context, place, step);
+  }
+}
+
+function waitedMs(one: Told): number {
+  return one.kind === "open" ? Infinity : one.waitedMs;
+}
+
+function unreachable(
+  answers: readonly Answer[],
+  size: number,
+  resources: readonly string[],
+): Refusal {
+  const votes = answers.map(({ node, reply }): Vote => {
+    if (reply.kind === "reply") return { node: node.name, vote: "unknown", ms: 0 };
+    const vote = reply.kind === "unknown" ? "unknown" : "failed";
+    return { node: node.name, vote, ms: 0, cause: reply.error };
+  });
+  const cause = votes.find((one) => one.cause !== undefined)?.cause;
+  const action = resources.length > 0 ? "acquire" : "reach the group";
+  const error = new QuorumError(action, resources, votes, { quorum: size, cause });
+  return { error, retryable: true };
+}

@@ -1,0 +1,76 @@
+import { StoreError } from "../../../core/errors.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
+import type { NodeReply, RedisNode } from "../node.ts";
+import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
+import { Round } from "../quorum/round.ts";
+import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
+import type { Layout } from "./layout.ts";
+
+/** The nodes of a group, or of one that is to grant nothing any more. */
+export interface Place {
+  readonly id: string;
+  readonly nodes: readonly RedisNode[];
+}
+
+export interface Answer {
+  readonly node: RedisNode;
+  readonly place: Place;
+  readonly reply: NodeReply<LayoutReply>;
+}
+
+/** What a node said that is in this layout, or may come into it. */
+export type Told = Exclude<LayoutReply, { readonly kind: "other" }>;
+
+interface Asking {
+  readonly layout: Layout;
+  readonly options: ResolvedStoreOptions;
+  readonly scheduler: Scheduler;
+}
+
+/** Waits for every node of the place, up to the node timeout. */
+export function askPlace(asking: Asking, place: Place, step: LayoutAct): Promise<Answer[]> {
+  const { layout, options, scheduler } = asking;
+  const { nodes } = place;
+  return new Promise((resolve) => {
+    const answers: Answer[] = [];
+    let left = nodes.length;
+    if (left === 0) return resolve(answers);
+    const round: Round<LayoutReply> = new Round({
+      nodes,
+      call: layoutCall(layout, place.id, step),
+      scheduler,
+      timeoutMs: nodeTimeoutMs(options, options.ttlMaxMs),
+      wanted: () => left > 0,
+      onReply(index, reply, late) {
+        const node = nodes[index];
+        if (late || node === undefined) return;
+        answers.push({ node, place, reply });
+        left -= 1;
+        if (left > 0) return;
+        round.end();
+        resolve(answers);
+      },
+    });
+  });
+}
+
+export function toldBy(answers: readonly Answer[]): Told[] {
+  return answers.flatMap(({ reply }) => {
+    return reply.kind === "reply" && reply.reply.kind !== "other" ? [reply.reply] : [];
+  });
+}
+
+/** The first node that says it is in another layout, or in another group of this one. */
+export function contradiction(answers: readonly Answer[]): StoreError | undefined {
+  for (const { node, place, reply } of answers) {
+    if (reply.kind !== "reply" || reply.reply.kind !== "other") continue;
+    const { message } = reply.reply.error;
+    return new StoreError(`${node.name} was given as of group "${place.id}", but ${message}`);
+  }
+  return undefined;
+}
+
+/** No fence of before may be reached again. */
+export function floorOf(told: readonly Told[]): number {
+  return Math.max(0, ...told.map((one) => (one.kind === "open" ? one.floor : one.highest)));
+}

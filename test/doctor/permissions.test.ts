@@ -1,0 +1,172 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Redis } from "ioredis";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { neededCommands } from "../../src/stores/redis/doctor/probe.ts";
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import type { Locks } from "../../src/index.ts";
+import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { everyNodeVotes, maxTtl } from "../admission/strict-locks.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
+import { projectRoot } from "../support/source-files.ts";
+import { codesOf, diagnose, findingOf } from "./findings.ts";
+
+/** What a user has to be allowed, what happens where it is not, and that the page says so. */
+
+const bench = shareRedis(3);
+const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+
+/** The rules of the line `ACL SETUSER <user> …` that the page shows under this heading. */
+function rulesOf(heading: string): string[] {
+  const section = page.split(`### ${heading}\n`)[1]?.split("\n#")[0] ?? "";
+  const line = /^ACL SETUSER locks (on >secret .+)$/m.exec(section)?.[1];
+  if (line === undefined) throw new Error(`docs/operations.md has no such line: ${heading}`);
+  return line.split(" ");
+}
+
+/** Clients of a user with just these rules, on the first `count` servers. */
+async function loginAs(rules: readonly string[], count: number): Promise<Redis[]> {
+  const login = { username: "locks", password: "secret", enableReadyCheck: false };
+  return await Promise.all(
+    bench.servers.slice(0, count).map(async (server) => {
+      await server.command("ACL", "SETUSER", "locks", "reset", ...rules);
+      onTestFinished(async () => {
+        await server.command("ACL", "DELUSER", "locks");
+      });
+      return await connect(server.port, login);
+    }),
+  );
+}
+
+/** Everything that locks do, and that nothing of it was denied. */
+async function useEverything(locks: Locks, resources: readonly string[]): Promise<void> {
+  for (const names of [resources[0] ?? "", resources]) {
+    const lease = await locks.acquire(names, { wait: 0 });
+    expect(await lease.prove()).toBe(true);
+    await lease.extend();
+    expect(await locks.tryAcquire(names)).toBeUndefined();
+    expect((await locks.inspect(resources[0] ?? "")).state).toBe("held");
+    expect(await lease.release()).toEqual({ released: true });
+  }
+}
+
+async function deniedSoFar(): Promise<unknown[]> {
+  const logs = await Promise.all(bench.servers.map((server) => server.command("ACL", "LOG")));
+  await Promise.all(bench.servers.map((server) => server.command("ACL", "LOG", "RESET")));
+  return logs.flatMap((log) => log as unknown[]);
+}
+
+describe("the least rights, as the page has them", () => {
+  const cases: readonly [string, string, number, RedisStoreOptions][] = [
+    ["are enough for one node", "With fences", 1, {}],
+    ["are enough for a quorum with admission", "With fences", 3, { admission: "strict", maxTtl }],
+    ["are enough without fences", "Without fences", 3, { fencing: false }],
+  ];
+
+  test.each(cases)("%s", async (_, heading, count, options) => {
+    await deniedSoFar();
+    const clients = await loginAs(rulesOf(heading), count);
+    const locks = openLocks(clients, { prefix: "lock:", ...options }, { ttl: maxTtl });
+    const warnings = collect(locks, "warning");
+    if (options.admission === "strict") await everyNodeVotes(locks);
+    await useEverything(locks, ["a", "b"]);
+    expect(await deniedSoFar()).toEqual([]);
+    // The survey goes on in the background; it needs no more than that either.
+    await eventually(async () => {
+      const [client] = bench.servers;
+      return String(await client?.command("INFO", "commandstats")).includes("cmdstat_info");
+    });
+    expect(warnings.filter(({ what }) => !what.includes("admitted without"))).toEqual([]);
+    const codes = await codesOf(locks);
+    expect(codes).toContain("not-visible");
+    expect(codes).not.toContain("permission-missing");
+    expect(codes).not.toContain("info-denied");
+  });
+
+  test("grant nothing that a lock does not need", async () => {
+    const [client] = await loginAs(rulesOf("With fences"), 1);
+    const refused = [
+      ["SET", "elsewhere", "x"],
+      ["FLUSHALL"],
+      ["CONFIG", "GET", "save"],
+      ["KEYS", "*"],
+      ["SCRIPT", "FLUSH"],
+      ["PUBLISH", "channel", "message"],
+    ];
+    for (const [name = "", ...args] of refused) {
+      expect(String(await rejection(client?.call(name, args) ?? Promise.resolve()))).toMatch(
+        /NOPERM/,
+      );
+    }
+  });
+
+  test("are the commands that the scripts run, and those by which scripts are run", () => {
+    const sources = Object.values(scripts).filter(({ name }) => name !== "probe");
+    const text = sources.map(({ source }) => source).join("\n");
+    const run = new Set(
+      [...text.matchAll(/(?:p?call\(|\{)'([A-Z]{3,})'/g)].map(([, name = ""]) => name),
+    );
+    const needed = new Set(
+      [...neededCommands({ fencing: true }, false), "INFO"].map((call) => call.split(" ")[0] ?? ""),
+    );
+    expect([...run].filter((name) => !needed.has(name))).toEqual([]);
+    const listed = rulesOf("With fences").filter((rule) => rule.startsWith("+"));
+    expect(listed.map((rule) => rule.slice(1).toUpperCase()).toSorted()).toEqual(
+      [...needed].toSorted(),
+    );
+  });
+});
+
+describe("rights that are missing", () => {
+  const rules = (...without: readonly string[]) =>
+    rulesOf("With fences").filter((rule) => !without.includes(rule));
+
+  test.each(["+set", "+del", "+hset", "+pexpire", "+time", "+evalsha", "+eval"])(
+    "%s is found by the doctor before it is missed",
+    async (rule) => {
+      for (const server of bench.servers) await server.command("SCRIPT", "FLUSH");
+      const locks = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
+      const found = await locks.doctor();
+      const told = findingOf(found, "permission-missing");
+      expect(told).toMatchObject({ level: "error", node: "redis" });
+      expect(told.what.toLowerCase()).toContain(rule.slice(1));
+      expect(found.map(({ code }) => code)).toContain("no-quorum");
+    },
+  );
+
+  test("keys outside the pattern are found as well", async () => {
+    const locks = openLocks(await loginAs(rules(), 1), { prefix: "other:" });
+    const told = await diagnose(locks, "permission-missing");
+    expect(told.remedy).toContain("docs/operations.md");
+  });
+
+  test("without INFO locks work, or refuse where they must not go on", async () => {
+    const off = openLocks(await loginAs(rules("+info"), 3), { prefix: "lock:" });
+    const told = (await off.doctor()).filter(({ code }) => code === "info-denied");
+    expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "warning"]);
+    expect(told[0]?.remedy).toContain("+info");
+    const strict = openLocks(await loginAs(rules("+info"), 3), {
+      prefix: "lock:",
+      admission: "strict",
+    });
+    const grave = (await strict.doctor()).filter(({ code }) => code === "info-denied");
+    expect(grave.map(({ level }) => level)).toEqual(["error", "error", "error"]);
+    expect(String(await rejection(strict.acquire("a")))).toContain("may not run INFO");
+  });
+
+  test("an acquire says so at once, and an event says what to do, once", async () => {
+    const locks = openLocks(await loginAs(rules("+set"), 1), { prefix: "lock:" });
+    const warnings = collect(locks, "warning");
+    const attempts = collect(locks, "attempt");
+    for (let round = 0; round < 2; round += 1) {
+      const error = await rejection(locks.acquire("a", { wait: "30s" }));
+      expect(String(error)).toContain("can't run this command");
+    }
+    // No waiting for what waiting does not cure.
+    expect(attempts).toHaveLength(2);
+    const told = warnings.filter(({ code }) => code === "permission-missing");
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatchObject({ level: "error", node: "redis" });
+  });
+});

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { Cancellation } from "../../src/core/cancellation.ts";
+import { Emitter, type LockEvents } from "../../src/core/events.ts";
+import type { Runtime } from "../../src/core/ports.ts";
+import { Scheduler } from "../../src/core/scheduler.ts";
+import type { AttemptOutcome, Grant } from "../../src/core/store.ts";
+import { now } from "../../src/core/validity.ts";
+import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
+import { EmbeddedStore } from "../../src/stores/embedded/embedded-store.ts";
+import { type Machine, thisMachine } from "../../src/stores/embedded/machine.ts";
+
+/** A directory of the test's own, removed when it is over. */
+export function newDirectory(): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-embedded-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, "locks");
+}
+
+/** This machine, but for what is given. */
+export function machineWith(given: Partial<Machine>): Machine {
+  return { ...thisMachine(), ...given };
+}
+
+let owners = 0;
+
+/**
+ * The store as the core sees it, without a manager: what it grants stays when it is closed, as if
+ * the process had died.
+ */
+export class Port {
+  readonly store: EmbeddedStore;
+  readonly warnings: LockEvents["warning"][] = [];
+  readonly #runtime: Runtime;
+
+  constructor(directory: string, machine: Machine = thisMachine(), runtime: Runtime = nodeRuntime) {
+    const events = new Emitter(runtime.diagnostics);
+    events.on("warning", (warning) => this.warnings.push(warning));
+    const scheduler = new Scheduler(runtime.clock);
+    this.#runtime = runtime;
+    this.store = new EmbeddedStore(directory, () => machine, {
+      runtime,
+      scheduler,
+      events,
+      reconsider: () => undefined,
+    });
+    onTestFinished(() => this.store.close());
+  }
+
+  attempt(resources: string | readonly string[], ttlMs = 3_600_000): Promise<AttemptOutcome> {
+    owners += 1;
+    return this.store.attempt({
+      resources: typeof resources === "string" ? [resources] : resources,
+      owner: `owner-${owners}`,
+      ttlMs,
+      started: now(this.#runtime.clock),
+      cancellation: new Cancellation(),
+    });
+  }
+
+  /** What must be granted. */
+  async take(resources: string | readonly string[], ttlMs?: number): Promise<Grant & Fenced> {
+    const outcome = await this.attempt(resources, ttlMs);
+    if (outcome.kind !== "granted") {
+      throw new Error(`expected a grant, got ${outcome.kind}`, {
+        cause: outcome.kind === "failed" ? outcome.error : outcome.holder,
+      });
+    }
+    const { fence } = outcome.grant;
+    if (fence === undefined) throw new Error("a grant without a fence");
+    return { ...outcome.grant, fence };
+  }
+
+  /** What must fail, and with which error. */
+  async fault(): Promise<Error & { code: string; retryable: boolean }> {
+    const outcome = await this.attempt("job");
+    if (outcome.kind !== "failed") throw new Error(`expected a fault, got ${outcome.kind}`);
+    return Object.assign(outcome.error, { retryable: outcome.retryable });
+  }
+}
+
+interface Fenced {
+  readonly fence: bigint;
+}

@@ -1,0 +1,98 @@
+// A process of its own for the tests. Arguments: the built package, the directory, what to do, and
+// more for that. Tells what happens as lines on stdout.
+import { appendFileSync, closeSync, fstatSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setImmediate } from "node:timers/promises";
+
+const [dist, directory, what, ...rest] = process.argv.slice(2);
+const { createLocks } = await import(join(dist, "index.js"));
+const { embedded } = await import(join(dist, "stores", "embedded", "index.js"));
+const locks = createLocks(embedded(directory, { maxTtl: "24h" }));
+const tell = (line) => process.stdout.write(`${line}\n`);
+const recordBytes = 64;
+
+/** Takes it and holds it until told otherwise. */
+async function hold(resource, ttl) {
+  const lease = await locks.acquire(resource, { ttl: Number(ttl), wait: "forever" });
+  lease.signal.addEventListener("abort", () => tell(`lost ${lease.signal.reason.reason}`));
+  tell(`held ${lease.fence}`);
+  for await (const line of createInterface({ input: process.stdin })) {
+    if (line === "release") tell(`released ${(await lease.release()).released}`);
+    if (line === "close") break;
+  }
+  await locks.close();
+}
+
+/** Takes it and ends without a word to the store. */
+async function leave(resource, ttl) {
+  const lease = await locks.acquire(resource, { ttl: Number(ttl) });
+  tell(`held ${lease.fence}`);
+}
+
+/**
+ * Again and again: looks how long the file is, and writes the next record there. Two at once would
+ * overwrite each other's. `done` has the records that were complete before the lock was given back.
+ */
+async function sections(resource, file, done) {
+  const retry = { minDelay: 1, maxDelay: 8 };
+  for (let count = 1; ; count += 1) {
+    const id = `${process.pid}-${count}`;
+    await locks.using(
+      resource,
+      { ttl: "1h", wait: "forever", retry, renew: false },
+      async (lease) => {
+        writeFileSync(`${file}.in`, String(process.pid));
+        const shared = openSync(file, "r+");
+        const { size } = fstatSync(shared);
+        for (let turns = Math.random() * 8; turns > 0; turns -= 1) await setImmediate();
+        const record = `${size / recordBytes} ${lease.fence} ${id}`;
+        writeSync(shared, `${record.padEnd(recordBytes - 1)}\n`, size);
+        closeSync(shared);
+        appendFileSync(done, `${id}\n`);
+      },
+    );
+  }
+}
+
+/** One attempt, and what came of it. */
+async function attempt(resource) {
+  try {
+    const lease = await locks.tryAcquire(resource, { ttl: "1h" });
+    tell(lease === undefined ? "held by others" : `held ${lease.fence}`);
+    await lease?.release();
+  } catch (error) {
+    tell(`${error.name} ${error.code} ${error.message}`);
+  }
+  await locks.close();
+}
+
+/** Takes and gives back, looking each time whether it is as it must be, until told to stop. */
+async function writes() {
+  const stop = new AbortController();
+  createInterface({ input: process.stdin }).once("line", () => stop.abort());
+  let last = 0n;
+  while (!stop.signal.aborted) {
+    const lease = await locks.acquire(`own ${process.pid}`, { wait: 0 });
+    if (lease.fence <= last) throw new Error(`${lease.fence} after ${last}`);
+    last = lease.fence;
+    if (!(await lease.prove())) throw new Error("not ours");
+    if (!(await lease.release()).released) throw new Error("not released");
+    await setImmediate();
+  }
+  tell("well");
+  await locks.close();
+  process.stdin.destroy();
+}
+
+/** Opens the directory, takes what is its own, and closes it again. */
+async function opens(times) {
+  for (let count = 0; count < Number(times); count += 1) {
+    const manager = createLocks(embedded(directory));
+    if ((await manager.tryAcquire(`own ${process.pid}`)) === undefined) throw new Error("held");
+    await manager.close();
+  }
+  tell("well");
+}
+
+await { hold, leave, writes, opens, sections, attempt }[what](...rest);

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { without } from "./held-line.ts";
+import { play, type Stage } from "./stage.ts";
+
+/**
+ * Schedules in which an extension believes a key that says less than it seems to. Played as in
+ * raise-counterexamples.test.ts: on real servers, with the rule and without it.
+ */
+
+let servers: RedisServer[];
+
+beforeAll(async () => {
+  servers = await startRedisServers(3);
+});
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+const asItIs = { admission: "off" } as const;
+
+/** touch.lua that sets a missing key anew. */
+const extendCreates = {
+  ...asItIs,
+  mutations: {
+    touch: without(
+      scripts.touch,
+      "if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end",
+      "if not value then value = owner .. '|' .. ARGV[7] " +
+        "redis.call('SET', KEYS[i], value, 'PX', ttl) end",
+    ),
+  },
+};
+
+test("C12: a late extend that sets a missing key hides a whole tenure of another", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    await a.begins();
+    await a.runs("acquire", 1);
+    await a.runs("acquire", 2);
+    await b.begins();
+    await a.extends();
+    await a.runs("touch", 2);
+    await b.runs("acquire", 3);
+    await stage.expires(1);
+    await b.runs("acquire", 1);
+    await b.runsIfSent("touch", 3);
+    expect(b.fence).toBe(2n);
+    if (b.grant !== undefined) void b.store.release(b.grant);
+    await b.runs("release", 1);
+    await a.runs("touch", 1);
+    await a.runsIfSent("touch", 3);
+    return a.extended?.kind;
+  }
+  expect(await play(servers, asItIs, schedule)).toBe("gone");
+  // Rule: touch.lua never creates a key. (A guarded form that sets it anew while the counter has
+  // not moved is thinkable, but shards share counters, so it would hardly ever be allowed.)
+  expect(await play(servers, extendCreates, schedule)).toBe("extended");
+});
+
+test("C13: an extend that sets missing keys finds itself holding after another's tenure", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    for (const actor of [a, b]) {
+      await actor.begins();
+      await actor.runs("acquire", 1);
+      await actor.runs("acquire", 2);
+      await stage.expires(1);
+      await stage.expires(2);
+    }
+    await a.extends();
+    for (const n of [1, 3, 2]) await a.runsIfSent("touch", n);
+    return { fences: [a.fence, b.fence], extended: a.extended?.kind };
+  }
+  expect(await play(servers, asItIs, schedule)).toEqual({ fences: [1n, 2n], extended: "gone" });
+  // Rule: as for C12.
+  const broken = await play(servers, extendCreates, schedule);
+  expect(broken).toEqual({ fences: [1n, 2n], extended: "extended" });
+});
+
+test("C14: an extend must not count a key that an own late acquire re-created", async () => {
+  async function schedule(stage: Stage) {
+    const a = stage.actor();
+    const b = stage.actor();
+    await a.begins();
+    await b.begins();
+    await a.runs("acquire", 1);
+    await stage.expires(1);
+    await b.runs("acquire", 1);
+    await a.runs("acquire", 2);
+    expect(a.fence).toBe(1n);
+    await b.runs("acquire", 3);
+    await b.executes("touch", 3);
+    await stage.expires(3);
+    expect(await a.executes("acquire", 3)).toMatch(/ 3$/);
+    await b.hears("touch", 3);
+    expect(b.fence).toBe(2n);
+    await a.extends();
+    await a.runs("touch", 2);
+    await a.runs("touch", 3);
+    await a.runsIfSent("touch", 1);
+    return a.extended?.kind;
+  }
+  expect(await play(servers, asItIs, schedule)).toBe("gone");
+  // Rule: touch.lua, `tonumber(c) > t`.
+  const touch = without(scripts.touch, "if tonumber(c) > t then", "if false then");
+  const broken = await play(servers, { ...asItIs, mutations: { touch } }, schedule);
+  expect(broken).toBe("extended");
+});

@@ -1,0 +1,154 @@
+import { Cluster } from "ioredis";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createLocks, InvalidOptionError, type Locks, UnsupportedError } from "../../src/index.ts";
+import { redis, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { rejection, watchConnection } from "../support/redis-harness.ts";
+
+let cluster: RedisCluster;
+
+beforeAll(async () => {
+  cluster = await startRedisCluster(3);
+});
+afterAll(() => cluster.stop());
+
+watchLeaks({
+  async also() {
+    const left = await keys((key) => !isCounter(key));
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    return left.map((key) => `the key ${JSON.stringify(key)}`);
+  },
+});
+
+/** Counters stay beside their locks for a day. */
+function isCounter(key: string): boolean {
+  return key.startsWith("holdfast:") && key.endsWith(":fence");
+}
+
+async function keys(matches: (key: string) => boolean): Promise<string[]> {
+  const found = await Promise.all(cluster.nodes.map((node) => node.command("KEYS", "*")));
+  return (found as string[][]).flat().filter(matches);
+}
+
+async function connectCluster(): Promise<Cluster> {
+  const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
+  const client = new Cluster(nodes, { redisOptions: { disconnectTimeout: 100 } });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.disconnect());
+  await eventually(() => client.status === "ready");
+  return client;
+}
+
+async function openClusterLocks(options: RedisStoreOptions = {}): Promise<Locks> {
+  const locks = createLocks(redis(await connectCluster(), options), { ttl: "20s" });
+  onTestFinished(() => locks.close());
+  return locks;
+}
+
+describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", (mode) => {
+  test("excludes others, wherever in the Cluster the lock lives", async () => {
+    const [ours, theirs] = [await openClusterLocks(mode), await openClusterLocks(mode)];
+    for (let index = 0; index < 12; index += 1) {
+      const resource = `invoice:${index}`;
+      const lease = await ours.acquire(resource, { label: "ours" });
+      expect(await theirs.tryAcquire(resource)).toBeUndefined();
+      expect(await theirs.inspect(resource)).toMatchObject({ state: "held", label: "ours" });
+      expect(await lease.prove()).toBe(true);
+      await lease.extend();
+      expect(await lease.release()).toEqual({ released: true });
+      expect(await theirs.inspect(resource)).toMatchObject({ state: "free" });
+    }
+  });
+
+  test("takes several resources of one hash tag together", async () => {
+    const [ours, theirs] = [await openClusterLocks(mode), await openClusterLocks(mode)];
+    const resources = ["{account}:7", "{account}:9"];
+    const lease = await ours.acquire(resources);
+    for (const resource of resources) expect(await theirs.tryAcquire(resource)).toBeUndefined();
+    expect(await lease.release()).toEqual({ released: true });
+    expect(await keys((key) => !isCounter(key))).toEqual([]);
+  });
+
+  test("refuses resources of different slots up front, and names the remedy", async () => {
+    const connection = watchConnection(await connectCluster());
+    const locks = createLocks(redis(connection, mode));
+    onTestFinished(() => locks.close());
+    const resources = ["account:7", "account:9"];
+    for (const call of [
+      locks.acquire(resources),
+      locks.tryAcquire(resources),
+      locks.using(resources, () => "never"),
+    ]) {
+      const error = await rejection(call);
+      expect(error).toBeInstanceOf(UnsupportedError);
+      expect(error).toMatchObject({ resources: expect.arrayContaining(resources) });
+      expect(String(error)).toContain("hash tag");
+      expect(String(error)).toContain('"{group}:account:7"');
+    }
+    expect(connection.sent).toEqual([]);
+  });
+});
+
+test("grants greater fences each time, one counter per lock", async () => {
+  const managers = [await openClusterLocks(), await openClusterLocks()];
+  const fences: bigint[] = [];
+  for (let turn = 0; turn < 6; turn += 1) {
+    const lease = await managers[turn % 2]?.acquire("invoice:42");
+    if (lease === undefined) throw new Error("not reached");
+    fences.push(lease.fence);
+    await lease.release();
+  }
+  for (const [index, fence] of fences.entries()) {
+    if (index > 0) expect(fence).toBeGreaterThan(fences[index - 1] ?? 0n);
+  }
+});
+
+test.each([
+  "a}b",
+  "{}x",
+  "{a}b",
+  "}{",
+  "{",
+  "}",
+  "{{a}}",
+  "{}{a}",
+  "a{b}{c}d",
+  "ü{ö}",
+  "x {y z} }",
+  "a\n{b}",
+])("keeps the counter of %j in the slot of its lock", async (resource) => {
+  const locks = await openClusterLocks();
+  const first = await locks.acquire(resource);
+  const node = await cluster.nodeOf(resource);
+  expect(await node.command("EXISTS", resource)).toBe(1);
+  const slot = await node.command("CLUSTER", "KEYSLOT", resource);
+  const counters = await keys((key) => isCounter(key) && key.includes(resource));
+  const slots = await Promise.all(counters.map((key) => node.command("CLUSTER", "KEYSLOT", key)));
+  expect(slots).toContain(slot);
+  await first.release();
+  const second = await locks.acquire(resource);
+  expect(second.fence).toBeGreaterThan(first.fence);
+  await second.release();
+});
+
+test("locks resources of different slots one after the other where that is asked for", async () => {
+  const options = { crossSlot: "ordered" } as const;
+  const [ours, theirs] = [await openClusterLocks(options), await openClusterLocks(options)];
+  const resources = ["account:7", "account:9", "account:11"];
+  const lease = await ours.acquire(resources);
+  for (const resource of resources) expect(await theirs.tryAcquire(resource)).toBeUndefined();
+  expect(await theirs.tryAcquire([...resources, "account:13"])).toBeUndefined();
+  expect(await keys((key) => key === "account:13")).toEqual([]);
+  expect(await lease.prove()).toBe(true);
+  await lease.extend();
+  expect(await lease.release()).toEqual({ released: true });
+  expect(await keys((key) => !isCounter(key))).toEqual([]);
+});
+
+test("has no admission to offer", async () => {
+  const client = await connectCluster();
+  expect(() => redis(client, { admission: "strict" })).toThrow(InvalidOptionError);
+});

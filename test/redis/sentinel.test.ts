@@ -1,0 +1,50 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { watchLeaks } from "../support/leaks.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { openLocks } from "../support/redis-harness.ts";
+import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
+
+let sentinel: RedisSentinel;
+
+beforeAll(async () => {
+  sentinel = await startRedisSentinel();
+});
+afterAll(() => sentinel.stop());
+watchLeaks();
+
+async function connectBySentinel(): Promise<Redis> {
+  const client = new Redis({
+    sentinels: [...sentinel.sentinels],
+    name: sentinel.name,
+    retryStrategy: () => 50,
+    sentinelRetryStrategy: () => 50,
+    disconnectTimeout: 100,
+  });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.disconnect());
+  await eventually(() => client.status === "ready");
+  return client;
+}
+
+test("locks on the master that Sentinel names, also after a failover", async () => {
+  const [ours, theirs] = [
+    openLocks([await connectBySentinel()]),
+    openLocks([await connectBySentinel()]),
+  ];
+  const lease = await ours.acquire("invoice:42", { label: "ours" });
+  expect(await theirs.tryAcquire("invoice:42")).toBeUndefined();
+  expect(await sentinel.master.command("EXISTS", "invoice:42")).toBe(1);
+  await lease.extend();
+  expect(await lease.release()).toEqual({ released: true });
+  await sentinel.failover();
+  // Until it is told, the old master goes on granting what the new one knows nothing of.
+  await eventually(async () =>
+    String(await sentinel.master.command("INFO", "replication")).includes("role:slave"),
+  );
+  const next = await eventually(() => theirs.acquire("invoice:42", { wait: "2s" }));
+  expect(await sentinel.replica.command("EXISTS", "invoice:42")).toBe(1);
+  expect(next.fence).toBeGreaterThan(lease.fence);
+  expect(await next.release()).toEqual({ released: true });
+  expect(await sentinel.replica.command("KEYS", "invoice*")).toEqual([]);
+});
