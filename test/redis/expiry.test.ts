@@ -63,7 +63,12 @@ describe.each(modes)("with fencing $fencing", (mode) => {
 
   test.each<[string, (lease: Lease) => Promise<unknown>, unknown]>([
     ["releases", (lease) => lease.release(), { released: false, reason: "taken" }],
-    ["extends", (lease) => rejection(lease.extend("10s")), { reason: "taken" }],
+    [
+      "extends",
+      (lease) => rejection(lease.extend("10s")),
+      // To it, the servers' clocks have jumped ahead: whichever is noticed first.
+      { reason: expect.stringMatching(/^(taken|clock)$/) as string },
+    ],
     ["proves", async (lease) => ({ proven: await lease.prove() }), { proven: false }],
   ])("an owner whose clocks stand still %s in vain", async (_, act, expected) => {
     const { locks, stop } = await locksWithClock(mode);
@@ -78,11 +83,9 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const expiries = async () =>
       await Promise.all(bench.servers.map((server) => server.command("PEXPIRETIME", key)));
     const expireAt = await expiries();
-    for (const lease of leases) {
-      // By its own clocks it still has time, so the nodes have to say no.
-      expect(lease.remainingMs()).toBeGreaterThan(0);
-      expect(await act(lease)).toMatchObject(expected as object);
-    }
+    // By its own clocks it still has time, so the nodes have to say no.
+    for (const lease of leases) expect(lease.remainingMs()).toBeGreaterThan(0);
+    for (const lease of leases) expect(await act(lease)).toMatchObject(expected as object);
     // Neither the other holder's key was touched, nor the free one made again.
     expect(await bench.values(key)).toEqual(values);
     expect(await expiries()).toEqual(expireAt);
