@@ -158,5 +158,7 @@ function methods(call: NodeCall<AcquireReply>): NodeCall<AcquireReply> {
     first: (verify) => call.first(verify),
     fallback: (error) => call.fallback(error),
     read: (reply, byFallback) => call.read(reply, byFallback),
+    part: undefined,
+    readPart: (reply) => call.readPart(reply),
   };
 }

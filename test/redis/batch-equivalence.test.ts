@@ -107,8 +107,11 @@ async function sendBatch(
 ): Promise<unknown[]> {
   if (dialect.batching === undefined) throw new Error("this dialect has no batches");
   const parts = calls.flatMap(({ part }) => part ?? []);
-  const reply = await send(server, batchCall(dialect.batching, parts));
-  if (!Array.isArray(reply)) throw new Error(`no list: ${String(reply)}`);
+  const call = batchCall(dialect.batching, parts);
+  const reply = await server
+    .command(...call.first(false))
+    .catch(async () => await server.command(...call.whole()));
+  if (!Array.isArray(reply)) throw new Error("the script did not return a list");
   return reply;
 }
 

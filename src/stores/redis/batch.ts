@@ -1,5 +1,3 @@
-import type { NodeCall } from "./node-call.ts";
-import { unexpected } from "./replies.ts";
 import type { Script } from "./scripts/generated.ts";
 
 /** One operation as the batch scripts take it. */
@@ -26,30 +24,28 @@ export interface Batching {
 export const batchSizeMax = 16;
 export const batchKeysMax = 64;
 
+export interface BatchCall {
+  readonly key: string;
+  first(verify: boolean): readonly string[];
+  /** The text of the script itself, for a server that lacks it. */
+  whole(): readonly string[];
+}
+
 /** Many operations in one script call; each keeps its own verdict. */
-export function batchCall(
-  batching: Batching,
-  parts: readonly BatchPart[],
-): NodeCall<readonly unknown[]> {
-  const { script, recordKey, head } = batching;
+export function batchCall(batching: Batching, parts: readonly BatchPart[]): BatchCall {
+  const { script, recordKey, head, strict } = batching;
   const keys: string[] = recordKey === undefined ? [] : [recordKey];
   for (const part of parts) keys.push(...part.keys);
   const command = (name: string, text: string, verify: boolean): string[] => {
     const built = [name, text, String(keys.length), ...keys];
-    if (recordKey !== undefined) built.push(verify || batching.strict ? "1" : "0");
+    if (recordKey !== undefined) built.push(verify || strict ? "1" : "0");
     built.push(...head);
     for (const part of parts) built.push(part.code, String(part.keys.length), ...part.args);
     return built;
   };
   return {
     key: keys[0] ?? "",
-    needsInfo: batching.strict,
     first: (verify) => command("EVALSHA", script.sha, verify),
-    fallback: (error) =>
-      error.message.startsWith("NOSCRIPT") ? command("EVAL", script.source, true) : undefined,
-    read(reply) {
-      if (!Array.isArray(reply) || reply.length !== parts.length) throw unexpected(reply);
-      return reply;
-    },
+    whole: () => command("EVAL", script.source, true),
   };
 }

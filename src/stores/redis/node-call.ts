@@ -15,8 +15,8 @@ export interface NodeCall<Reply> {
   /** Understands the reply, or throws. */
   read(reply: unknown, byFallback: boolean): Reply;
   /** The same as a part of a batch, where it can be; its reply is then read by `readPart`. */
-  readonly part?: BatchPart | undefined;
-  readPart?(reply: unknown): Reply;
+  readonly part: BatchPart | undefined;
+  readPart(reply: unknown): Reply;
 }
 
 interface ScriptCallOptions<Reply> {

@@ -1,6 +1,7 @@
 import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Scheduler } from "../../../core/scheduler.ts";
-import type { NodeReply, RedisNode } from "../node.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 import { Round } from "../quorum/round.ts";
 import { probeCall, type Probe } from "./probe.ts";

@@ -1,6 +1,7 @@
 import { StoreError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/scheduler.ts";
-import type { NodeReply, RedisNode } from "../node.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import { Round } from "../quorum/round.ts";
 import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";

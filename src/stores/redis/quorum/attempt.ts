@@ -2,7 +2,7 @@ import type { Holder } from "../../../core/errors.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/validity.ts";
 import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node.ts";
+import type { NodeReply } from "../node-reply.ts";
 import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import { countOf, dropStepped, newBallot, type Ballot } from "./ballot.ts";

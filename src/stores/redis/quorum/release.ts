@@ -1,6 +1,6 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
 import { releaseCall } from "../dialect.ts";
-import type { NodeReply } from "../node.ts";
+import type { NodeReply } from "../node-reply.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { Debt } from "./owed-releases.ts";

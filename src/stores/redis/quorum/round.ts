@@ -1,6 +1,7 @@
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
-import type { NodeReply, RedisNode } from "../node.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node.ts";
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];

@@ -1,0 +1,129 @@
+import type { RedisConnection } from "../../clients/contract.ts";
+import type { Clock, Instant } from "../../core/ports.ts";
+import { now } from "../../core/validity.ts";
+import { batchCall, type Batching } from "./batch.ts";
+import type { NodeCall } from "./node-call.ts";
+import { noInfo, noLongerWanted, type NodeReply } from "./node-reply.ts";
+
+/** A call on its way to a node, and whom to tell of the answer. */
+export interface Outgoing<Reply> {
+  readonly call: NodeCall<Reply>;
+  /** Asked again before anything is sent late: a grant that nobody waits for must not be made. */
+  readonly wanted: () => boolean;
+  readonly settle: (reply: NodeReply<Reply>) => void;
+}
+
+/** What the sender needs from the node it belongs to. */
+export interface SenderHost {
+  readonly connection: RedisConnection;
+  readonly clock: Clock;
+  mustVerify(): boolean;
+  infoDenied(): boolean;
+  /** The server answered, with whatever. */
+  heard(reply: unknown, sent: Instant): void;
+  failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }>;
+}
+
+/** Sends calls alone or several in one, and goes the long way where a server lacks a script. */
+export class Sender {
+  readonly #host: SenderHost;
+  #inFlight = 0;
+
+  constructor(host: SenderHost) {
+    this.#host = host;
+  }
+
+  /** Commands sent and not answered. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  send<Reply>(outgoing: Outgoing<Reply>): void {
+    const { call, settle } = outgoing;
+    const onReply = (reply: unknown): void => settle(read(() => call.read(reply, false)));
+    this.#exchange(call.key, call.first(this.#host.mustVerify()), onReply, (error) => {
+      const second = error instanceof Error ? call.fallback(error) : undefined;
+      if (second === undefined) return settle(this.#host.failed(error));
+      if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
+      // The node is well, it only lacked the script: nothing was applied.
+      this.#host.heard(undefined, now(this.#host.clock));
+      if (!outgoing.wanted()) return settle(noLongerWanted);
+      const onSecond = (reply: unknown): void => settle(read(() => call.read(reply, true)));
+      this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
+    });
+  }
+
+  /** All in one call; each keeps its own verdict. */
+  sendBatch(batching: Batching, items: readonly Outgoing<unknown>[]): void {
+    this.#sendBatch(batching, items, false);
+  }
+
+  #sendBatch(batching: Batching, items: readonly Outgoing<unknown>[], byText: boolean): void {
+    const parts = items.flatMap(({ call }) => call.part ?? []);
+    const call = batchCall(batching, parts);
+    const command = byText ? call.whole() : call.first(this.#host.mustVerify());
+    const onReply = (reply: unknown): void => {
+      const replies: unknown[] = Array.isArray(reply) ? reply : [];
+      for (const [index, { call, settle }] of items.entries()) {
+        settle(read(() => call.readPart(replies[index])));
+      }
+    };
+    this.#exchange(call.key, command, onReply, (error) => {
+      const failure = this.#host.failed(error);
+      const lacking = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      if (failure.kind !== "error") {
+        for (const { settle } of items) settle(failure);
+      } else if (lacking && this.#host.infoDenied() && batching.strict) {
+        for (const { settle } of items) settle(noInfo);
+      } else if (lacking && !byText) {
+        this.#host.heard(undefined, now(this.#host.clock));
+        this.#again(items, (wanted) => this.#sendBatch(batching, wanted, true));
+      } else {
+        // The server refused the whole: each on its own, so that one cannot fail the others.
+        this.#again(items, (wanted) => {
+          for (const item of wanted) this.send(item);
+        });
+      }
+    });
+  }
+
+  /** Once more with what is still wanted: the rest may have been given back in the meantime. */
+  #again(
+    items: readonly Outgoing<unknown>[],
+    send: (wanted: readonly Outgoing<unknown>[]) => void,
+  ): void {
+    const wanted = items.filter((item) => item.wanted());
+    for (const item of items) if (!wanted.includes(item)) item.settle(noLongerWanted);
+    if (wanted.length > 0) send(wanted);
+  }
+
+  #exchange(
+    key: string,
+    command: readonly string[],
+    onReply: (reply: unknown) => void,
+    onError: (error: unknown) => void,
+  ): void {
+    this.#inFlight += 1;
+    const sent = now(this.#host.clock);
+    this.#host.connection.send(key, command).then(
+      (reply) => {
+        this.#inFlight -= 1;
+        this.#host.heard(reply, sent);
+        onReply(reply);
+      },
+      (error: unknown) => {
+        this.#inFlight -= 1;
+        onError(error);
+      },
+    );
+  }
+}
+
+/** It answered, in a way we do not understand: applied or not, it is no vote for us. */
+function read<Reply>(understand: () => Reply): NodeReply<Reply> {
+  try {
+    return { kind: "reply", reply: understand() };
+  } catch (error) {
+    return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
+  }
+}
