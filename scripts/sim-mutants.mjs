@@ -50,6 +50,7 @@ async function hunt(mutant) {
   const seconds = () => (performance.now() - startedMs) / 1_000;
   try {
     const { simulateNow, scenarioOf } = await loadSimulator(built);
+    const sound = await loadSimulator(buildSimulator());
     const host = nodeHost();
     const from = Number(values.from);
     const count = Number(values.seeds);
@@ -57,6 +58,9 @@ async function hunt(mutant) {
       const { violations } = await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
       const [first] = violations;
       if (first === undefined) continue;
+      // What the sources as they are do not get right either is no proof.
+      const own = await outsideMicrotasks(() => sound.simulateNow(scenarioOf(seed), host));
+      if (own.violations.length > 0) continue;
       const { rule, text } = first;
       return { name: mutant.name, seeds: seed - from + 1, seed, rule, text, seconds: seconds() };
     }

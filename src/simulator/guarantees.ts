@@ -53,8 +53,8 @@ export class Guarantees {
     this.#excuseExclusion(`the clock of ${node.name} was set forward by ${Math.round(byMs)} ms`);
   }
 
-  onClocks(process: SimulatedProcess): void {
-    const skewMs = process.wallMs() - epochMs - this.#scene.nowMs;
+  onClocks(machine: SimulatedProcess): void {
+    const skewMs = machine.wallMs() - epochMs - this.#scene.nowMs;
     this.#greatestSkewMs = Math.max(this.#greatestSkewMs, Math.abs(skewMs));
   }
 

@@ -94,8 +94,8 @@ class Run {
     for (const error of host.takeUnhandledRejections?.() ?? []) {
       witness.report("unhandled-rejection", String(error));
     }
-    for (const { process } of inhabitants) {
-      for (const error of process.failures) witness.report("unexpected-error", String(error));
+    for (const { machine } of inhabitants) {
+      for (const error of machine.failures) witness.report("unexpected-error", String(error));
     }
     if (storage.fencedTotals.lost > 0 && assumptions.fencesHeld) {
       witness.report("stale-write", `${storage.fencedTotals.lost} updates lost behind a fence`);

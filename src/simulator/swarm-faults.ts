@@ -93,8 +93,11 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
     const drawn = faultOf(random, random.pick(losses), sizes);
     const atMs = startMs + random.between(0, ttlMs);
     const fault = { ...shortened(drawn, ttlMs / 4), atMs, node } as Fault;
-    faults.push(fault.kind === "crash" ? { ...fault, kept: "nothing" } : fault);
-    node = (node + random.integer(1, nodeCount - 1)) % nodeCount;
+    const kept = random.pick(["nothing", "snapshot"] as const);
+    faults.push(fault.kind === "crash" ? { ...fault, kept } : fault);
+    const snapshotMs = Math.max(0, atMs - random.exponential(ttlMs));
+    faults.push({ kind: "snapshot", atMs: snapshotMs, node });
+    node = (node + random.integer(Math.min(1, nodeCount - 1), nodeCount - 1)) % nodeCount;
     // Whoever cannot reach a node leaves its counter behind; whoever is new knows no fence.
     for (let left = random.integer(0, 3); left > 0; left -= 1) {
       const cut = faultOf(random, "cut", sizes);

@@ -12,12 +12,13 @@ const tempers: readonly Temper[] = [
   "mixed",
 ];
 
-/** Draws a whole world from a seed: which faults there are and how often, sizes, clocks, options. */
+/** Draws a whole world from a seed: which faults there are, how often, sizes, clocks, options. */
 export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(`swarm ${seed}`);
   const temper = random.pick(tempers);
   const isFenceHunt = temper === "untimed" || temper === "storm" || temper === "rolling";
-  const nodeCount = random.pick(isFenceHunt ? [3, 3, 3, 4, 5] : [1, 1, 3, 3, 3, 4, 5, 5]);
+  const nodeCount = random.pick(nodeCountsOf(temper));
+  const isOld = random.chance(0.15);
   const scaleMs = random.pick(temper === "rolling" ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
   const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
   const store = storeOf(random, temper, nodeCount, ttlMs);
@@ -34,7 +35,7 @@ export function scenarioOf(seed: number): Scenario {
   return {
     seed,
     nodes: Array.from({ length: nodeCount }, () => ({
-      version: random.chance(0.15) ? "6.2.14" : "7.0.15",
+      version: isOld || random.chance(0.05) ? "6.2.14" : "7.0.15",
       rate: 1 + random.pick([-1, 0, 1, random.between(-1, 1)]) * rateSpread,
       skewMs: random.between(-2_000, 2_000),
       uptimeMs: isFenceHunt || random.chance(0.8) ? 86_400_000 : random.between(0, quarantineMs),
@@ -50,6 +51,11 @@ export function scenarioOf(seed: number): Scenario {
     safetyMs,
     livenessMs: 4 * quarantineMs + 4 * ttlMs + 40_000,
   };
+}
+
+function nodeCountsOf(temper: Temper): readonly number[] {
+  if (temper === "storm" || temper === "untimed") return [3, 3, 3, 4, 5];
+  return temper === "rolling" ? [1, 3, 3, 3, 5] : [1, 1, 3, 3, 3, 4, 5, 5];
 }
 
 /** Clocks far apart leave proposals behind the counters: fences then grow one by one. */
@@ -110,13 +116,17 @@ function linkOf(
 function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["work"] {
   const isStorm = temper === "storm";
   const isBusy = isStorm || temper === "untimed";
+  // Between two losses somebody must hold something; or nobody may ask, so that no counter is
+  // lifted again by an ordinary grant.
+  const thinks = temper === "rolling" ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
+  const holds = temper === "rolling" ? [0.02, 0.3] : [0.02, 0.1, 0.4, 1];
   return {
     resources: ["a", "b", "c"].slice(0, random.pick(isBusy ? [1, 1, 2] : [1, 1, 2, 3])),
     loops: random.pick(isStorm ? [1, 2, 2] : [1, 1, 2]),
     ttlMs,
     waitMs: ttlMs * random.between(0.5, 4),
-    thinkMs: ttlMs * random.pick(isBusy ? [0.01, 0.1] : [0.02, 0.1, 0.5]),
-    holdMs: ttlMs * random.pick(isBusy ? [0.005, 0.1] : [0.02, 0.1, 0.4, 1]),
+    thinkMs: ttlMs * random.pick(isBusy ? [0.01, 0.1] : thinks),
+    holdMs: ttlMs * random.pick(isBusy ? [0.005, 0.1] : holds),
     retryMinMs: Math.max(1, Math.round(ttlMs / 50)),
     retryMaxMs: Math.max(5, Math.round(ttlMs / (isStorm ? 15 : 5))),
     renewChance: random.pick([0, 0.5, 1]),

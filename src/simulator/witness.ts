@@ -6,7 +6,7 @@ import type { Scene } from "./scene.ts";
 
 /** A lease as the witness follows it, from the moment it was handed out. */
 interface Tenure {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly lease: Lease;
   readonly record: AttemptRecord;
   readonly acquiredMs: number;
@@ -32,9 +32,9 @@ export class Witness {
   }
 
   get tenures(): TenureRecord[] {
-    return this.#tenures.flatMap(({ process, record, acquiredMs, trustedUntilMs }) =>
+    return this.#tenures.flatMap(({ machine, record, acquiredMs, trustedUntilMs }) =>
       record.resources.map((resource) => ({
-        client: process.name,
+        client: machine.name,
         resource,
         fence: record.fence,
         startedMs: record.startedMs,
@@ -50,9 +50,9 @@ export class Witness {
   }
 
   granted(record: AttemptRecord): void {
-    const { process, resources, startedMs, fence } = record;
+    const { machine, resources, startedMs, fence } = record;
     this.grants.push({
-      client: process.name,
+      client: machine.name,
       resources,
       startedMs,
       completedMs: this.#scene.nowMs,
@@ -61,10 +61,10 @@ export class Witness {
   }
 
   /** A lease was handed to the user's code. Everybody who also claims the resource is asked. */
-  acquired(process: SimulatedProcess, lease: Lease, record: AttemptRecord): void {
+  acquired(machine: SimulatedProcess, lease: Lease, record: AttemptRecord): void {
     const { nowMs } = this.#scene;
     const tenure: Tenure = {
-      process,
+      machine,
       lease,
       record,
       acquiredMs: nowMs,
@@ -73,7 +73,7 @@ export class Witness {
     };
     this.#tenures.push(tenure);
     this.#byRecord.set(record, tenure);
-    this.#active = this.#active.filter((each) => !each.isOver && !each.process.hasCrashed);
+    this.#active = this.#active.filter((each) => !each.isOver && !each.machine.hasCrashed);
     this.#active.push(tenure);
     lease.signal.addEventListener("abort", () => this.#onSignal(tenure));
     for (const each of this.#active) {
@@ -102,17 +102,19 @@ export class Witness {
 
   extended(record: AttemptRecord): void {
     const tenure = this.#byRecord.get(record);
-    if (tenure !== undefined) this.#expectSignal(tenure);
+    if (tenure === undefined) return;
+    if (tenure.isOver) this.#scene.after(0, () => this.#mustStayOver(tenure));
+    else this.#expectSignal(tenure);
   }
 
   /** Asks what a user who looks at its leases right now would be told. */
-  askAll(process: SimulatedProcess): void {
-    for (const tenure of this.#active) if (tenure.process === process) this.#ask(tenure);
+  askAll(machine: SimulatedProcess): void {
+    for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
   }
 
   #ask(tenure: Tenure): void {
-    const { process, lease, record } = tenure;
-    if (tenure.isOver || process.hasCrashed || process.isPaused) return;
+    const { machine, lease, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed || machine.isPaused) return;
     this.#scene.enter();
     const { state } = lease;
     if (state !== "held" && state !== "doubtful") {
@@ -122,9 +124,19 @@ export class Witness {
     tenure.trustedUntilMs = this.#scene.nowMs;
     const overMs = -leftMs(tenure);
     if (overMs <= 0) return;
-    const told = `${process.name} still trusts ${record.resources.join("+")}`;
+    const told = `${machine.name} still trusts ${record.resources.join("+")}`;
     this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
     tenure.isOver = true;
+  }
+
+  /** What was declared lost never comes back, whatever is heard later. */
+  #mustStayOver({ machine, lease, record }: Tenure): void {
+    if (machine.hasCrashed || machine.isPaused) return;
+    this.#scene.enter();
+    const { state } = lease;
+    if (state !== "held" && state !== "doubtful") return;
+    const told = `${machine.name} trusts ${record.resources.join("+")} again`;
+    this.report("trust-beyond-validity", `${told}, after it was lost`);
   }
 
   /** Up to this very moment the lease would have said that it was held, if its time was not up. */
@@ -135,25 +147,25 @@ export class Witness {
 
   /** Looks again when the validity ends by each of the process's clocks. */
   #expectSignal(tenure: Tenure): void {
-    const { process, record } = tenure;
+    const { machine, record } = tenure;
     const { nowMs } = this.#scene;
     const monotonicMs = record.validUntilMonotonicMs;
-    const byMonotonic = process.monotonic.realUntil(monotonicMs, nowMs);
+    const byMonotonic = machine.monotonic.realUntil(monotonicMs, nowMs);
     this.#scene.after(byMonotonic, () => {
       if (record.validUntilMonotonicMs === monotonicMs) this.#mustBeSignalled(tenure);
     });
     const wallMs = record.validUntilWallMs;
-    const byWall = process.wall.realUntil(wallMs, nowMs) + clockLookMs;
+    const byWall = machine.wall.realUntil(wallMs, nowMs) + clockLookMs;
     this.#scene.after(byWall, () => {
       if (record.validUntilWallMs === wallMs) this.#mustBeSignalled(tenure);
     });
   }
 
   #mustBeSignalled(tenure: Tenure): void {
-    const { process, record } = tenure;
-    if (tenure.isOver || process.hasCrashed) return;
-    const byMonotonicMs = process.monotonicMs() - record.validUntilMonotonicMs;
-    const byWallMs = process.wallMs() - record.validUntilWallMs - clockLookMs;
+    const { machine, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed) return;
+    const byMonotonicMs = machine.monotonicMs() - record.validUntilMonotonicMs;
+    const byWallMs = machine.wallMs() - record.validUntilWallMs - clockLookMs;
     // The clock was held or set back meanwhile: it is not over yet.
     const overMs = Math.max(byMonotonicMs, byWallMs);
     if (overMs < -0.001) {
@@ -163,21 +175,21 @@ export class Witness {
     // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
     // which it looks at its wall clock count by the monotonic one, which may have stood still.
     const turnMs = byMonotonicMs >= -0.001 ? 3 : clockLookMs;
-    const waitMs = process.isPaused ? 5 : turnMs - process.runsForMs();
+    const waitMs = machine.isPaused ? 5 : turnMs - machine.runsForMs();
     if (waitMs > 0) {
       this.#scene.after(waitMs, () => this.#mustBeSignalled(tenure));
       return;
     }
-    const told = `${process.name} was not told of the end of ${record.resources.join("+")}`;
+    const told = `${machine.name} was not told of the end of ${record.resources.join("+")}`;
     this.report("late-signal", `${told}, ${overMs.toFixed(3)} ms over`);
     tenure.isOver = true;
   }
 }
 
 /** By the process's own clocks, and by the checkers' own arithmetic. */
-function leftMs({ process, record }: Tenure): number {
+function leftMs({ machine, record }: Tenure): number {
   return Math.min(
-    record.validUntilMonotonicMs - process.monotonicMs(),
-    record.validUntilWallMs - process.wallMs(),
+    record.validUntilMonotonicMs - machine.monotonicMs(),
+    record.validUntilWallMs - machine.wallMs(),
   );
 }

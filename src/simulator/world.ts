@@ -21,7 +21,7 @@ import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
 
 interface Inhabitant {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly links: readonly Link[];
   readonly client: SimulatedClient;
   readonly recording: RecordingStore;
@@ -32,12 +32,12 @@ export class World implements FaultTargets {
   readonly scene: Scene;
   readonly nodes: readonly SimulatedNode[];
   readonly witness: Witness;
-  readonly assumptions = new Assumptions();
+  readonly assumptions: Assumptions = new Assumptions();
   readonly promises: Promises;
   readonly storage: Storage;
   /** Every process there ever was, the dead among them. */
   readonly inhabitants: Inhabitant[] = [];
-  readonly struck = new Map<Fault["kind"], number>();
+  readonly struck: Map<Fault["kind"], number> = new Map();
   readonly #scenario: Scenario;
   readonly #guarantees: Guarantees;
   readonly #present: (Inhabitant | undefined)[] = [];
@@ -78,8 +78,8 @@ export class World implements FaultTargets {
     return entered ?? false;
   }
 
-  process(client: number): SimulatedProcess | undefined {
-    return this.#present[client]?.process;
+  machine(client: number): SimulatedProcess | undefined {
+    return this.#present[client]?.machine;
   }
 
   link(client: number, node: number): Link | undefined {
@@ -97,27 +97,27 @@ export class World implements FaultTargets {
 
   onClientStep(): void {
     for (const inhabitant of this.#present) {
-      if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.process);
+      if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
     }
   }
 
-  onResumed(process: SimulatedProcess): void {
-    this.scene.tell(process.name, "resumed", "");
+  onResumed(machine: SimulatedProcess): void {
+    this.scene.tell(machine.name, "resumed", "");
     // Half of the time somebody looks at the leases before any timer could run.
-    if (process.random.chance(0.5)) this.witness.askAll(process);
+    if (machine.random.chance(0.5)) this.witness.askAll(machine);
   }
 
   kill(client: number): void {
     const inhabitant = this.#present[client];
     if (inhabitant === undefined) return;
-    inhabitant.process.crash();
+    inhabitant.machine.crash();
     for (const link of inhabitant.links) link.abandon();
     this.#present[client] = undefined;
   }
 
   revive(client: number): void {
     if (this.#present[client] !== undefined || this.#phase === "over") return;
-    const before = this.inhabitants.filter(({ process }) => bornAs(process) === client).length;
+    const before = this.inhabitants.filter(({ machine }) => bornAs(machine) === client).length;
     this.#populate(client, before + 1);
   }
 
@@ -126,46 +126,46 @@ export class World implements FaultTargets {
     if (plan === undefined) return;
     const { scene, nodes, witness, promises, storage } = this;
     const name = `client-${client + 1}${life > 1 ? `.${life}` : ""}`;
-    const process = new SimulatedProcess(scene, name, plan);
-    const links = nodes.map((node) => this.#link(process, node));
+    const machine = new SimulatedProcess(scene, name, plan);
+    const links = nodes.map((node) => this.#link(machine, node));
     const { driftFactor, driftFixedMs, fencing } = this.#scenario.store;
     const recording = new RecordingStore({
       scene,
-      process,
+      machine,
       validityMs: (ttlMs) => ttlMs - ttlMs * driftFactor - driftFixedMs,
       onGranted: (record) => witness.granted(record),
       onExtended: (record) => witness.extended(record),
     });
-    const locks = this.#locks(process, recording.over(this.#store(links)));
-    const parts = { process, locks, recording, storage, witness, promises, fencing };
+    const locks = this.#locks(machine, recording.over(this.#store(links)));
+    const parts = { machine, locks, recording, storage, witness, promises, fencing };
     const onTenure = (): void => {
       if (this.#phase !== "liveness") return;
       // It has had its turn, and leaves the field to the others.
-      this.#progress.add(process.name);
+      this.#progress.add(machine.name);
       this.#present[client]?.client.stop();
     };
     const simulated = new SimulatedClient({ ...parts, plan: this.#scenario.work, onTenure });
-    const inhabitant = { process, links, client: simulated, recording };
+    const inhabitant = { machine, links, client: simulated, recording };
     this.inhabitants.push(inhabitant);
     this.#present[client] = inhabitant;
-    this.#guarantees.onClocks(process);
+    this.#guarantees.onClocks(machine);
     simulated.start();
   }
 
-  #link(process: SimulatedProcess, node: SimulatedNode): Link {
+  #link(machine: SimulatedProcess, node: SimulatedNode): Link {
     const { link } = this.#scenario;
-    return new Link(this.scene, process, node, link, (at, command, reply, isStray) => {
+    return new Link(this.scene, machine, node, link, (at, command, reply, isStray) => {
       const text = `${told(command)} → ${String(reply)}`;
-      this.scene.tell(at.name, isStray ? "stray" : "executed", `${process.name}: ${text}`);
+      this.scene.tell(at.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
       this.#guarantees.onExecuted(at, command, reply);
       const isGrant = command[0] === "SET" || String(reply).startsWith("G");
-      const isTooLate = isStray || this.#of(process)?.client.isClosing === true;
+      const isTooLate = isStray || this.#of(machine)?.client.isClosing === true;
       if (isGrant && isTooLate) for (const word of command) this.#strays.add(`${at.name} ${word}`);
     });
   }
 
-  #of(process: SimulatedProcess): Inhabitant | undefined {
-    return this.#present.find((each) => each?.process === process);
+  #of(machine: SimulatedProcess): Inhabitant | undefined {
+    return this.#present.find((each) => each?.machine === machine);
   }
 
   #store(links: readonly Link[]): Store {
@@ -189,9 +189,9 @@ export class World implements FaultTargets {
     };
   }
 
-  #locks(process: SimulatedProcess, store: Store): Locks {
-    const locks = lockManager(process.runtime, store);
-    tellEvents(this.scene, process.name, locks);
+  #locks(machine: SimulatedProcess, store: Store): Locks {
+    const locks = lockManager(machine.runtime, store);
+    tellEvents(this.scene, machine.name, locks);
     return locks;
   }
 
@@ -224,7 +224,7 @@ export class World implements FaultTargets {
 
   #watchProgress(untilMs: number): void {
     const missing = this.#present
-      .flatMap((each) => (each === undefined ? [] : [each.process.name]))
+      .flatMap((each) => (each === undefined ? [] : [each.machine.name]))
       .filter((name) => !this.#progress.has(name));
     if (missing.length > 0 && this.scene.nowMs < untilMs) {
       this.scene.after(20, () => this.#watchProgress(untilMs));
@@ -256,14 +256,14 @@ export class World implements FaultTargets {
   /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
   #reportOrphans(): void {
     const { resources } = this.#scenario.work;
-    const living = this.inhabitants.filter(({ process }) => !process.hasCrashed);
+    const living = this.inhabitants.filter(({ machine }) => !machine.hasCrashed);
     for (const node of this.nodes) {
       for (const key of node.server.data.keys()) {
         if (!resources.includes(key)) continue;
         const { owner } = ownerAndFence(node.server.data.get(key) ?? "");
         const of = living.flatMap(({ recording }) => recording.byOwner.get(owner) ?? [])[0];
         if (of === undefined || this.#isExcused(node, key, of)) continue;
-        const text = `${of.process.name} left "${key}" on ${node.name} (${owner})`;
+        const text = `${of.machine.name} left "${key}" on ${node.name} (${owner})`;
         this.witness.report("orphan-key", text);
       }
     }

@@ -52,7 +52,8 @@ function disorder(group: readonly GrantRecord[]): Violation[] {
       next += 1;
     }
     if (greatest === undefined || isGreater(grant, greatest)) continue;
-    const text = `fence ${grant.fence} of ${told(grant)} is not above ${told(greatest)}, done before`;
+    const before = `${told(greatest)}, done before`;
+    const text = `fence ${grant.fence} of ${told(grant)} is not above ${before}`;
     found.push({ rule: "fence-order", atMs: grant.completedMs, text });
   }
   return found;

@@ -32,7 +32,7 @@ export type OnExecuted = (
 export class Link implements RedisConnection {
   readonly library = "simulated";
   readonly topology = "standalone";
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly node: SimulatedNode;
   readonly #scene: Scene;
   readonly #plan: LinkPlan;
@@ -47,16 +47,16 @@ export class Link implements RedisConnection {
 
   constructor(
     scene: Scene,
-    process: SimulatedProcess,
+    machine: SimulatedProcess,
     node: SimulatedNode,
     plan: LinkPlan,
     onExecuted: OnExecuted,
   ) {
     this.#scene = scene;
-    this.process = process;
+    this.machine = machine;
     this.node = node;
     this.#plan = plan;
-    this.#random = scene.random.fork(`${process.name}-${node.name}`);
+    this.#random = scene.random.fork(`${machine.name}-${node.name}`);
     this.#onExecuted = onExecuted;
     this.#connectLater(this.#random.between(0, 5));
   }
@@ -171,7 +171,7 @@ export class Link implements RedisConnection {
     const arrivesMs = connection.nextReply(this.#scene.nowMs + this.#delayMs());
     this.#scene.after(arrivesMs - this.#scene.nowMs, () => {
       if (!connection.open || !connection.settled(message)) return;
-      this.process.enter("network", () => {
+      this.machine.enter("network", () => {
         if (reply instanceof Error) message.reject(reply);
         else message.resolve(reply);
       });
@@ -181,12 +181,12 @@ export class Link implements RedisConnection {
   #break(connection: Connection, why: string): void {
     if (!connection.open) return;
     this.#close(connection);
-    this.#scene.tell(this.process.name, "disconnected", `${this.node.name}: ${why}`);
+    this.#scene.tell(this.machine.name, "disconnected", `${this.node.name}: ${why}`);
     for (const message of connection.pending) {
       if (this.#plan.resends) this.#unanswered.push(message);
       else {
         const error = new Error(`the connection to ${this.node.name} was lost (${why})`);
-        this.process.enter("network", () => message.reject(error));
+        this.machine.enter("network", () => message.reject(error));
       }
     }
     this.#connectLater(this.#random.between(1, 60));
@@ -203,7 +203,7 @@ export class Link implements RedisConnection {
 
   #connectLater(delayMs: number): void {
     this.#scene.after(delayMs, () => {
-      if (this.process.hasCrashed) return;
+      if (this.machine.hasCrashed) return;
       const { node } = this;
       const reachable = !node.isDown && this.#cutsThere === 0 && this.#cutsBack === 0;
       // A driver greets the server before it calls itself connected, and a frozen one is mute.

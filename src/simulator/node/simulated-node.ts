@@ -16,7 +16,7 @@ export class SimulatedNode {
   readonly index: number;
   readonly name: string;
   readonly server: SimulatedServer;
-  readonly clients = new Set<NodeClient>();
+  readonly clients: Set<NodeClient> = new Set();
   readonly #scene: Scene;
   readonly #random: SeededRandom;
   #snapshot: Snapshot;

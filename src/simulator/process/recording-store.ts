@@ -11,7 +11,7 @@ import type { SimulatedProcess } from "./simulated-process.ts";
 
 /** One attempt as seen from outside the store, with the checkers' own look at the clocks. */
 export interface AttemptRecord {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly owner: string;
   readonly resources: readonly string[];
   readonly ttlMs: number;
@@ -27,7 +27,7 @@ export interface AttemptRecord {
 
 export interface RecordingOptions {
   readonly scene: Scene;
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly validityMs: (ttlMs: number) => number;
   readonly onGranted: (record: AttemptRecord) => void;
   readonly onExtended: (record: AttemptRecord) => void;
@@ -35,9 +35,9 @@ export interface RecordingOptions {
 
 /** Passes every call on to the real store, and writes down when it was made and what came of it. */
 export class RecordingStore {
-  readonly byOwner = new Map<string, AttemptRecord>();
+  readonly byOwner: Map<string, AttemptRecord> = new Map();
   /** The list of resources is one object for all attempts of a call, and for its lease. */
-  readonly byResources = new WeakMap<readonly string[], AttemptRecord>();
+  readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 
   constructor(options: RecordingOptions) {
@@ -71,12 +71,12 @@ export class RecordingStore {
   }
 
   async #attempt(inner: OpenStore, request: AcquireRequest): Promise<AttemptOutcome> {
-    const { scene, process, validityMs, onGranted } = this.#options;
+    const { scene, machine, validityMs, onGranted } = this.#options;
     const { owner, resources, ttlMs } = request;
-    const startedMonotonicMs = process.monotonicMs();
-    const startedWallMs = process.wallMs();
+    const startedMonotonicMs = machine.monotonicMs();
+    const startedWallMs = machine.wallMs();
     const record: AttemptRecord = {
-      process,
+      machine,
       owner,
       resources,
       ttlMs,
@@ -100,9 +100,9 @@ export class RecordingStore {
   }
 
   async #extend(inner: OpenStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    const { process, validityMs, onExtended } = this.#options;
-    const monotonicMs = process.monotonicMs() + validityMs(ttlMs);
-    const wallMs = process.wallMs() + validityMs(ttlMs);
+    const { machine, validityMs, onExtended } = this.#options;
+    const monotonicMs = machine.monotonicMs() + validityMs(ttlMs);
+    const wallMs = machine.wallMs() + validityMs(ttlMs);
     const outcome = await inner.extend(grant, ttlMs);
     const record = this.byOwner.get(grant.owner);
     if (outcome.kind === "extended" && record !== undefined) {

@@ -37,7 +37,8 @@ export function pageOf(report: SimulationReport, svg: string): string {
 </div>
 <div class="plot">${svg}</div>
 ${table("Violations", found)}${table("Broken assumptions", broken)}
-<p class="foot">Replay: <code>npm run sim -- --seed ${scenario.seed}</code>, trace <code>${hash}</code></p>
+<p class="foot">Replay: <code>npm run sim -- --seed ${scenario.seed}</code>,
+trace <code>${hash}</code></p>
 </main>
 </html>
 `;
@@ -97,6 +98,7 @@ svg{display:block;width:100%;min-width:900px}svg text{font:11px system-ui,sans-s
 .legend .violation{outline:2px solid var(--ink)}
 .legend .doubtful{background:var(--doubt);border-radius:50%}
 .legend .admitted{background:var(--ok);border-radius:50%}
-table{border-collapse:collapse;font-size:13px}td{border-top:1px solid var(--line);padding:5px 14px 5px 0;
+table{border-collapse:collapse;font-size:13px}
+td{border-top:1px solid var(--line);padding:5px 14px 5px 0;
 vertical-align:top}code{font-size:13px}
 `;

@@ -29,7 +29,8 @@ export function htmlTimeline(report: SimulationReport): string {
     .filter(({ lane }) => lanes.includes(lane))
     .map((shape) => draw(shape, x, y(shape.lane)));
   const svg = [
-    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Timeline of seed ${scenario.seed}">`,
+    `<svg viewBox="0 0 ${width} ${height}" role="img" ` +
+      `aria-label="Timeline of seed ${scenario.seed}">`,
     ...axis(virtualMs, x, height),
     ...lanes.map((lane) => laneLine(lane, y(lane))),
     phaseLine(scenario.safetyMs, x, height),
@@ -119,7 +120,8 @@ function draw(shape: Shape, x: (atMs: number) => number, top: number): string {
 }
 
 function laneLine(lane: string, top: number): string {
-  const line = `<line class="lane" x1="${left}" x2="${width - 24}" y1="${top + 42}" y2="${top + 42}"/>`;
+  const y = top + 42;
+  const line = `<line class="lane" x1="${left}" x2="${width - 24}" y1="${y}" y2="${y}"/>`;
   return `<text class="name" x="${left - 12}" y="${top + 24}">${lane}</text>${line}`;
 }
 
@@ -136,9 +138,10 @@ function axis(virtualMs: number, x: (atMs: number) => number, height: number): s
   const ticks: string[] = [];
   for (let atMs = 0; atMs <= virtualMs; atMs += step) {
     const at = x(atMs).toFixed(1);
+    const told = atMs >= 10_000 ? `${atMs / 1_000} s` : `${atMs} ms`;
     ticks.push(
       `<line class="grid" x1="${at}" x2="${at}" y1="30" y2="${height - 10}"/>`,
-      `<text class="tick" x="${at}" y="27">${atMs >= 10_000 ? `${atMs / 1_000} s` : `${atMs} ms`}</text>`,
+      `<text class="tick" x="${at}" y="27">${told}</text>`,
     );
   }
   return ticks;

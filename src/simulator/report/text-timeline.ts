@@ -35,7 +35,8 @@ function headline(report: SimulationReport): string {
   const { seed, nodes, clients, store, work, link } = scenario;
   const fencing = store.fencing ? `fences, admission ${store.admission}` : "no fences";
   return [
-    `seed ${seed}: ${nodes.length} nodes, ${clients.length} clients, ${fencing}, ttl ${work.ttlMs} ms`,
+    `seed ${seed}: ${nodes.length} nodes, ${clients.length} clients, ${fencing}, ` +
+      `ttl ${work.ttlMs} ms`,
     `network: ${link.delayMs.toFixed(1)} ms one way, a tail of ${link.tailMs.toFixed(0)} ms in ` +
       `${link.tailChance * 100} %${link.resends ? ", drivers send again" : ""}; ` +
       `${scenario.faults.length} faults in ${scenario.safetyMs} ms`,

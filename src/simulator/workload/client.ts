@@ -11,7 +11,7 @@ import type { Promises } from "./promises.ts";
 import type { Storage } from "./storage.ts";
 
 export interface ClientParts {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly locks: Locks;
   readonly recording: RecordingStore;
   readonly plan: WorkPlan;
@@ -25,7 +25,7 @@ export interface ClientParts {
 
 /** What a service of a user does: lock, work on what is protected, give back, and begin again. */
 export class SimulatedClient {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly #parts: ClientParts;
   readonly #random: SeededRandom;
   #isStopping = false;
@@ -35,8 +35,8 @@ export class SimulatedClient {
 
   constructor(parts: ClientParts) {
     this.#parts = parts;
-    this.process = parts.process;
-    this.#random = parts.process.random.fork("work");
+    this.machine = parts.machine;
+    this.#random = parts.machine.random.fork("work");
   }
 
   /** Has begun to close: what arrives anywhere from now on was sent by a driver on its own. */
@@ -46,13 +46,13 @@ export class SimulatedClient {
 
   /** Done with everything, or dead. */
   get isDone(): boolean {
-    return this.#isClosed || this.process.hasCrashed;
+    return this.#isClosed || this.machine.hasCrashed;
   }
 
   start(): void {
     for (let loop = 0; loop < this.#parts.plan.loops; loop += 1) {
       this.#loops += 1;
-      this.process.enter("timer", () => void this.#loop(this.#random.fork(`loop-${loop}`)));
+      this.machine.enter("timer", () => void this.#loop(this.#random.fork(`loop-${loop}`)));
     }
   }
 
@@ -63,13 +63,13 @@ export class SimulatedClient {
   async #loop(random: SeededRandom): Promise<void> {
     const { plan, witness } = this.#parts;
     while (!this.#isStopping) {
-      await this.process.sleep(random.exponential(plan.thinkMs));
+      await this.machine.sleep(random.exponential(plan.thinkMs));
       if (this.#isStopping) break;
       try {
         await this.#once(random);
       } catch (error) {
         if (!isExpected(error)) {
-          witness.report("unexpected-error", `${this.process.name}: ${String(error)}`);
+          witness.report("unexpected-error", `${this.machine.name}: ${String(error)}`);
         }
       }
     }
@@ -79,9 +79,9 @@ export class SimulatedClient {
 
   async #close(): Promise<void> {
     const { locks, promises, plan } = this.#parts;
-    const { process } = this;
+    const { machine } = this;
     this.#isClosing = true;
-    await promises.watch(process, "close", promises.closeMs(plan.ttlMs), locks.close());
+    await promises.watch(machine, "close", promises.closeMs(plan.ttlMs), locks.close());
     this.#isClosed = true;
   }
 
@@ -147,7 +147,7 @@ export class SimulatedClient {
     const { recording, witness, onTenure } = this.#parts;
     const record = recording.byResources.get(lease.resources);
     if (record === undefined) throw new Error("a lease that no attempt was granted");
-    witness.acquired(this.process, lease, record);
+    witness.acquired(this.machine, lease, record);
     onTenure();
   }
 
@@ -155,7 +155,7 @@ export class SimulatedClient {
     const { plan, promises } = this.#parts;
     const { ttlMs } = plan;
     for (let step = random.integer(1, 3); step > 0; step -= 1) {
-      await this.process.sleep(random.exponential(plan.holdMs));
+      await this.machine.sleep(random.exponential(plan.holdMs));
       if (random.chance(plan.extendChance)) {
         await this.#watch("extend", promises.extendMs(ttlMs), lease.extend());
       }
@@ -172,13 +172,13 @@ export class SimulatedClient {
     const plain = storage.plain(resource);
     const fenced = storage.fenced(resource);
     const fence = fencing ? lease.fence : 0n;
-    const read = await storage.request(this.process, () => ({
+    const read = await storage.request(this.machine, () => ({
       plain: plain.read(fence) ?? 0,
       fenced: fencing ? fenced.read(fence) : undefined,
     }));
-    await this.process.sleep(random.exponential(plan.holdMs / 4));
+    await this.machine.sleep(random.exponential(plan.holdMs / 4));
     lease.assertHeld();
-    await storage.request(this.process, () => {
+    await storage.request(this.machine, () => {
       plain.write(fence, read.plain);
       if (read.fenced !== undefined) fenced.write(fence, read.fenced);
     });
@@ -193,13 +193,13 @@ export class SimulatedClient {
 
   #abortLater(random: SeededRandom, waitMs: number): AbortSignal {
     const controller = new AbortController();
-    const { clock } = this.process.runtime;
+    const { clock } = this.machine.runtime;
     clock.setTimer(random.between(0, waitMs), true, () => controller.abort(new Aborted()));
     return controller.signal;
   }
 
   #watch<Result>(what: string, boundMs: number, call: Promise<Result>): Promise<Result> {
-    return this.#parts.promises.watch(this.process, what, boundMs, call);
+    return this.#parts.promises.watch(this.machine, what, boundMs, call);
   }
 }
 

@@ -9,13 +9,13 @@ export interface FaultTargets {
   readonly scene: Scene;
   readonly nodes: readonly SimulatedNode[];
   readonly clientCount: number;
-  process(client: number): SimulatedProcess | undefined;
+  machine(client: number): SimulatedProcess | undefined;
   link(client: number, node: number): Link | undefined;
   /** A node lost counters or locks: `keys` are single locks, `all` is everything. */
   onLoss(node: SimulatedNode, what: "restart" | "flush" | "locks", text: string): void;
   onNodeStep(node: SimulatedNode, byMs: number): void;
   onClientStep(): void;
-  onResumed(process: SimulatedProcess): void;
+  onResumed(machine: SimulatedProcess): void;
   kill(client: number): void;
   revive(client: number): void;
 }
@@ -81,16 +81,16 @@ function strikeClient(targets: FaultTargets, fault: ClientFault): Undo | undefin
     targets.kill(fault.client);
     return () => targets.revive(fault.client);
   }
-  const process = targets.process(fault.client);
-  if (process === undefined || process.hasCrashed) return undefined;
+  const machine = targets.machine(fault.client);
+  if (machine === undefined || machine.hasCrashed) return undefined;
   if (fault.kind === "step-client") {
-    process.wall.step(fault.byMs);
+    machine.wall.step(fault.byMs);
     targets.onClientStep();
     return undefined;
   }
-  process.pause(fault.suspended);
+  machine.pause(fault.suspended);
   return () => {
-    if (process.resume(fault.suspended)) targets.onResumed(process);
+    if (machine.resume(fault.suspended)) targets.onResumed(machine);
   };
 }
 

@@ -6,7 +6,7 @@ import type { Witness } from "../witness.ts";
 const slackMs = 40;
 
 interface Pending {
-  readonly process: SimulatedProcess;
+  readonly machine: SimulatedProcess;
   readonly what: string;
 }
 
@@ -51,23 +51,23 @@ export class Promises {
 
   /** Passes `call` on, and reports it when it is late. Infinity: it must settle before the end. */
   async watch<Result>(
-    process: SimulatedProcess,
+    machine: SimulatedProcess,
     what: string,
     boundMs: number,
     call: Promise<Result>,
   ): Promise<Result> {
-    const pending: Pending = { process, what };
-    const startedMs = process.monotonicMs();
-    const pausedBeforeMs = process.pausedMs();
+    const pending: Pending = { machine, what };
+    const startedMs = machine.monotonicMs();
+    const pausedBeforeMs = machine.pausedMs();
     this.#pending.add(pending);
     try {
       return await call;
     } finally {
       this.#pending.delete(pending);
-      const pausedMs = (process.pausedMs() - pausedBeforeMs) * process.monotonic.rate;
-      const tookMs = process.monotonicMs() - startedMs - pausedMs;
+      const pausedMs = (machine.pausedMs() - pausedBeforeMs) * machine.monotonic.rate;
+      const tookMs = machine.monotonicMs() - startedMs - pausedMs;
       if (tookMs > boundMs + slackMs) {
-        const told = `${what} of ${process.name} took ${tookMs.toFixed(1)} ms`;
+        const told = `${what} of ${machine.name} took ${tookMs.toFixed(1)} ms`;
         this.#witness.report("late-promise", `${told} of at most ${boundMs.toFixed(1)} ms`);
       }
     }
@@ -75,9 +75,9 @@ export class Promises {
 
   /** At the end of the world nothing may still be waited for, except by the dead. */
   reportUnsettled(): void {
-    for (const { process, what } of this.#pending) {
-      if (process.hasCrashed) continue;
-      this.#witness.report("late-promise", `${what} of ${process.name} never settled`);
+    for (const { machine, what } of this.#pending) {
+      if (machine.hasCrashed) continue;
+      this.#witness.report("late-promise", `${what} of ${machine.name} never settled`);
     }
   }
 }

@@ -11,7 +11,7 @@ export class Register {
     this.#fenced = fenced;
   }
 
-  /** Writes that were accepted, those refused as stale, and updates that were overwritten unseen. */
+  /** Writes accepted, those refused as stale, and updates that were overwritten unseen. */
   get tally(): { readonly accepted: number; readonly rejected: number; readonly lost: number } {
     return { accepted: this.#accepted, rejected: this.#rejected, lost: this.#lost };
   }

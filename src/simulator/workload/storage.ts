@@ -3,7 +3,8 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Register } from "./register.ts";
 
-/** What the lock protects: for each resource one register that checks fences and one that does not. */
+/**
+ * What the lock protects: for each resource a register that checks fences, and one that does not. */
 export class Storage {
   readonly #scene: Scene;
   readonly #random: SeededRandom;
@@ -36,12 +37,12 @@ export class Storage {
   }
 
   /** Runs `work` at the storage, after a while; it is done even if the process dies meanwhile. */
-  request<Result>(process: SimulatedProcess, work: () => Result): Promise<Result> {
+  request<Result>(machine: SimulatedProcess, work: () => Result): Promise<Result> {
     return new Promise((resolve) => {
       this.#scene.after(this.#delayMs(), () => {
         const result = work();
         this.#scene.after(this.#random.exponential(1), () =>
-          process.enter("network", () => resolve(result)),
+          machine.enter("network", () => resolve(result)),
         );
       });
     });
