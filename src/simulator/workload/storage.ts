@@ -4,7 +4,7 @@ import type { SeededRandom } from "../seeded-random.ts";
 import { Register } from "./register.ts";
 
 /**
- * What the lock protects: for each resource a register that checks fences, and one that does not. */
+ * What the lock protects: for each resource one register with fences, one without.
 export class Storage {
   readonly #scene: Scene;
   readonly #random: SeededRandom;
