@@ -3,8 +3,7 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Register } from "./register.ts";
 
-/**
- * What the lock protects: for each resource one register with fences, one without.
+/** What the lock protects: for each resource one register with fences, one without. */
 export class Storage {
   readonly #scene: Scene;
   readonly #random: SeededRandom;
