@@ -164,7 +164,7 @@ async function throughput() {
   console.log(`\nacquire + release of one resource, ${cycles} cycles, median of ${rounds}`);
   heading();
   const counts = [1, 2, 4];
-  const benches = await Promise.all(counts.map(openGroups));
+  const benches = await Promise.all(counts.map((groups) => openGroups(groups)));
   for (const inFlight of [64, 512]) {
     const seen = counts.map(() => /** @type {Awaited<ReturnType<typeof measure>>[]} */ ([]));
     // Interleaved, so that a busy moment of the machine falls on all of them alike.

@@ -28,7 +28,8 @@ const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf
 const subpaths = Object.keys(manifest.exports).filter((subpath) => subpath !== "./package.json");
 const specifiers = subpaths.map((subpath) => subpath.replace(/^\./, "holdfast"));
 
-const packedBytesMax = 150_000;
+/** Against accidents: a dependency bundled by mistake, a folder packed that should not be. */
+const packedBytesMax = 300_000;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
 const staging = join(folder, "staging");
 const consumer = join(folder, "consumer");

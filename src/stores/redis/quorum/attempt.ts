@@ -84,7 +84,7 @@ class Attempt {
       const ballot = this.#ballots[index];
       if (ballot === undefined) return;
       if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
-      else if (this.#phase === "failed") this.#onAfterFailure(index, reply);
+      else if (this.#phase === "failed" || this.#life.isOver) this.#onTooLate(index, reply);
     });
   }
 
@@ -281,8 +281,11 @@ class Attempt {
     for (const round of this.#rounds) round.end();
   }
 
-  /** Our release may have overtaken a repeat on another connection: a late grant goes back. */
-  #onAfterFailure(index: number, reply: NodeReply<AcquireReply>): void {
+  /**
+   * Our release may have overtaken a repeat on another connection, or a driver sent the question
+   * again when all was over: a late grant goes back.
+   */
+  #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
     if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;
     const { owner, ttlMs } = this.#request;
     releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs });

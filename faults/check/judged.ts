@@ -1,0 +1,67 @@
+import { Assumptions } from "../../src/simulator/assumptions.ts";
+import { checkFences } from "../../src/simulator/checkers/fences.ts";
+import { judge } from "../../src/simulator/checkers/judge.ts";
+import type { GrantRecord, TenureRecord, Violation } from "../../src/simulator/history.ts";
+import type { History } from "../history.ts";
+import type { BrokenWindow } from "./assumptions.ts";
+import type { Span } from "./spans.ts";
+
+/** A run on real servers, judged by the rules that also judge simulated ones. */
+export function judged(
+  history: History,
+  spans: readonly Span[],
+  windows: readonly BrokenWindow[],
+): Violation[] {
+  const assumptions = new Assumptions();
+  for (const { assumption, fromMs, toMs } of windows) {
+    // Data loss is what strict admission is for: it excuses nothing.
+    if (assumption !== "data") assumptions.breakExclusion(fromMs, toMs, assumption);
+  }
+  const uncertain = cutQuarantines(history);
+  for (const { fromMs, toMs } of uncertain) {
+    assumptions.breakFences(fromMs, "a clock step cut a quarantine short");
+    assumptions.breakFences(toMs, "a clock step cut a quarantine short");
+  }
+  const grants = grantsOf(spans).filter(({ startedMs, completedMs }) =>
+    uncertain.every(({ fromMs, toMs }) => completedMs < fromMs || startedMs > toMs),
+  );
+  return judge({ grants, tenures: tenuresOf(spans) }, assumptions);
+}
+
+/** Every pair of fences that is out of order, whatever was broken at the time. */
+export function fenceFaults(spans: readonly Span[]): Violation[] {
+  return checkFences(grantsOf(spans), () => 0);
+}
+
+function grantsOf(spans: readonly Span[]): GrantRecord[] {
+  return spans.map(({ who, resource, startedMs, fromMs, fence }) => {
+    return { client: who, resources: [resource], startedMs, completedMs: fromMs, fence };
+  });
+}
+
+function tenuresOf(spans: readonly Span[]): TenureRecord[] {
+  return spans.map(({ who, resource, startedMs, fromMs, toMs, fence }) => {
+    return { client: who, resource, fence, startedMs, acquiredMs: fromMs, trustedUntilMs: toMs };
+  });
+}
+
+/**
+ * A node that lost its data counts its quarantine by its own clock. If that is set forward
+ * meanwhile, the node votes too early, and neither exclusion nor the order of fences is promised.
+ */
+function cutQuarantines({ faults, ttlMs }: History): { fromMs: number; toMs: number }[] {
+  const lostMs = new Map<number, number>();
+  const found: { fromMs: number; toMs: number }[] = [];
+  // Far more than a quarantine: a node waits longer while too few others are there to copy from.
+  const quarantineMsMax = ttlMs * 5;
+  for (const { kind, phase, nodes, detail, t } of faults) {
+    const [node] = nodes;
+    if (node === undefined) continue;
+    if (["kill-empty", "kill-keep", "flush-all", "evict"].includes(kind)) lostMs.set(node, t);
+    if (kind !== "clock-step") continue;
+    const forward = detail.startsWith("-") === (phase === "end");
+    const sinceMs = t - (lostMs.get(node) ?? -Infinity);
+    if (forward && sinceMs < quarantineMsMax) found.push({ fromMs: t, toMs: t + ttlMs * 1.1 });
+  }
+  return found;
+}

@@ -1,0 +1,146 @@
+import type { History } from "../history.ts";
+import { brokenWindows, shareUnbroken, type BrokenWindow } from "./assumptions.ts";
+import { flatteries, lossesOf, type Loss } from "./losses.ts";
+import { fenceFaults, judged } from "./judged.ts";
+import { overlapsOf, type Overlap } from "./overlaps.ts";
+import { spansOf, type Span } from "./spans.ts";
+import { updatesOf, type Updates } from "./updates.ts";
+
+export interface Findings {
+  readonly spans: readonly Span[];
+  readonly windows: readonly BrokenWindow[];
+  readonly overlaps: readonly Overlap[];
+  readonly updates: readonly Updates[];
+  readonly losses: readonly Loss[];
+  readonly summary: Summary;
+  /** Why the run counts as failed; empty when it does not. */
+  readonly failures: readonly string[];
+}
+
+export interface Summary {
+  readonly seconds: number;
+  readonly calls: number;
+  readonly acquisitions: number;
+  readonly acquisitionsPerSecond: number;
+  readonly refusals: Readonly<Record<string, number>>;
+  readonly faults: number;
+  readonly faultsByKind: Readonly<Record<string, number>>;
+  readonly shareWithinAssumptions: number;
+  readonly shareWithoutDataLoss: number;
+  /** Overlaps of trusted leases by what was broken: clock, eviction, data, or nothing. */
+  readonly overlapsByCause: Readonly<Record<string, number>>;
+  readonly overlapLongestMs: number;
+  readonly fenceFaults: number;
+  readonly lossesByReason: Readonly<Record<string, number>>;
+  readonly toldRunning: Spread | undefined;
+  readonly toldFrozen: Spread | undefined;
+  readonly acquisitionsAfterHealing: number;
+  readonly rejections: number;
+  readonly overdue: number;
+}
+
+/** Milliseconds from the end of validity to when the holder was told; negative is early. */
+export interface Spread {
+  readonly count: number;
+  readonly earliestMs: number;
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly latestMs: number;
+}
+
+/** Everything that the histories of a run say, and whether that is good enough. */
+export function findingsOf(history: History): Findings {
+  const spans = spansOf(history);
+  const windows = brokenWindows(history);
+  const overlaps = overlapsOf(spans, windows);
+  const updates = updatesOf(history, spans);
+  const losses = lossesOf(history);
+  const violations = judged(history, spans, windows).map(({ rule, text }) => `${rule}: ${text}`);
+  const summary = summarise(history, { spans, windows, overlaps, losses });
+  const failures = failuresOf(history, { overlaps, updates, spans, violations });
+  return { spans, windows, overlaps, updates, losses, summary, failures };
+}
+
+function summarise(
+  history: History,
+  found: Pick<Findings, "spans" | "windows" | "overlaps" | "losses">,
+): Summary {
+  const { events, faults, startMs, endMs, healedMs } = history;
+  const { spans, windows, overlaps, losses } = found;
+  const seconds = (endMs - startMs) / 1_000;
+  const begun = faults.filter(({ phase }) => phase === "begin");
+  const late = losses.filter(({ lateMs }) => lateMs !== undefined);
+  return {
+    seconds,
+    calls: events.filter(({ what }) => what === "call").length,
+    acquisitions: spans.length,
+    acquisitionsPerSecond: spans.length / seconds,
+    refusals: countBy(events.flatMap((event) => (event.what === "refused" ? [event.why] : []))),
+    faults: begun.length,
+    faultsByKind: countBy(begun.map(({ kind }) => kind)),
+    shareWithinAssumptions: shareUnbroken(history, windows, ["clock", "eviction"]),
+    shareWithoutDataLoss: shareUnbroken(history, windows, ["clock", "eviction", "data"]),
+    overlapsByCause: countBy(overlaps.map(({ broken }) => broken ?? "nothing")),
+    overlapLongestMs: Math.max(0, ...overlaps.map(({ fromMs, toMs }) => toMs - fromMs)),
+    fenceFaults: fenceFaults(spans).length,
+    lossesByReason: countBy(losses.map(({ reason }) => reason)),
+    toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
+    toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
+    acquisitionsAfterHealing: spans.filter(({ fromMs }) => fromMs > healedMs).length,
+    rejections: events.filter(({ what }) => what === "rejection").length,
+    overdue: events.filter(({ what }) => what === "overdue").length,
+  };
+}
+
+function failuresOf(
+  history: History,
+  found: Pick<Findings, "overlaps" | "updates" | "spans"> & {
+    readonly violations: readonly string[];
+  },
+): string[] {
+  const failures = [...history.misbehaved, ...found.violations, ...flatteries(history)];
+  for (const { broken, first, second, resource, fromMs, toMs } of found.overlaps) {
+    // Data loss is what strict admission is for: it excuses nothing.
+    if (broken === "clock" || broken === "eviction") continue;
+    const ms = (toMs - fromMs).toFixed(1);
+    failures.push(`${resource}: ${first} and ${second} were both trusted for ${ms} ms`);
+  }
+  for (const { register, staleAccepted, lost, contradictions } of found.updates) {
+    failures.push(...contradictions);
+    if (staleAccepted > 0) failures.push(`${register}: ${staleAccepted} stale writes accepted`);
+    if (register.endsWith("fenced") && lost > 0) failures.push(`${register}: ${lost} updates lost`);
+  }
+  for (const event of history.events) {
+    if (event.what === "rejection") failures.push(`${event.who}: unhandled: ${event.message}`);
+    if (event.what === "hung") failures.push(`${event.who} hung`);
+    if (event.what === "overdue") {
+      failures.push(`${event.lease}: ${event.call} took more than ${event.awakeMs} ms`);
+    }
+  }
+  for (const resource of history.resources) {
+    const after = found.spans.some(
+      (span) => span.resource === resource && span.fromMs > history.healedMs,
+    );
+    if (!after) failures.push(`${resource}: nobody got it after every fault had healed`);
+  }
+  return failures;
+}
+
+function spread(losses: readonly Loss[]): Spread | undefined {
+  const sorted = losses.map(({ lateMs }) => lateMs ?? 0).sort((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
+  if (sorted.length === 0) return undefined;
+  return {
+    count: sorted.length,
+    earliestMs: at(0),
+    medianMs: at(0.5),
+    p99Ms: at(0.99),
+    latestMs: at(1),
+  };
+}
+
+export function countBy(keys: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const key of keys.toSorted()) counts[key] = (counts[key] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,43 @@
+/**
+ * Counts only the time in which this process ran: a stopped process must not be blamed for being
+ * late. A tick that came late counts as one tick.
+ */
+const tickMs = 50;
+
+export class AwakeTime {
+  #ticks = 0;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor() {
+    this.#timer = setInterval(() => {
+      this.#ticks += 1;
+    }, tickMs);
+  }
+
+  get ms(): number {
+    return this.#ticks * tickMs;
+  }
+
+  /** Calls `onOverdue` once if `promise` has not settled after `limitMs` awake. */
+  async bound<Result>(
+    promise: Promise<Result>,
+    limitMs: number,
+    onOverdue: (awakeMs: number) => void,
+  ): Promise<Result> {
+    const beganMs = this.ms;
+    const timer = setInterval(() => {
+      if (this.ms - beganMs <= limitMs) return;
+      clearInterval(timer);
+      onOverdue(this.ms - beganMs);
+    }, tickMs);
+    try {
+      return await promise;
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

@@ -1,0 +1,78 @@
+import type { BenchLease } from "../locks/bench-lock.ts";
+import { nowMs } from "../monotonic.ts";
+import type { Journal } from "./journal.ts";
+
+/** A look that says the same as the one before is written down only this often. */
+const lookEveryMs = 200;
+
+/** Notes in the journal what the library says about one lease, whenever anybody looks. */
+export class WatchedLease {
+  readonly lease: BenchLease;
+  readonly about: { readonly lease: string; readonly resource: string };
+  readonly #journal: Journal;
+  #unwritten: { readonly t: number; readonly untilMs: number | undefined } | undefined;
+  #writtenMs = 0;
+  #untilMs: number | undefined;
+  #trusted = true;
+  #over = false;
+
+  constructor(
+    journal: Journal,
+    about: { readonly lease: string; readonly resource: string },
+    lease: BenchLease,
+    calledMs: number,
+  ) {
+    this.#journal = journal;
+    this.about = about;
+    this.lease = lease;
+    const untilMs = lease.untilMs();
+    this.#untilMs = untilMs;
+    const fence = lease.fenced === undefined ? {} : { fence: String(lease.fenced.fence) };
+    const { waitedMs } = lease;
+    const started = waitedMs === undefined ? {} : { startedMs: calledMs + waitedMs };
+    journal.add({ what: "granted", ...about, ...fence, ...started, ...until(untilMs) });
+    lease.onLost((reason) => {
+      if (this.#over) return;
+      const t = nowMs();
+      this.#flush();
+      journal.add({ what: "told", ...about, reason, ...until(this.#untilMs) }, t);
+    });
+  }
+
+  /** The moment is noted before the library is asked: what it says holds for then. */
+  look(): boolean {
+    const t = nowMs();
+    const trusted = this.lease.trusted();
+    if (trusted) {
+      this.#untilMs = this.lease.untilMs();
+      this.#unwritten = { t, untilMs: this.#untilMs };
+      if (t - this.#writtenMs >= lookEveryMs || !this.#trusted) this.#flush();
+    } else if (this.#trusted) {
+      this.#flush();
+      this.#journal.add({ what: "look", ...this.about, trusted }, t);
+    }
+    this.#trusted = trusted;
+    return trusted;
+  }
+
+  /** To be called before the lease is given back. */
+  end(): void {
+    this.look();
+    this.#flush();
+    this.#over = true;
+    this.#journal.add({ what: "release", ...this.about });
+  }
+
+  #flush(): void {
+    const found = this.#unwritten;
+    if (found === undefined) return;
+    this.#unwritten = undefined;
+    this.#writtenMs = found.t;
+    const { t, untilMs } = found;
+    this.#journal.add({ what: "look", ...this.about, trusted: true, ...until(untilMs) }, t);
+  }
+}
+
+function until(untilMs: number | undefined): { readonly untilMs?: number } {
+  return untilMs === undefined ? {} : { untilMs };
+}

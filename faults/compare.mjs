@@ -1,0 +1,153 @@
+// @ts-check
+/**
+ * Puts the figures of all runs in a folder side by side: `npm run faults:compare` writes
+ * docs/evidence/real-faults.md from the JSON files beside it.
+ */
+
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * @typedef {{ register: string, applied: number, lost: number, blindTrusted: number,
+ *   blindLate: number, blindLateCareful: number, refused: number, staleAccepted: number }} Updates
+ * @typedef {{ count: number, medianMs: number, latestMs: number }} Spread
+ * @typedef {{ name: string, version: string, failures: string[], updates: Updates[],
+ *   options: { lock: string, seed: number, connections: string, ttlMs: number, waitMs: number },
+ *   summary: { seconds: number, faults: number, acquisitions: number,
+ *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
+ *     overlapLongestMs: number, fenceFaults: number, lossesByReason: Record<string, number>,
+ *     toldRunning?: Spread, toldFrozen?: Spread, rejections: number, overdue: number } }} Figures
+ */
+
+const folder = process.argv[2] ?? fileURLToPath(new URL("../docs/evidence/", import.meta.url));
+const runs = readdirSync(folder)
+  .filter((name) => /^faults-.*\.json$/.test(name))
+  .map((name) => {
+    const text = readFileSync(join(folder, name), "utf8");
+    return /** @type {Figures} */ ({ ...JSON.parse(text), name: name.replace(/\.json$/, "") });
+  })
+  .sort((a, b) => orderOf(a) - orderOf(b) || a.name.localeCompare(b.name, "en"));
+
+/** @param {Figures} run */
+function orderOf({ options }) {
+  const order = ["holdfast", "holdfast-without-admission"];
+  const at = order.indexOf(options.lock);
+  return at < 0 ? order.length : at;
+}
+
+/** @type {readonly (readonly [string, (run: Figures) => string | number])[]} */
+const rows = [
+  ["report", ({ name }) => `[seed and faults](${name}.md)`],
+  ["length, faults", ({ summary }) => `${Math.round(summary.seconds)} s, ${summary.faults}`],
+  [
+    "locks granted",
+    ({ summary }) => `${summary.acquisitions} (${summary.acquisitionsPerSecond.toFixed(1)}/s)`,
+  ],
+  ["**overlaps of trusted leases**", ({ summary }) => sum(summary.overlapsByCause)],
+  ["– a clock was stepped", ({ summary }) => summary.overlapsByCause["clock"] ?? 0],
+  ["– keys were evicted", ({ summary }) => summary.overlapsByCause["eviction"] ?? 0],
+  ["– a node had lost its data", ({ summary }) => summary.overlapsByCause["data"] ?? 0],
+  ["– none of these", ({ summary }) => summary.overlapsByCause["nothing"] ?? 0],
+  ["longest overlap", ({ summary }) => `${Math.round(summary.overlapLongestMs)} ms`],
+  ["**updates lost, without a fence**", (run) => `${of(run, false, "lost")} of ${all(run, false)}`],
+  ["– writes when every writer was told it held", (run) => of(run, false, "blindTrusted")],
+  ["– writes after a lease was over", (run) => of(run, false, "blindLate")],
+  ["– of these right after a look", (run) => of(run, false, "blindLateCareful")],
+  [
+    "**updates lost, behind a fence**",
+    (run) => (isFenced(run) ? `${of(run, true, "lost")} of ${all(run, true)}` : "has none"),
+  ],
+  ["– stale writes refused", (run) => (isFenced(run) ? of(run, true, "refused") : "–")],
+  ["– stale writes accepted", (run) => (isFenced(run) ? of(run, true, "staleAccepted") : "–")],
+  ["fences out of order", (run) => (isFenced(run) ? run.summary.fenceFaults : "–")],
+  ["leases lost while held", ({ summary }) => sum(summary.lossesByReason)],
+  ["told after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
+  ["told after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
+  ["calls that did not settle in time", ({ summary }) => summary.overdue],
+  ["unhandled rejections", ({ summary }) => summary.rejections],
+];
+
+/** @param {Record<string, number>} counts */
+function sum(counts) {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+/** @param {Figures} run */
+function isFenced({ options }) {
+  return options.lock.startsWith("holdfast");
+}
+
+/**
+ * @param {Figures} run
+ * @param {boolean} fenced
+ * @param {Exclude<keyof Updates, "register">} what
+ */
+function of(run, fenced, what) {
+  const kind = run.updates.filter(({ register }) => register.endsWith("fenced") === fenced);
+  return kind.reduce((total, updates) => total + updates[what], 0);
+}
+
+/**
+ * @param {Figures} run
+ * @param {boolean} fenced
+ */
+function all(run, fenced) {
+  return of(run, fenced, "applied");
+}
+
+/** @param {Spread | undefined} told */
+function spread(told) {
+  if (told === undefined) return "–";
+  return `${told.medianMs.toFixed(0)}, ${told.latestMs.toFixed(0)} ms (${told.count})`;
+}
+
+const own = runs.filter(({ options }) => options.lock === "holdfast");
+const minutes = own.reduce((total, { summary }) => total + summary.seconds, 0) / 60;
+const faults = own.reduce((total, { summary }) => total + summary.faults, 0);
+const failed = own.reduce((total, { failures }) => total + failures.length, 0);
+const cells = [
+  ["", ...runs.map(({ version, options }) => titleOf(version, options.lock))],
+  ...rows.map(([title, valueOf]) => [title, ...runs.map((run) => String(valueOf(run)))]),
+];
+const widths = (cells[0] ?? []).map((_, column) =>
+  Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)),
+);
+/** @param {readonly string[]} row */
+const line = (row) => `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`;
+const table = [line(cells[0] ?? []), line(widths.map((width) => "-".repeat(width)))].concat(
+  cells.slice(1).map(line),
+);
+
+/**
+ * @param {string} version
+ * @param {string} lock
+ */
+function titleOf(version, lock) {
+  return lock === "holdfast-without-admission" ? `${version}, admission off` : version;
+}
+
+writeFileSync(
+  join(folder, "real-faults.md"),
+  `# Real servers under real faults
+
+Real redis-servers, client processes and networks, tormented by faults that a seed draws; what every
+client was told and what every server did, checked afterwards. How it works is told in
+[faults/README.md](../../faults/README.md).
+
+Holdfast itself: ${minutes.toFixed(0)} minutes, ${faults} faults, ${failed} things that must not happen.
+
+${table.join("\n")}
+
+- A lease is trusted as long as its library says so by its own interface. An overlap is counted where
+  two leases of one resource were trusted at one moment, by what was broken when the second one was
+  granted: a clock step and an eviction break what any Redlock rests on; the loss of a node's data
+  breaks it for a library that lets such a node vote at once.
+- Every lock had the same TTL, wait and retry spacing; the exact settings are in each report. The
+  peers ran with a limit of 500 ms for every command of their Redis clients, which they need and do
+  not set themselves; Holdfast ran with ioredis as it comes.
+- Half of all writes were made without another look at the lease, as most programs do. That loses
+  updates with every lock, whenever a process is stopped for longer than its TTL; a fence refuses them.
+- The runs shared a small machine with other work, so rates are not for comparison with anything else.
+`,
+);

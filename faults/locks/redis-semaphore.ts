@@ -1,0 +1,49 @@
+import type { Redis } from "ioredis";
+import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
+
+/** What is used of redis-semaphore 5. */
+interface Mutex {
+  readonly isAcquired: boolean;
+  tryAcquire(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+export type RedlockMutexClass = new (
+  clients: readonly Redis[],
+  key: string,
+  options: object,
+) => Mutex;
+
+/** A lease is trusted while `isAcquired` says so: the library has no other word for it. */
+export function redisSemaphore(
+  RedlockMutex: RedlockMutexClass,
+  clients: readonly Redis[],
+  { ttlMs, waitMs, retryMs }: LockTerms,
+): BenchLock {
+  return {
+    async acquire(resource): Promise<Acquired> {
+      const listeners: ((reason: string) => void)[] = [];
+      const mutex = new RedlockMutex(clients, resource, {
+        lockTimeout: ttlMs,
+        acquireTimeout: waitMs,
+        retryInterval: retryMs,
+        onLockLost: () => {
+          for (const listener of listeners) listener("onLockLost");
+        },
+      });
+      if (!(await mutex.tryAcquire())) return { kind: "refused", why: "timeout" };
+      return {
+        kind: "granted",
+        lease: {
+          fenced: undefined,
+          waitedMs: undefined,
+          trusted: () => mutex.isAcquired,
+          untilMs: () => undefined,
+          onLost: (listener) => listeners.push(listener),
+          release: () => mutex.release().then(() => "released"),
+        },
+      };
+    },
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,82 @@
+import type { Redis } from "ioredis";
+import { nowMs } from "../monotonic.ts";
+import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
+import { opened } from "./scoped.ts";
+
+/** What is used of redlock-universal 0.8. */
+interface Handle {
+  readonly acquiredAt: number;
+  readonly ttl: number;
+}
+
+interface UniversalLock {
+  acquire(): Promise<Handle>;
+  extend(handle: Handle, ttlMs: number): Promise<boolean>;
+  using(routine: (signal: AbortSignal) => Promise<void>): Promise<void>;
+}
+
+export interface UniversalModule {
+  readonly IoredisAdapter: new (client: Redis, options?: object) => object;
+  createRedlock(config: object): UniversalLock;
+}
+
+/**
+ * `using` renews and gives a signal, but not the handle; its validity is read where the library
+ * makes and extends it, counted as the library counts it: from the end of the call. A lease is
+ * trusted while the signal is not aborted and that validity is not over.
+ */
+export function redlockUniversal(
+  module: UniversalModule,
+  clients: readonly Redis[],
+  { ttlMs, waitMs, retryMs }: LockTerms,
+): BenchLock {
+  // Its own time limit for a command is 5 s as it comes, longer than the TTL.
+  const timeout = 500;
+  const adapters = clients.map((client) => new module.IoredisAdapter(client, { timeout }));
+  const retryAttempts = Math.ceil(waitMs / retryMs);
+  return {
+    async acquire(resource): Promise<Acquired> {
+      const lock = module.createRedlock({
+        adapters,
+        key: resource,
+        ttl: ttlMs,
+        retryAttempts,
+        retryDelay: retryMs,
+      });
+      let expiresAt = 0;
+      const acquire = lock.acquire.bind(lock);
+      lock.acquire = async () => {
+        const handle = await acquire();
+        expiresAt = handle.acquiredAt + handle.ttl;
+        return handle;
+      };
+      const extend = lock.extend.bind(lock);
+      lock.extend = async (handle, ttl) => {
+        const extended = await extend(handle, ttl);
+        if (extended) expiresAt = Date.now() + ttl;
+        return extended;
+      };
+      try {
+        const { given: signal, end } = await opened<AbortSignal>((work) => lock.using(work));
+        return {
+          kind: "granted",
+          lease: {
+            fenced: undefined,
+            waitedMs: undefined,
+            trusted: () => !signal.aborted && expiresAt > Date.now(),
+            untilMs: () => nowMs() + expiresAt - Date.now(),
+            onLost: (listener) => signal.addEventListener("abort", () => listener("signal")),
+            release: () =>
+              end().then(
+                () => "released",
+                (error: unknown) => String(error),
+              ),
+          },
+        };
+      } catch (error) {
+        return { kind: "refused", why: error instanceof Error ? error.name : String(error) };
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}

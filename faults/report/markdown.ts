@@ -1,0 +1,146 @@
+import type { Spread } from "../check/summary.ts";
+import { settingsOf } from "../locks/settings.ts";
+import type { Finished } from "./report.ts";
+import { tableOf } from "./table.ts";
+
+/** The report as a page. Every figure in it is counted from the histories of the run. */
+export function markdownOf(finished: Finished, name: string): string {
+  const { version, options, findings } = finished;
+  const { failures } = findings;
+  const verdict =
+    failures.length === 0
+      ? "Nothing that must not happen has happened."
+      : `**${failures.length} things happened that must not happen**: see the end.`;
+  return [
+    `# Real faults: ${version}, seed ${options.seed}`,
+    verdict,
+    `![Holders and faults over time](${name}.svg)`,
+    setUp(finished),
+    "## What happened",
+    happened(finished),
+    "## Trusted leases that overlapped",
+    overlapped(finished),
+    "## What the lock protected",
+    updates(finished),
+    "## How holders were told",
+    told(finished),
+    "## Faults",
+    tableOf(["fault", "times"], Object.entries(findings.summary.faultsByKind)),
+    ...(failures.length === 0 ? [] : ["## What must not happen", failed(failures)]),
+  ]
+    .join("\n\n")
+    .concat("\n");
+}
+
+function setUp({ options, clockSteps, history }: Finished): string {
+  const { seed, nodes, clients, lock, connections, seconds } = options;
+  const client =
+    connections === "plain"
+      ? "ioredis as it comes"
+      : "ioredis with a limit of 500 ms for every command and no offline queue";
+  const command =
+    `npm run faults -- --seconds ${seconds} --seed ${seed} --lock ${lock} --nodes ${nodes} ` +
+    `--clients ${clients}`;
+  const paragraphs = [
+    `${clients} client processes with 2 workers each took ${history.resources.length} locks on ` +
+      `${nodes} redis-servers, each behind a proxy per client (${client}). Settings: ` +
+      `${settingsOf(options)}. Under each lock they read counters in Postgres and Redis, thought ` +
+      "for 5 ms to twice the TTL, and wrote them back; every other time without looking at the " +
+      "lease again. The registers themselves had no faults.",
+    ...(clockSteps
+      ? []
+      : ["No clock was stepped: there was no gcc to compile the library for it."]),
+    ["```sh", command, "```"].join("\n"),
+  ];
+  return paragraphs.join("\n\n");
+}
+
+function happened({ findings: { summary, losses } }: Finished): string {
+  const refusals = Object.entries(summary.refusals).map(([why, count]) => `${count} ${why}`);
+  return tableOf(
+    ["", ""],
+    [
+      ["length", `${summary.seconds.toFixed(0)} s`],
+      ["faults", summary.faults],
+      ["locks asked for", summary.calls],
+      ["granted", `${summary.acquisitions} (${summary.acquisitionsPerSecond.toFixed(1)} a second)`],
+      ["not granted", refusals.join(", ") || "0"],
+      ["lost while held", losses.length],
+      ["granted after everything had healed", summary.acquisitionsAfterHealing],
+      ["unhandled rejections", summary.rejections],
+      ["calls that did not settle in time", summary.overdue],
+    ],
+  );
+}
+
+function overlapped({ findings: { summary, overlaps } }: Finished): string {
+  const { overlapsByCause: causes } = summary;
+  const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+  return [
+    tableOf(
+      ["what was broken when the second lease was granted", "overlaps"],
+      [
+        ["a node's clock was stepped (breaks an assumption)", causes["clock"] ?? 0],
+        ["a node evicted keys (breaks an assumption)", causes["eviction"] ?? 0],
+        ["a node had lost its data", causes["data"] ?? 0],
+        ["nothing of these", causes["nothing"] ?? 0],
+      ],
+    ),
+    `The longest lasted ${summary.overlapLongestMs.toFixed(0)} ms; ${overlaps.length} in all. ` +
+      `No clock was stepped and no key evicted in ${percent(summary.shareWithinAssumptions)} of ` +
+      `the time; nor was data lost in ${percent(summary.shareWithoutDataLoss)} of it. Fences that ` +
+      `were not unique, or not greater than every one granted before: ${summary.fenceFaults}.`,
+  ].join("\n\n");
+}
+
+function updates({ findings }: Finished): string {
+  const rows = findings.updates.filter(({ applied, refused }) => applied + refused > 0);
+  const head = ["register", "updates", "lost", "both trusted", "one too late", "and had looked"];
+  const columns = [...head, "stale refused", "stale accepted"];
+  const table = tableOf(
+    columns,
+    rows.map((row) => [
+      row.register,
+      row.applied,
+      row.lost,
+      row.blindTrusted,
+      row.blindLate,
+      row.blindLateCareful,
+      row.register.endsWith("fenced") ? row.refused : "–",
+      row.register.endsWith("fenced") ? row.staleAccepted : "–",
+    ]),
+  );
+  const explained =
+    "An update is lost when somebody writes over it who has not seen it. Such a write is counted " +
+    "as _both trusted_ where every writer concerned began and ended while its library told it " +
+    "that it held the lock, and as _one too late_ where one of them wrote after that: without " +
+    "looking, or, if it _had looked_, because it was stopped between the look and the write.";
+  return `${table}\n\n${explained}`;
+}
+
+function told({ findings: { summary } }: Finished): string {
+  const reasons = Object.entries(summary.lossesByReason).map(([why, n]) => `${n} ${why}`);
+  const row = (what: string, spread: Spread | undefined): (string | number)[] => {
+    if (spread === undefined) return [what, 0, "–", "–", "–", "–"];
+    const { count, earliestMs, medianMs, p99Ms, latestMs } = spread;
+    const times = [earliestMs, medianMs, p99Ms, latestMs].map((ms) => ms.toFixed(1));
+    return [what, count, ...times];
+  };
+  return [
+    `Told of a loss: ${reasons.join(", ") || "nobody"}. In ms from the end of validity, as the ` +
+      "library had named it (Holdfast in whole milliseconds, rounded down); negative is before it:",
+    tableOf(
+      ["", "losses", "earliest", "median", "99 %", "latest"],
+      [
+        row("process was running", summary.toldRunning),
+        row("process was stopped meanwhile", summary.toldFrozen),
+      ],
+    ),
+  ].join("\n\n");
+}
+
+function failed(failures: readonly string[]): string {
+  const shown = failures.slice(0, 30).map((failure) => `- ${failure.split("\n")[0]}`);
+  if (failures.length > shown.length) shown.push(`- and ${failures.length - shown.length} more`);
+  return shown.join("\n");
+}

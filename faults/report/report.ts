@@ -1,0 +1,40 @@
+import type { Findings } from "../check/summary.ts";
+import type { History } from "../history.ts";
+import type { Options } from "../options.ts";
+import { markdownOf } from "./markdown.ts";
+import { plotOf } from "./plot.ts";
+
+export interface Finished {
+  readonly options: Options;
+  readonly version: string;
+  readonly clockSteps: boolean;
+  readonly history: History;
+  readonly findings: Findings;
+}
+
+/** What is left of a run: a page, the figures behind it, and a picture. */
+export interface Report {
+  readonly name: string;
+  readonly text: string;
+  readonly json: string;
+  readonly svg: string;
+}
+
+export function reportOf(finished: Finished): Report {
+  const { options, version, clockSteps, findings } = finished;
+  const { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections } = options;
+  const name = options.name ?? `faults-${lock}-${seed}`;
+  const figures = {
+    version,
+    options: { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections, clockSteps },
+    summary: findings.summary,
+    updates: findings.updates,
+    failures: findings.failures,
+  };
+  return {
+    name,
+    text: markdownOf(finished, name),
+    json: `${JSON.stringify(figures, null, 2)}\n`,
+    svg: plotOf(finished),
+  };
+}

@@ -1,0 +1,113 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Pool } from "pg";
+import { startPostgres, type PostgresServer } from "../test/support/postgres.ts";
+import { registerTableSql } from "./client/registers.ts";
+import { ClientProcess } from "./client-process.ts";
+import { Link } from "./links.ts";
+import { NodeServer } from "./node-server.ts";
+import type { Options } from "./options.ts";
+
+export const resources: readonly string[] = ["account", "invoice", "order", "report"];
+export const retryMs = 100;
+const workersPerClient = 2;
+
+export interface WorldOptions extends Options {
+  readonly root: string;
+  /** For the servers' data. */
+  readonly folder: string;
+  /** For the histories. */
+  readonly journals: string;
+  readonly clockLibrary: string | undefined;
+}
+
+/**
+ * The servers, links and client processes of a run. Nodes and links have faults; the servers with
+ * the registers have none, and the clients reach them directly.
+ */
+export class World {
+  readonly nodes: NodeServer[] = [];
+  readonly clients: ClientProcess[] = [];
+  /** By client, then by node. */
+  readonly links: Link[][] = [];
+  readonly pool: Pool;
+  readonly #postgres: PostgresServer;
+  #registers: NodeServer | undefined;
+
+  private constructor(postgres: PostgresServer) {
+    this.#postgres = postgres;
+    this.pool = new Pool({ connectionString: postgres.url, max: 1 });
+  }
+
+  static async open(options: WorldOptions): Promise<World> {
+    const world = new World(await startPostgres());
+    try {
+      await world.#start(options);
+      return world;
+    } catch (error) {
+      await world.close();
+      throw error;
+    }
+  }
+
+  get registerFiles(): string[] {
+    return this.#registers?.appendOnlyFiles() ?? [];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.clients.map((client) => client.kill()));
+    for (const link of this.links.flat()) link.close();
+    await Promise.all(this.nodes.map((node) => node.kill()));
+    await this.#registers?.kill();
+    await this.pool.end();
+    await this.#postgres.stop();
+  }
+
+  async #start(options: WorldOptions): Promise<void> {
+    await this.pool.query(registerTableSql);
+    for (const register of ["postgres", "postgres-fenced"]) {
+      for (const resource of resources) {
+        const name = `${register}:${resource}`;
+        await this.pool.query("INSERT INTO register VALUES ($1, 0, 'origin', '', 0)", [name]);
+      }
+    }
+    this.#registers = await startNode(options, "registers", undefined);
+    for (let index = 1; index <= options.nodes; index += 1) {
+      this.nodes.push(await startNode(options, `node-${index}`, options.clockLibrary));
+    }
+    for (let index = 0; index < options.clients; index += 1) {
+      await this.#addClient(options, index, this.#registers.port);
+    }
+  }
+
+  async #addClient(options: WorldOptions, index: number, registerPort: number): Promise<void> {
+    const links = await Promise.all(this.nodes.map(({ port }) => Link.open(port)));
+    const { lock, root, connections, ttlMs, waitMs, seed, journals } = options;
+    this.links.push(links);
+    this.clients.push(
+      new ClientProcess(index, journals, seed + index, {
+        lock,
+        root,
+        connections,
+        ttlMs,
+        waitMs,
+        retryMs,
+        resources,
+        registerPort,
+        nodePorts: links.map(({ port }) => port),
+        postgresUrl: this.#postgres.url,
+        workers: workersPerClient,
+      }),
+    );
+  }
+}
+
+function startNode(
+  { folder }: WorldOptions,
+  name: string,
+  clockLibrary: string | undefined,
+): Promise<NodeServer> {
+  const own = join(folder, name);
+  mkdirSync(own);
+  return NodeServer.start(own, clockLibrary);
+}

@@ -1,0 +1,310 @@
+// @ts-check
+/**
+ * Is the simulated node honest? Sends the same random commands to it and to a real server and
+ * compares the replies, with moments, run ids and lifetimes made comparable.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** @typedef {import("../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
+/** @typedef {import("../src/simulator/node/scripts.ts").KnownScript} KnownScript */
+/** @typedef {import("../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
+/** @typedef {(commands: readonly (readonly string[])[]) => Promise<unknown[]>} SendAll errors as values */
+
+/** @typedef {object} Sides
+ * @property {SimulatedServer} simulated
+ * @property {readonly KnownScript[]} scripts
+ * @property {SeededRandom} random
+ * @property {SendAll} sendAll
+ */
+
+const record = "holdfast:node";
+const format = "1:crc16:1024";
+const batchSize = 64;
+const toleranceMs = 2_000;
+
+/**
+ * @param {Sides} sides
+ * @param {number} count
+ * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, differences: string[] }>}
+ */
+export async function compare(sides, count) {
+  const { simulated, random, sendAll } = sides;
+  /** @type {string[]} */
+  const differences = [];
+  /** @type {Map<string, number>} */
+  const kinds = new Map();
+  /** @type {Map<string, number>} */
+  const answers = new Map();
+  let commands = 0;
+  /** @type {string[][]} */
+  let batch = [];
+  const flush = async () => {
+    const real = await sendAll(batch);
+    for (const [index, command] of batch.entries()) {
+      const own = execute(simulated, command);
+      const answered = own instanceof Error ? own.message.split(" ")[0] : wordOf(own);
+      if (answered !== undefined) answers.set(answered, (answers.get(answered) ?? 0) + 1);
+      if (!alike(command, own, real[index])) {
+        differences.push(
+          `${command.join(" ").slice(-300)}\n  simulated ${show(own)}\n  real      ${show(real[index])}`,
+        );
+      }
+    }
+    batch = [];
+  };
+  while (commands < count && differences.length < 20) {
+    const { kind, command, isShort } = draw(sides, random);
+    commands += 1;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    if (kind === "admit") {
+      // Each side kept a moment and a run id of its own.
+      await flush();
+      const [seen] = await sendAll([
+        ["EVAL", "return redis.call('HMGET', KEYS[1], 'rid', 'since')", "1", record],
+      ]);
+      const [rid, since] = Array.isArray(seen) ? seen : ["", ""];
+      const hash = attemptOf(() => simulated.data.hash(record));
+      const real = command.with(5, String(rid ?? "")).with(6, String(since ?? ""));
+      const own = command.with(5, hash?.get("rid") ?? "").with(6, hash?.get("since") ?? "");
+      const [reply] = await sendAll([real]);
+      const ownReply = execute(simulated, own);
+      if (!alike(command, ownReply, reply)) {
+        differences.push(
+          `${command.join(" ").slice(-300)}\n  simulated ${show(ownReply)}\n  real      ${show(reply)}`,
+        );
+      }
+      continue;
+    }
+    batch.push(command);
+    if (batch.length < batchSize && !isShort) continue;
+    await flush();
+    // Nothing is asked of a short life until it is over on both sides.
+    if (isShort) await sleep(25);
+  }
+  await flush();
+  return { commands, kinds, answers, differences };
+}
+
+/** @param {SimulatedServer} server @param {readonly string[]} command */
+function execute(server, command) {
+  try {
+    return server.execute(command);
+  } catch (error) {
+    return error;
+  }
+}
+
+/** @template T @param {() => T} work */
+function attemptOf(work) {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param {Sides} sides @param {SeededRandom} random
+ * @returns {{ kind: string, command: string[], isShort: boolean }}
+ */
+function draw({ scripts }, random) {
+  if (random.chance(0.3)) return drawPlain(random);
+  const script = random.pick(scripts);
+  const isShort = random.chance(0.004);
+  const ttl = String(isShort ? random.integer(1, 12) : random.pick([60_000, 70_000, 90_000]));
+  const args = argumentsOf(script.name, random, ttl);
+  const head = random.chance(0.8) ? ["EVALSHA", script.sha] : ["EVAL", script.source];
+  if (script.name === "admit") {
+    // Sent as EVAL, because the places of rid and since are counted from the front.
+    const [mode = "", ...rest] = args;
+    const command = ["EVAL", script.source, "1", record, mode, "rid", "since", ...rest];
+    return { kind: "admit", command, isShort: false };
+  }
+  return {
+    kind: script.name,
+    command: [...head, ...args],
+    isShort: isShort && usesTtl(script.name),
+  };
+}
+
+/** @param {string} name */
+function usesTtl(name) {
+  return name !== "release" && name !== "inspect" && name !== "node-record";
+}
+
+/** @param {SeededRandom} random */
+function keysOf(random) {
+  const all = ["a", "b", "c"];
+  return [...new Set(Array.from({ length: random.pick([1, 1, 1, 2, 3]) }, () => random.pick(all)))];
+}
+
+/** @type {{ keys: string[], owner: string } | undefined} */
+let last;
+
+/** @param {string} name @param {SeededRandom} random @param {string} ttl @returns {string[]} */
+function argumentsOf(name, random, ttl) {
+  // Often about the same keys and owner as before: else hardly anybody would find a key of its own.
+  const again = random.chance(0.6) ? last : undefined;
+  const keys = again?.keys ?? keysOf(random);
+  const owner = again?.owner ?? random.pick(["o1", "o2", "o3", "o1-1"]);
+  last = { keys, owner };
+  const number = String(
+    random.chance(0.02)
+      ? 9_007_199_254_740_991 - random.integer(-1, 2)
+      : random.pick([random.integer(0, 40), random.integer(30, 90)]),
+  );
+  const deployment = [
+    random.pick(["0", "0", "1"]),
+    random.pick(["strict", "strict", "off"]),
+    random.chance(0.97) ? format : "2:other",
+    random.pick(["80000", "80000", "65000"]),
+  ];
+  const shards = keys.map(() => String(random.integer(0, 3)));
+  const maybeTtl = random.chance(0.5) ? ttl : "0";
+  const counters = keys.map((key) => `holdfast:{${key}}:fence`);
+  switch (name) {
+    case "acquire":
+      return [
+        String(keys.length + 1),
+        record,
+        ...keys,
+        ...deployment,
+        owner,
+        ttl,
+        number,
+        ...shards,
+      ];
+    case "touch":
+      return [
+        String(keys.length + 1),
+        record,
+        ...keys,
+        ...deployment,
+        owner,
+        maybeTtl,
+        number,
+        ...shards,
+      ];
+    case "node-record":
+      return ["1", record, ...deployment.with(0, "1")];
+    case "admit":
+      return [
+        random.pick(["copy", "bootstrap", "clock"]),
+        random.pick(["0", "0", "10000000"]),
+        number,
+        ...shards.flatMap((shard) => [shard, String(random.integer(0, 60))]),
+      ];
+    case "release":
+      return [String(keys.length), ...keys, owner];
+    case "inspect":
+      return ["1", random.pick(keys)];
+    case "plain-acquire":
+      return [String(keys.length), ...keys, owner, ttl];
+    case "plain-touch":
+      return [String(keys.length), ...keys, owner, maybeTtl];
+    case "cluster-acquire":
+      return [String(keys.length * 2), ...keys, ...counters, owner, ttl, number, "86400000"];
+    case "cluster-touch":
+      return [String(keys.length * 2), ...keys, ...counters, owner, maybeTtl, number, "86400000"];
+    default:
+      throw new Error(`no arguments are known for the script ${name}`);
+  }
+}
+
+/** @param {SeededRandom} random */
+function drawPlain(random) {
+  const key = random.pick(["a", "b", "c"]);
+  const value = random.pick(["o1", "o2|7", "o1|3", "foreign value", "x|y|12", "|5", "o3|"]);
+  const isShort = random.chance(0.01);
+  const ttl = String(isShort ? random.integer(1, 12) : 75_000);
+  const [kind, command] = random.pick(
+    /** @type {[string, string[]][]} */ ([
+      ["SET NX GET PX", ["SET", key, value, "NX", "GET", "PX", ttl]],
+      ["SET PX", ["SET", key, value, "PX", ttl]],
+      ["SET", ["SET", key, value]],
+      ["GET", ["GET", key]],
+      ["GET", ["GET", `holdfast:{${key}}:fence`]],
+      ["DEL", ["DEL", key]],
+      ["DEL", ["DEL", key, "b"]],
+      ["DEL", ["DEL", key]],
+      ["PTTL", ["PTTL", key]],
+      ["PEXPIRE", ["PEXPIRE", key, ttl]],
+      ["EXISTS", ["EXISTS", key, record]],
+      ["HGET", ["HGET", record, String(random.integer(0, 3))]],
+      ["HGETALL", ["HGETALL", record]],
+      ["HSET", ["HSET", random.chance(0.9) ? record : key, "7", "1"]],
+      ["PING", ["PING"]],
+      ["SCRIPT FLUSH", random.chance(0.2) ? ["SCRIPT", "FLUSH"] : ["PING"]],
+      ["FLUSHALL", random.chance(0.1) ? ["FLUSHALL"] : ["PING"]],
+      ["DEL record", random.chance(0.3) ? ["DEL", record] : ["PING"]],
+      ["wrong type", random.chance(0.05) ? ["SET", record, "text"] : ["PING"]],
+      ["syntax", ["SET", key, value, "PX", "0"]],
+      ["syntax", ["SET", key, value, "OOPS"]],
+    ]),
+  );
+  return { kind, command, isShort: isShort && /PX|PEXPIRE/.test(kind) };
+}
+
+/** @param {readonly string[]} command @param {unknown} own @param {unknown} real */
+function alike(command, own, real) {
+  if (own instanceof Error || real instanceof Error) {
+    if (!(own instanceof Error && real instanceof Error)) return false;
+    return own.message.split(" ")[0] === real.message.split(" ")[0];
+  }
+  if (command[0] === "PTTL") return near(own, real);
+  if (command[0] === "HGETALL") return pairs(own) === pairs(real);
+  if (typeof own !== "string" || typeof real !== "string") {
+    return JSON.stringify(own) === JSON.stringify(real);
+  }
+  const [one, other] = [wordsOf(own), wordsOf(real)];
+  if (one.times.some((ms, index) => !near(ms, other.times[index]))) return false;
+  return one.rest === other.rest;
+}
+
+/** @param {unknown} reply */
+function pairs(reply) {
+  if (!Array.isArray(reply)) return JSON.stringify(reply);
+  const lines = [];
+  for (let index = 0; index < reply.length; index += 2) {
+    const isOwn = reply[index] === "rid" || reply[index] === "since";
+    lines.push(`${reply[index]}=${isOwn ? "*" : reply[index + 1]}`);
+  }
+  return lines.sort().join(" ");
+}
+
+/** @param {string} reply */
+function wordsOf(reply) {
+  const words = reply.split(" ");
+  const [kind] = words;
+  const masked = (/** @type {number[]} */ ...at) =>
+    words.map((word, index) => (at.includes(index) ? "*" : word)).join(" ");
+  /** A run id is masked, its absence is not. */
+  const rid = words[3] === "-" ? 0 : 3;
+  const isTimed = words.length > 3 && /^\d{10}$/.test(words[1] ?? "");
+  if (kind === "W") return { times: [], rest: `W ${pairs(words.slice(4))}` };
+  if (kind === "L") return { times: [words[1]], rest: "L" };
+  if (kind === "I" || (kind === "H" && !isTimed)) return { times: [words[1]], rest: masked(1) };
+  if (kind === "H" && isTimed) return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
+  if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
+  if (["G", "K", "N"].includes(kind ?? "") && isTimed) {
+    return { times: [], rest: masked(1, 2, rid || 1) };
+  }
+  return { times: [], rest: reply };
+}
+
+/** @param {unknown} one @param {unknown} other */
+function near(one, other) {
+  const [a, b] = [Number(one), Number(other)];
+  return a === b || (a > 0 && b > 0 && Math.abs(a - b) < toleranceMs);
+}
+
+/** @param {unknown} reply */
+function wordOf(reply) {
+  return typeof reply === "string" ? /^[A-Z]+(?= |$)/.exec(reply)?.[0] : typeof reply;
+}
+
+/** @param {unknown} reply */
+function show(reply) {
+  return reply instanceof Error ? `error ${reply.message}` : JSON.stringify(reply);
+}

@@ -1,0 +1,60 @@
+// @ts-check
+/** How Node runs what waits in the microtask queue, for the simulator. */
+
+/** @type {unknown[]} */
+let unhandled = [];
+let isListening = false;
+
+/** @returns {import("../src/simulator/index.ts").SimulatorHost} */
+export function nodeHost() {
+  if (!isListening) {
+    isListening = true;
+    process.on("unhandledRejection", (reason) => unhandled.push(reason));
+  }
+  // Not documented, but there since Node 0.x: runs ticks and microtasks until none is left. Sixty
+  // times faster than a turn of the event loop, and as exact. A test compares the two.
+  const { _tickCallback: tick } = /** @type {{ _tickCallback?: () => void }} */ (
+    /** @type {unknown} */ (process)
+  );
+  return {
+    drain() {
+      if (tick === undefined) return new Promise((resolve) => setImmediate(resolve));
+      tick();
+      return undefined;
+    },
+    takeUnhandledRejections() {
+      const taken = unhandled;
+      unhandled = [];
+      return taken;
+    },
+  };
+}
+
+/** @returns {import("../src/simulator/index.ts").SimulatorHost} */
+export function turningHost() {
+  return { drain: () => new Promise((resolve) => setImmediate(resolve)) };
+}
+
+/**
+ * Runs `work` where no microtask is under way, which a host that drains at once needs.
+ *
+ * @template Result
+ * @param {() => Result} work
+ * @returns {Promise<Result>}
+ */
+export function outsideMicrotasks(work) {
+  return new Promise((resolve, reject) => {
+    setImmediate(() => {
+      const { stackTraceLimit } = Error;
+      // Every lost message is an Error, and nobody reads where it was made.
+      Error.stackTraceLimit = 0;
+      try {
+        resolve(work());
+      } catch (error) {
+        reject(error);
+      } finally {
+        Error.stackTraceLimit = stackTraceLimit;
+      }
+    });
+  });
+}

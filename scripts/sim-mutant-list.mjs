@@ -1,0 +1,460 @@
+// @ts-check
+/**
+ * Planted bugs: each is one change to a copy of the sources, of the kind that a tired programmer
+ * makes or that another lock library has made. The simulator must find every one. Rules that live
+ * in Lua are changed in their simulated twins, which a differential test ties to the Lua.
+ */
+
+/**
+ * @typedef {object} Mutant
+ * @property {string} name
+ * @property {string} breaks which rule is gone, in words
+ * @property {string} [example] the counterexample of the protocol that it brings back
+ * @property {readonly Change[]} changes
+ */
+
+/** @typedef {{ file: string, from: string, to: string }} Change */
+
+const fenced = "simulator/node/fenced-scripts.ts";
+const record = "simulator/node/record-scripts.ts";
+const plain = "simulator/node/plain-scripts.ts";
+const attempt = "stores/redis/quorum/attempt.ts";
+const admission = "stores/redis/quorum/admission.ts";
+const admissionRule = "stores/redis/quorum/admission-rule.ts";
+const touch = "stores/redis/quorum/touch.ts";
+const lease = "core/held-lease.ts";
+
+/** @type {readonly Mutant[]} */
+export const mutants = [
+  {
+    name: "grant-ignores-counter",
+    breaks: "a grant exceeds the node's counter",
+    example: "C1",
+    changes: [
+      {
+        file: fenced,
+        from: `Math.max(Number(proposal), numberOr0(record?.get("floor")) + 1, ...counters)`,
+        to: `Math.max(Number(proposal), counters.length)`,
+      },
+    ],
+  },
+  {
+    name: "counter-not-written",
+    breaks: "a grant is kept in the counter before the key is set",
+    changes: [
+      {
+        file: fenced,
+        from: `  data.hset(\n    keys[0] ?? "",\n    shards.flatMap((shard) => [shard, fence]),\n  );\n`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "no-raise",
+    breaks: "unequal grants are raised to one fence",
+    example: "C1, C2a",
+    changes: [
+      {
+        file: attempt,
+        from: `ballot.confirmed = ballot.vote === "granted" && ballot.fence === this.#fence;`,
+        to: `ballot.confirmed = ballot.vote === "granted";`,
+      },
+    ],
+  },
+  {
+    name: "raise-any-owner",
+    breaks: "a raise is accepted only on one's own key",
+    example: "C2",
+    changes: [
+      {
+        file: fenced,
+        from: `if (holder.owner !== owner || holder.fence === undefined) return no("OTHER");`,
+        to: `if (holder.owner !== owner || holder.fence === undefined) {
+      if (Number(ttl) > 0) return no("OTHER");
+      continue;
+    }`,
+      },
+    ],
+  },
+  {
+    name: "raise-newer-key",
+    breaks: "a raise or an extend is refused by a key with a greater fence",
+    example: "C4, C4a, C4b, C14",
+    changes: [
+      {
+        file: fenced,
+        from: `if (Number(holder.fence) > Number(fence)) return no("NEWER");`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "raise-keeps-counter",
+    breaks: "a raise lifts the counter with the key",
+    changes: [
+      { file: fenced, from: `< Number(fence));\n    if (below`, to: `< 0);\n    if (below` },
+    ],
+  },
+  {
+    name: "release-any-owner",
+    breaks: "a release deletes only its own owner's key",
+    changes: [
+      {
+        file: fenced,
+        from: `if (value === owner || value?.startsWith(\`\${owner}|\`) === true) deleted`,
+        to: `if (value !== undefined) deleted`,
+      },
+    ],
+  },
+  {
+    name: "release-by-process",
+    breaks: "a release compares the whole owner, not only whose process it is",
+    example: "C15",
+    changes: [
+      {
+        file: fenced,
+        from: "value?.startsWith(`${owner}|`)",
+        to: `value?.startsWith(String(owner.split("-")[0]))`,
+      },
+    ],
+  },
+  {
+    name: "extend-recreates-key",
+    breaks: "an extend never creates a key",
+    example: "C12, C13",
+    changes: [
+      {
+        file: fenced,
+        from: `if (value === undefined) return no("ABSENT");`,
+        to: `if (value === undefined) {
+      if (Number(ttl) === 0) return no("ABSENT");
+      data.set(key, \`\${owner}|\${fence}\`, Number(ttl));
+      continue;
+    }`,
+      },
+    ],
+  },
+  {
+    name: "plain-extend-any-owner",
+    breaks: "an extend without fences compares the owner",
+    changes: [{ file: plain, from: `if (value !== owner) return "N OTHER";`, to: "" }],
+  },
+  {
+    name: "blank-votes",
+    breaks: "a node that is not admitted does not vote",
+    example: "C6, C8a",
+    changes: [
+      { file: record, from: `if (strict && st !== "A") {`, to: `if (strict && st === "") {` },
+    ],
+  },
+  {
+    name: "no-quarantine",
+    breaks: "a node that lost its data sits out every lease it may have forgotten",
+    example: "C6, C9",
+    changes: [
+      {
+        file: "stores/redis/options.ts",
+        from: `return Math.ceil(ttlMs + driftMs(options, ttlMs));`,
+        to: `return ttlMs - ttlMs + options.driftFixedMs;`,
+      },
+    ],
+  },
+  {
+    name: "short-quarantine",
+    breaks: "the quarantine is as long as the longest lease",
+    example: "C6, C20b",
+    changes: [
+      {
+        file: "stores/redis/options.ts",
+        from: `return Math.ceil(ttlMs + driftMs(options, ttlMs));`,
+        to: `return Math.ceil(ttlMs / 2 + driftMs(options, ttlMs));`,
+      },
+    ],
+  },
+  {
+    name: "no-copy",
+    breaks: "a node takes over the counters of others before it votes again",
+    example: "C8",
+    changes: [
+      {
+        file: admission,
+        from: `counters: mode === "copy" ? counters : new Map(),`,
+        to: `counters: new Map(),`,
+      },
+      {
+        file: admission,
+        from: `floor: mode === "copy" ? floor :`,
+        to: `floor: mode === "copy" ? own.record.floor :`,
+      },
+    ],
+  },
+  {
+    name: "copy-before-quarantine",
+    breaks: "counters are read after the quarantine, not before",
+    example: "C10",
+    changes: [
+      {
+        file: admission,
+        from: `const blank = this.#blankOf(first);`,
+        to: `const blank = this.#blankOf(first);
+    const early = ((this as any).early ??= new Map());
+    for (const index of blank) {
+      const view = first[index] as any;
+      const name = index + " " + view.record.runId + view.record.since;
+      if (!early.has(name)) early.set(name, first);
+    }`,
+      },
+      {
+        file: admission,
+        from: `const { floor, counters } = greatestCounters(records);`,
+        to: `const early = (this as any).early.get(index + " " + own.record.runId + own.record.since);
+    const { floor, counters } = greatestCounters(
+      (early ?? []).flatMap((view: any) => (view.kind === "silent" ? [] : [view.record])),
+    );`,
+      },
+    ],
+  },
+  {
+    name: "copy-counts-itself",
+    breaks: "the node that recovers is not one of those it copies from",
+    example: "C11",
+    changes: [
+      {
+        file: admissionRule,
+        from: `if (admitted.length >= size) return ready`,
+        to: `if (admitted.length + 1 >= size) return ready`,
+      },
+    ],
+  },
+  {
+    name: "bootstrap-at-once",
+    breaks: "a first start waits as long as a quarantine",
+    changes: [
+      {
+        file: admissionRule,
+        from: `if (firstStart) return ready("bootstrap", waitMs, `,
+        to: `if (firstStart) return ready("bootstrap", 0, 0 * `,
+      },
+    ],
+  },
+  {
+    name: "load-without-verifying",
+    breaks: "a script enters a cache only by a call that checked which process it is",
+    changes: [
+      {
+        file: "stores/redis/node-call.ts",
+        from: `return this.#command("EVAL", this.#script.source, true);`,
+        to: `return this.#command("EVAL", this.#script.source, false);`,
+      },
+    ],
+  },
+  {
+    name: "trust-old-caches",
+    breaks: "servers before 7, which keep scripts in their snapshots, are asked every time",
+    changes: [
+      {
+        file: "stores/redis/node.ts",
+        from: `Number.parseInt(this.#version, 10) < 7`,
+        to: `Number.parseInt(this.#version, 10) < 6`,
+      },
+    ],
+  },
+  {
+    name: "half-is-a-quorum",
+    breaks: "a quorum is more than half",
+    changes: [
+      {
+        file: "stores/redis/quorum/ballot.ts",
+        from: `return Math.floor(nodeCount / 2) + 1;`,
+        to: `return Math.ceil(nodeCount / 2);`,
+      },
+    ],
+  },
+  {
+    name: "no-drift",
+    breaks: "something is taken off every TTL for clocks that run apart",
+    example: "C5b",
+    changes: [
+      {
+        file: "stores/redis/options.ts",
+        from: `return ttlMs * options.driftFactor + options.driftFixedMs;`,
+        to: `return ttlMs * options.driftFactor * 0;`,
+      },
+    ],
+  },
+  {
+    name: "validity-from-the-reply",
+    breaks: "validity counts from before the first byte",
+    example: "C21",
+    changes: [
+      {
+        file: "core/acquire.ts",
+        from: `return { grant: checked.grant, started, attempts: attempt, waitedMs };`,
+        to: `return { grant: checked.grant, started: now(clock), attempts: attempt, waitedMs };`,
+      },
+    ],
+  },
+  {
+    name: "extension-from-the-reply",
+    breaks: "an extended validity counts from before the first byte",
+    changes: [
+      {
+        file: lease,
+        from: `this.#prolong(started, outcome.validityMs);`,
+        to: `this.#prolong(now(this.#host.clock), outcome.validityMs);`,
+      },
+    ],
+  },
+  {
+    name: "failed-extend-succeeds",
+    breaks: "an extend needs a quorum",
+    changes: [
+      {
+        file: touch,
+        from: `if (outcome !== "failed") return resolve({ kind: outcome });`,
+        to: `if (outcome !== "gone") return resolve({ kind: "done" });`,
+      },
+    ],
+  },
+  {
+    name: "extend-by-minority",
+    breaks: "an extend needs more than half",
+    changes: [
+      {
+        file: touch,
+        from: `if (done >= size) return "done";`,
+        to: `if (done >= size - 1 && done > 0) return "done";`,
+      },
+    ],
+  },
+  {
+    name: "revive-lost-lease",
+    breaks: "a reply that comes after the end of validity proves nothing",
+    example: "C12",
+    changes: [
+      {
+        file: lease,
+        from: `    // Judged by the old validity first: a reply that comes after it proves nothing.
+    this.assertHeld();`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "monotonic-clock-only",
+    breaks: "a lease is over when either clock says so",
+    changes: [
+      {
+        file: "core/deadline.ts",
+        from: `      this.#wallUntilMs - this.#clock.wallMs(),\n`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "wall-clock-only",
+    breaks: "a lease is over when either clock says so",
+    changes: [
+      {
+        file: "core/deadline.ts",
+        from: `    return Math.min(\n      this.#untilMs - this.#clock.monotonicMs(),\n`,
+        to: `    return Math.min(\n`,
+      },
+    ],
+  },
+  {
+    name: "no-end-timer",
+    breaks: "the signal fires by itself when validity ends",
+    changes: [
+      {
+        file: "core/keeper.ts",
+        from: `Math.min(renewAtMs, lease.endDueMs)`,
+        to: `Math.min(renewAtMs, lease.endDueMs + 500)`,
+      },
+    ],
+  },
+  {
+    name: "judge-on-timer-only",
+    breaks: "whoever looks at a lease after a pause sees that it is over",
+    changes: [
+      {
+        file: lease,
+        from: `if (this.#active && this.#deadline.isOver) this.#lose(this.#whyOver());`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "owner-reused",
+    breaks: "every attempt has an owner of its own",
+    example: "C15",
+    changes: [
+      {
+        file: "core/acquire.ts",
+        from: `    const owner = context.owners.next(options.label);\n`,
+        to: "",
+      },
+      {
+        file: "core/acquire.ts",
+        from: `  for (let attempt = 1; ; attempt += 1) {`,
+        to: `  const owner = context.owners.next(options.label);
+  for (let attempt = 1; ; attempt += 1) {`,
+      },
+    ],
+  },
+  {
+    name: "failed-attempt-not-released",
+    breaks: "a failed attempt gives back what it got",
+    changes: [
+      {
+        file: attempt,
+        from: `const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, neverAsked });`,
+        to: `const cleanup = Promise.resolve(void [releaseAll, owner, ttlMs, neverAsked]);`,
+      },
+    ],
+  },
+  {
+    name: "late-grant-kept",
+    breaks: "a grant that comes after its attempt failed is given back",
+    changes: [
+      {
+        file: attempt,
+        from: `if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;`,
+        to: `if (reply.kind) return;`,
+      },
+    ],
+  },
+  {
+    name: "releases-not-owed",
+    breaks: "a release that a lost connection kept from a node is tried again",
+    changes: [
+      {
+        file: "stores/redis/quorum/owed-releases.ts",
+        from: `if (this.#closed || this.#debts.size >= debtsMax) return debt;`,
+        to: `if (this.#debts.size < debtsMax) return debt;`,
+      },
+    ],
+  },
+  {
+    name: "close-keeps-leases",
+    breaks: "closing releases what is held",
+    changes: [
+      {
+        file: "core/locks.ts",
+        from: `[...this.#keeper.leases].map((lease) => lease.close())`,
+        to: `[...this.#keeper.leases].slice(1).map((lease) => lease.close())`,
+      },
+    ],
+  },
+  {
+    name: "no-node-timeout",
+    breaks: "a round ends when its time is up, whoever is silent",
+    changes: [
+      {
+        file: "stores/redis/quorum/round.ts",
+        from: `const dueMs = scheduler.clock.monotonicMs() + timeoutMs;`,
+        to: `const dueMs = scheduler.clock.monotonicMs() + timeoutMs * 50;`,
+      },
+    ],
+  },
+];

@@ -1,0 +1,68 @@
+import type { GrantRecord, Violation } from "../history.ts";
+
+/**
+ * Fences of one resource are pairwise different, and whoever was granted before another began has
+ * the smaller one. Grants are compared within an epoch only: `epochOf` tells in which one a grant
+ * lies, or undefined for one that reaches across a border.
+ */
+export function checkFences(
+  grants: readonly GrantRecord[],
+  epochOf: (grant: GrantRecord) => number | undefined,
+): Violation[] {
+  const groups = new Map<string, GrantRecord[]>();
+  for (const grant of grants) {
+    const epoch = epochOf(grant);
+    if (epoch === undefined || grant.fence === undefined) continue;
+    for (const resource of grant.resources) {
+      const name = `${epoch} ${resource}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, [grant]);
+      else group.push(grant);
+    }
+  }
+  return [...groups.values()].flatMap((group) => [...duplicates(group), ...disorder(group)]);
+}
+
+function duplicates(group: readonly GrantRecord[]): Violation[] {
+  const seen = new Map<bigint, GrantRecord>();
+  const found: Violation[] = [];
+  for (const grant of group) {
+    const { fence } = grant;
+    if (fence === undefined) continue;
+    const other = seen.get(fence);
+    if (other === undefined) seen.set(fence, grant);
+    else {
+      const text = `fence ${fence} was given twice: to ${told(other)} and to ${told(grant)}`;
+      found.push({ rule: "fence-unique", atMs: grant.completedMs, text });
+    }
+  }
+  return found;
+}
+
+function disorder(group: readonly GrantRecord[]): Violation[] {
+  const byStart = [...group].sort((a, b) => a.startedMs - b.startedMs);
+  const byEnd = [...group].sort((a, b) => a.completedMs - b.completedMs);
+  const found: Violation[] = [];
+  let greatest: GrantRecord | undefined;
+  let next = 0;
+  for (const grant of byStart) {
+    for (let ended = byEnd[next]; ended !== undefined; ended = byEnd[next]) {
+      if (ended.completedMs >= grant.startedMs) break;
+      if (greatest === undefined || isGreater(ended, greatest)) greatest = ended;
+      next += 1;
+    }
+    if (greatest === undefined || isGreater(grant, greatest)) continue;
+    const before = `${told(greatest)}, done before`;
+    const text = `fence ${grant.fence} of ${told(grant)} is not above ${before}`;
+    found.push({ rule: "fence-order", atMs: grant.completedMs, text });
+  }
+  return found;
+}
+
+function isGreater(one: GrantRecord, other: GrantRecord): boolean {
+  return one.fence !== undefined && other.fence !== undefined && one.fence > other.fence;
+}
+
+function told({ client, startedMs, completedMs, fence }: GrantRecord): string {
+  return `${client} (${fence}, ${startedMs.toFixed(3)}–${completedMs.toFixed(3)} ms)`;
+}

@@ -1,0 +1,64 @@
+import type { NodeClient } from "../node/simulated-node.ts";
+
+/** One command on its way, and whoever waits for its reply. */
+export interface Message {
+  readonly command: readonly string[];
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: Error) => void;
+  /** Will still arrive although its connection is gone. */
+  stray: boolean;
+}
+
+/** A TCP connection: what is sent on it arrives in order, or not at all. */
+export class Connection implements NodeClient {
+  /** The server process it leads to. */
+  readonly incarnation: number;
+  readonly pending: Message[] = [];
+  heldRequests: Message[] = [];
+  heldReplies: { readonly message: Message; readonly reply: unknown }[] = [];
+  open = true;
+  readonly #onCrash: (connection: Connection) => void;
+  #lastArrivalMs = 0;
+  #lastReplyMs = 0;
+
+  constructor(incarnation: number, onCrash: (connection: Connection) => void) {
+    this.incarnation = incarnation;
+    this.#onCrash = onCrash;
+  }
+
+  nodeCrashed(): void {
+    this.#onCrash(this);
+  }
+
+  nextArrival(atMs: number): number {
+    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, atMs);
+    return this.#lastArrivalMs;
+  }
+
+  nextReply(atMs: number): number {
+    this.#lastReplyMs = Math.max(this.#lastReplyMs, atMs);
+    return this.#lastReplyMs;
+  }
+
+  /** Whether somebody still waited for it. */
+  settled(message: Message): boolean {
+    const index = this.pending.indexOf(message);
+    if (index < 0) return false;
+    this.pending.splice(index, 1);
+    return true;
+  }
+
+  releaseRequests(carry: (held: { connection: Connection; message: Message }) => void): void {
+    const held = this.heldRequests;
+    this.heldRequests = [];
+    for (const message of held) carry({ connection: this, message });
+  }
+
+  releaseReplies(
+    bring: (held: { connection: Connection; message: Message; reply: unknown }) => void,
+  ): void {
+    const held = this.heldReplies;
+    this.heldReplies = [];
+    for (const { message, reply } of held) bring({ connection: this, message, reply });
+  }
+}

@@ -1,0 +1,227 @@
+import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
+import { ReplyError } from "../node/keyspace.ts";
+import type { SimulatedNode } from "../node/simulated-node.ts";
+import type { SimulatedProcess } from "../process/simulated-process.ts";
+import type { Scene } from "../scene.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import { Connection, type Message } from "./connection.ts";
+
+export interface LinkPlan {
+  /** Mean of one way, without the tail. */
+  readonly delayMs: number;
+  /** Share of messages that take `tailMs` more on the mean. */
+  readonly tailChance: number;
+  readonly tailMs: number;
+  /** Share of commands under way that still arrive after their connection broke, and how late. */
+  readonly strayChance: number;
+  readonly strayMs: number;
+  /** The driver sends unanswered commands again on the next connection. */
+  readonly resends: boolean;
+}
+
+/** The node saw a command: the world's checkers look at each. */
+export type OnExecuted = (
+  node: SimulatedNode,
+  command: readonly string[],
+  reply: unknown,
+  /** Its connection was gone: nobody will hear the reply. */
+  isStray: boolean,
+) => void;
+
+/** One client's way to one node: a driver with a connection that breaks and comes back. */
+export class Link implements RedisConnection {
+  readonly library = "simulated";
+  readonly topology = "standalone";
+  readonly machine: SimulatedProcess;
+  readonly node: SimulatedNode;
+  readonly #scene: Scene;
+  readonly #plan: LinkPlan;
+  readonly #random: SeededRandom;
+  readonly #onExecuted: OnExecuted;
+  readonly #unanswered: Message[] = [];
+  #connection: Connection | undefined;
+  #cutsThere = 0;
+  #cutsBack = 0;
+  #lagMs = 0;
+  #isCalm = false;
+
+  constructor(
+    scene: Scene,
+    machine: SimulatedProcess,
+    node: SimulatedNode,
+    plan: LinkPlan,
+    onExecuted: OnExecuted,
+  ) {
+    this.#scene = scene;
+    this.machine = machine;
+    this.node = node;
+    this.#plan = plan;
+    this.#random = scene.random.fork(`${machine.name}-${node.name}`);
+    this.#onExecuted = onExecuted;
+    this.#connectLater(this.#random.between(0, 5));
+  }
+
+  send(_key: string, command: readonly string[]): Promise<unknown> {
+    const connection = this.#connection;
+    if (connection === undefined) {
+      return Promise.reject(new NotConnectedError(this.library, "reconnecting"));
+    }
+    return new Promise((resolve, reject) => {
+      this.#transmit(connection, { command, resolve, reject, stray: false });
+    });
+  }
+
+  /** Silently loses what goes there, comes back, or both; TCP sends it again once healed. */
+  cut(there: boolean, back: boolean): void {
+    if (there) this.#cutsThere += 1;
+    if (back) this.#cutsBack += 1;
+    // A keep-alive, a proxy or an impatient driver ends some of them before the network is back.
+    const connection = this.#connection;
+    if (connection !== undefined && this.#random.chance(0.3)) {
+      this.#scene.after(this.#random.exponential(500), () => {
+        if (this.#cutsThere + this.#cutsBack > 0) this.#break(connection, "timed out");
+      });
+    }
+  }
+
+  heal(there: boolean, back: boolean): void {
+    if (there) this.#cutsThere = Math.max(0, this.#cutsThere - 1);
+    if (back) this.#cutsBack = Math.max(0, this.#cutsBack - 1);
+    if (this.#cutsThere === 0) this.#connection?.releaseRequests((held) => this.#carry(held));
+    if (this.#cutsBack === 0) this.#connection?.releaseReplies((held) => this.#bring(held));
+  }
+
+  /** From here on the network is a good one. */
+  calm(): void {
+    this.#isCalm = true;
+  }
+
+  /** Nothing is on its way, there or back. */
+  get isIdle(): boolean {
+    return (this.#connection?.pending.length ?? 0) === 0 && this.#unanswered.length === 0;
+  }
+
+  lag(byMs: number): void {
+    this.#lagMs = byMs;
+  }
+
+  /** A reset: both sides notice at once. */
+  break(): void {
+    if (this.#connection !== undefined) this.#break(this.#connection, "reset");
+  }
+
+  /** The process is gone: nobody is left to be told, but what was sent may still arrive. */
+  abandon(): void {
+    if (this.#connection !== undefined) this.#close(this.#connection);
+    this.#unanswered.length = 0;
+  }
+
+  #transmit(connection: Connection, message: Message): void {
+    connection.pending.push(message);
+    if (this.#cutsThere > 0) connection.heldRequests.push(message);
+    else this.#carry({ connection, message });
+  }
+
+  #carry(sent: { connection: Connection; message: Message }): void {
+    const { connection, message } = sent;
+    const arrivesMs = connection.nextArrival(this.#scene.nowMs + this.#delayMs());
+    this.#scene.after(arrivesMs - this.#scene.nowMs, () => this.#arrive(connection, message));
+  }
+
+  #arrive(connection: Connection, message: Message): void {
+    if (!connection.open) {
+      if (!message.stray) return;
+      // It sat in a buffer on the way, and arrives when nobody waits for it any more.
+      message.stray = false;
+      this.#scene.after(this.#random.exponential(this.#plan.strayMs), () =>
+        this.#reach(connection, message),
+      );
+      return;
+    }
+    this.#reach(connection, message);
+  }
+
+  #reach(connection: Connection, message: Message): void {
+    const { node } = this;
+    if (node.isSilent) return;
+    if (node.isDown || connection.incarnation !== node.incarnation) {
+      this.#break(connection, "refused");
+      return;
+    }
+    node.serve(() => this.#execute(connection, message));
+  }
+
+  #execute(connection: Connection, message: Message): void {
+    const { node } = this;
+    let reply: unknown;
+    try {
+      reply = node.server.execute(message.command);
+    } catch (error) {
+      if (!(error instanceof ReplyError)) throw error;
+      reply = error;
+    }
+    this.#onExecuted(node, message.command, reply, !connection.open);
+    if (!connection.open) return;
+    if (this.#cutsBack > 0) connection.heldReplies.push({ message, reply });
+    else this.#bring({ connection, message, reply });
+  }
+
+  #bring(answer: { connection: Connection; message: Message; reply: unknown }): void {
+    const { connection, message, reply } = answer;
+    const arrivesMs = connection.nextReply(this.#scene.nowMs + this.#delayMs());
+    this.#scene.after(arrivesMs - this.#scene.nowMs, () => {
+      if (!connection.open || !connection.settled(message)) return;
+      this.machine.enter("network", () => {
+        if (reply instanceof Error) message.reject(reply);
+        else message.resolve(reply);
+      });
+    });
+  }
+
+  #break(connection: Connection, why: string): void {
+    if (!connection.open) return;
+    this.#close(connection);
+    this.#scene.tell(this.machine.name, "disconnected", `${this.node.name}: ${why}`);
+    for (const message of connection.pending) {
+      if (this.#plan.resends) this.#unanswered.push(message);
+      else {
+        const error = new Error(`the connection to ${this.node.name} was lost (${why})`);
+        this.machine.enter("network", () => message.reject(error));
+      }
+    }
+    this.#connectLater(this.#random.between(1, 60));
+  }
+
+  #close(connection: Connection): void {
+    connection.open = false;
+    this.node.clients.delete(connection);
+    if (this.#connection === connection) this.#connection = undefined;
+    for (const message of connection.pending) {
+      message.stray = this.#random.chance(this.#plan.strayChance);
+    }
+  }
+
+  #connectLater(delayMs: number): void {
+    this.#scene.after(delayMs, () => {
+      if (this.machine.hasCrashed) return;
+      const { node } = this;
+      const reachable = !node.isDown && this.#cutsThere === 0 && this.#cutsBack === 0;
+      // A driver greets the server before it calls itself connected, and a frozen one is mute.
+      if (!reachable || node.isFrozen) return this.#connectLater(this.#random.between(5, 60));
+      const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
+      this.#connection = connection;
+      node.clients.add(connection);
+      for (const message of this.#unanswered.splice(0)) {
+        this.#transmit(connection, { ...message, stray: false });
+      }
+    });
+  }
+
+  #delayMs(): number {
+    if (this.#isCalm) return this.#random.between(0.2, 1);
+    const { delayMs, tailChance, tailMs } = this.#plan;
+    const tail = this.#random.chance(tailChance) ? this.#random.exponential(tailMs) : 0;
+    const lag = this.#lagMs > 0 ? this.#random.exponential(this.#lagMs) : 0;
+    return delayMs / 2 + this.#random.exponential(delayMs / 2) + tail + lag;
+  }
+}

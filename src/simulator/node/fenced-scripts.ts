@@ -1,0 +1,111 @@
+import { mayVote } from "./record-scripts.ts";
+import {
+  atOf,
+  numberOr0,
+  ownerAndFence,
+  type ScriptBody,
+  type ScriptContext,
+} from "./script-context.ts";
+
+const fenceMax = 9_007_199_254_740_991;
+
+/** `acquire.lua` */
+export const acquire: ScriptBody = (context) => {
+  const { data, keys, args } = context;
+  const { refusal, rid } = mayVote(context);
+  if (refusal !== undefined) return refusal;
+  const [, , , , owner = "", ttl = "", proposal = "", ...shards] = args;
+  const tooLong = beyondTtlMax(context, ttl);
+  if (tooLong !== undefined) return tooLong;
+
+  const locks = keys.slice(1);
+  let mine = 0;
+  let found: string | undefined;
+  for (const key of locks) {
+    const value = data.get(key);
+    if (value === undefined) continue;
+    const holder = ownerAndFence(value);
+    if (holder.owner !== owner) return `H ${atOf(context)} ${rid} ${data.pttl(key)} ${value}`;
+    mine += 1;
+    found = holder.fence;
+  }
+  // A repeat of our own acquire. Its time is not refreshed.
+  if (mine === locks.length) return granted(context, rid, found);
+  if (mine > 0) return `X PARTIAL ${mine}`;
+
+  const record = data.hash(keys[0] ?? "");
+  const counters = shards.map((shard) => numberOr0(record?.get(shard)) + 1);
+  const c = Math.max(Number(proposal), numberOr0(record?.get("floor")) + 1, ...counters);
+  if (c > fenceMax) return `X FENCE ${c}`;
+  const fence = String(c);
+  data.hset(
+    keys[0] ?? "",
+    shards.flatMap((shard) => [shard, fence]),
+  );
+  for (const key of locks) data.set(key, `${owner}|${fence}`, Number(ttl));
+  return granted(context, rid, fence);
+};
+
+/** `touch.lua`: raises, extends or proves. */
+export const touch: ScriptBody = (context) => {
+  const { data, keys, args } = context;
+  const { refusal, rid } = mayVote(context);
+  if (refusal !== undefined) return refusal;
+  const [, , , , owner = "", ttl = "", fence = "", ...shards] = args;
+  const tooLong = beyondTtlMax(context, ttl);
+  if (tooLong !== undefined) return tooLong;
+
+  const locks = keys.slice(1);
+  const no = (why: string): string => `N ${atOf(context)} ${rid} ${why}`;
+  let behind = false;
+  for (const key of locks) {
+    const value = data.get(key);
+    if (value === undefined) return no("ABSENT");
+    const holder = ownerAndFence(value);
+    if (holder.owner !== owner || holder.fence === undefined) return no("OTHER");
+    if (Number(holder.fence) > Number(fence)) return no("NEWER");
+    if (Number(holder.fence) < Number(fence)) behind = true;
+  }
+  const record = data.hash(keys[0] ?? "");
+  if (behind) {
+    const below = shards.filter((shard) => numberOr0(record?.get(shard)) < Number(fence));
+    if (below.length > 0)
+      data.hset(
+        keys[0] ?? "",
+        below.flatMap((shard) => [shard, fence]),
+      );
+  }
+  for (const key of locks) {
+    if (behind) data.set(key, `${owner}|${fence}`, "keep");
+    if (Number(ttl) > 0 && data.pttl(key) < Number(ttl)) data.pexpire(key, Number(ttl));
+  }
+  return `K ${atOf(context)} ${rid}`;
+};
+
+function granted(context: ScriptContext, rid: string, fence: string | undefined): string {
+  return ["G", atOf(context), rid, ...(fence === undefined ? [] : [fence])].join(" ");
+}
+
+function beyondTtlMax(context: ScriptContext, ttl: string): string | undefined {
+  const { data, keys, args } = context;
+  const max = data.hash(keys[0] ?? "")?.get("max") ?? args[3] ?? "";
+  return args[1] === "strict" && Number(ttl) > Number(max) ? `X MAXTTL ${max}` : undefined;
+}
+
+/** `release.lua` */
+export const release: ScriptBody = ({ data, keys, args }) => {
+  const [owner = ""] = args;
+  let deleted = 0;
+  for (const key of keys) {
+    const value = data.get(key);
+    if (value === owner || value?.startsWith(`${owner}|`) === true) deleted += data.delete(key);
+  }
+  return `R ${deleted} ${keys.length}`;
+};
+
+/** `inspect.lua` */
+export const inspect: ScriptBody = ({ data, keys }) => {
+  const [key = ""] = keys;
+  const value = data.get(key);
+  return value === undefined ? "F" : `I ${data.pttl(key)} ${value}`;
+};

@@ -1,0 +1,119 @@
+type Value = string | Map<string, string>;
+
+interface Entry {
+  readonly value: Value;
+  /** By the server's own clock; undefined for a key that stays. */
+  readonly expiresMs: number | undefined;
+}
+
+/** An error reply of the server, starting with its code. */
+export class ReplyError extends Error {
+  override readonly name = "ReplyError";
+}
+
+/** The data of one server, with keys that expire by its own clock. */
+export class Keyspace {
+  readonly #nowMs: () => number;
+  #entries = new Map<string, Entry>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  keys(): string[] {
+    return [...this.#entries.keys()].filter((key) => this.#find(key) !== undefined);
+  }
+
+  get(key: string): string | undefined {
+    const value = this.#find(key)?.value;
+    if (value instanceof Map) throw wrongType();
+    return value;
+  }
+
+  hash(key: string): Map<string, string> | undefined {
+    const value = this.#find(key)?.value;
+    if (typeof value === "string") throw wrongType();
+    return value;
+  }
+
+  /** Any kind of value may be overwritten. */
+  set(key: string, value: string, ttlMs: number | "keep" | undefined): void {
+    const expiresMs =
+      ttlMs === "keep"
+        ? this.#find(key)?.expiresMs
+        : ttlMs === undefined
+          ? undefined
+          : this.#nowMs() + ttlMs;
+    this.#entries.set(key, { value, expiresMs });
+  }
+
+  hset(key: string, pairs: readonly string[]): number {
+    let hash = this.hash(key);
+    if (hash === undefined) {
+      hash = new Map();
+      this.#entries.set(key, { value: hash, expiresMs: undefined });
+    }
+    let added = 0;
+    for (let index = 0; index + 1 < pairs.length; index += 2) {
+      const [field = "", value = ""] = pairs.slice(index, index + 2);
+      if (!hash.has(field)) added += 1;
+      hash.set(field, value);
+    }
+    return added;
+  }
+
+  delete(key: string): number {
+    if (this.#find(key) === undefined) return 0;
+    this.#entries.delete(key);
+    return 1;
+  }
+
+  /** -2 without the key, -1 for one that stays. */
+  pttl(key: string): number {
+    const entry = this.#find(key);
+    if (entry === undefined) return -2;
+    return entry.expiresMs === undefined ? -1 : Math.max(0, entry.expiresMs - this.#nowMs());
+  }
+
+  pexpire(key: string, ttlMs: number): number {
+    const entry = this.#find(key);
+    if (entry === undefined) return 0;
+    if (ttlMs <= 0) this.#entries.delete(key);
+    else this.#entries.set(key, { value: entry.value, expiresMs: this.#nowMs() + ttlMs });
+    return 1;
+  }
+
+  clear(): void {
+    this.#entries = new Map();
+  }
+
+  /** A copy that later writes do not touch, as a snapshot on disk. */
+  snapshot(): ReadonlyMap<string, Entry> {
+    const copy = new Map<string, Entry>();
+    for (const [key, { value, expiresMs }] of this.#entries) {
+      copy.set(key, { value: typeof value === "string" ? value : new Map(value), expiresMs });
+    }
+    return copy;
+  }
+
+  load(snapshot: ReadonlyMap<string, Entry>): void {
+    this.#entries = new Map();
+    for (const [key, { value, expiresMs }] of snapshot) {
+      const own = typeof value === "string" ? value : new Map(value);
+      this.#entries.set(key, { value: own, expiresMs });
+    }
+  }
+
+  #find(key: string): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry?.expiresMs === undefined || this.#nowMs() <= entry.expiresMs) return entry;
+    this.#entries.delete(key);
+    return undefined;
+  }
+}
+
+export type Snapshot = ReturnType<Keyspace["snapshot"]>;
+
+function wrongType(): ReplyError {
+  return new ReplyError("WRONGTYPE Operation against a key holding the wrong kind of value");
+}

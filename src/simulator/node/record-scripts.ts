@@ -1,0 +1,81 @@
+import { atOf, nowMsOf, type ScriptBody, type ScriptContext } from "./script-context.ts";
+
+/** What the shared part of the granting scripts found: a refusal, or the run id, cut. */
+export interface MayVote {
+  readonly refusal: string | undefined;
+  readonly rid: string;
+}
+
+/** The same steps as `_record.lua`: may this node vote? */
+export function mayVote(context: ScriptContext): MayVote {
+  const { data, keys, args, runId } = context;
+  const [record = ""] = keys;
+  const [verify, admission, format = "", ttlMax = ""] = args;
+  const kept = data.hash(record);
+  const fmt = kept?.get("fmt");
+  let rid = kept?.get("rid");
+  let st = kept?.get("st");
+  let since = kept?.get("since");
+  let max = kept?.get("max");
+  const strict = admission === "strict";
+  if (verify === "1" || rid === undefined || (strict && st === undefined)) {
+    if (rid !== runId || (strict && st === undefined)) {
+      kept?.delete("st");
+      data.hset(record, ["rid", runId]);
+      if (fmt === undefined) data.hset(record, ["fmt", format]);
+      if (strict || st !== undefined) {
+        if (max === undefined) {
+          max = ttlMax;
+          data.hset(record, ["max", max]);
+        }
+        since = String(nowMsOf(context));
+        st = "Q";
+        data.hset(record, ["st", st, "since", since]);
+      }
+      rid = runId;
+    }
+  }
+  if (fmt !== undefined && fmt !== format) return { refusal: `X FORMAT ${fmt}`, rid: "" };
+  const cut = strict ? rid.slice(0, 12) : "-";
+  if (strict && st !== "A") {
+    const ever = kept?.get("ever") ?? "0";
+    const words = ["B", atOf(context), cut, since ?? "", ever, max ?? ttlMax];
+    return { refusal: words.join(" "), rid: cut };
+  }
+  return { refusal: undefined, rid: cut };
+}
+
+/** `node-record.lua` */
+export const nodeRecord: ScriptBody = (context) => {
+  const { refusal } = mayVote(context);
+  if (refusal?.startsWith("X") === true) return refusal;
+  const all = [...(context.data.hash(context.keys[0] ?? "") ?? [])].flat();
+  return ["W", atOf(context), String(context.uptimeSeconds), all.join(" ")].join(" ");
+};
+
+/** `admit.lua` */
+export const admit: ScriptBody = (context) => {
+  const { data, keys, args, runId } = context;
+  const [record = ""] = keys;
+  const [mode = "", seenRid, seenSince, quarantine, floor = "0"] = args;
+  const kept = data.hash(record);
+  if (kept === undefined || kept.get("rid") !== seenRid) return "C";
+  if (kept.get("st") === "A") return "A";
+  const since = kept.get("since");
+  if (since !== seenSince) return "C";
+  if (runId !== kept.get("rid")) return "C";
+  let waitedMs = nowMsOf(context) - Number(since);
+  if (mode === "bootstrap") {
+    if (kept.has("ever")) return "C";
+    waitedMs = Math.max(waitedMs, (context.uptimeSeconds - 1) * 1_000);
+  }
+  const leftMs = Number(quarantine) - waitedMs;
+  if (leftMs > 0) return `L ${leftMs}`;
+  if (Number(kept.get("floor") ?? 0) < Number(floor)) data.hset(record, ["floor", floor]);
+  for (let index = 5; index + 1 < args.length; index += 2) {
+    const [shard = "", counter = ""] = args.slice(index, index + 2);
+    if (Number(kept.get(shard) ?? 0) < Number(counter)) data.hset(record, [shard, counter]);
+  }
+  data.hset(record, ["st", "A", "ever", "1", "mode", mode]);
+  return "A";
+};

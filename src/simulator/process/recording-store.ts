@@ -1,0 +1,115 @@
+import type {
+  AcquireRequest,
+  AttemptOutcome,
+  ExtendOutcome,
+  Grant,
+  OpenStore,
+  Store,
+} from "../../core/store.ts";
+import type { Scene } from "../scene.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
+
+/** One attempt as seen from outside the store, with the checkers' own look at the clocks. */
+export interface AttemptRecord {
+  readonly machine: SimulatedProcess;
+  readonly owner: string;
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  readonly startedMs: number;
+  readonly startedMonotonicMs: number;
+  readonly startedWallMs: number;
+  completedMs: number | undefined;
+  fence: bigint | undefined;
+  /** By the process's own clocks; the checkers compute them anew from the options. */
+  validUntilMonotonicMs: number;
+  validUntilWallMs: number;
+}
+
+export interface RecordingOptions {
+  readonly scene: Scene;
+  readonly machine: SimulatedProcess;
+  readonly validityMs: (ttlMs: number) => number;
+  readonly onGranted: (record: AttemptRecord) => void;
+  readonly onExtended: (record: AttemptRecord) => void;
+}
+
+/** Passes every call on to the real store, and writes down when it was made and what came of it. */
+export class RecordingStore {
+  readonly byOwner: Map<string, AttemptRecord> = new Map();
+  /** The list of resources is one object for all attempts of a call, and for its lease. */
+  readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
+  readonly #options: RecordingOptions;
+
+  constructor(options: RecordingOptions) {
+    this.#options = options;
+  }
+
+  over(store: Store): Store {
+    const { name, capabilities, ttlMaxMs } = store;
+    return {
+      name,
+      capabilities,
+      ttlMaxMs,
+      open: (context): OpenStore => this.#recorded(store.open(context)),
+    };
+  }
+
+  /** Whatever a store can do besides, it goes on doing. */
+  #recorded(inner: OpenStore): OpenStore {
+    const recorded: Pick<OpenStore, "attempt" | "extend"> = {
+      attempt: (request) => this.#attempt(inner, request),
+      extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
+    };
+    return new Proxy(inner, {
+      get(target, name) {
+        const own: unknown = Reflect.get(recorded, name);
+        if (own !== undefined) return own;
+        const method: unknown = Reflect.get(target, name, target);
+        return typeof method === "function" ? (method.bind(target) as unknown) : method;
+      },
+    });
+  }
+
+  async #attempt(inner: OpenStore, request: AcquireRequest): Promise<AttemptOutcome> {
+    const { scene, machine, validityMs, onGranted } = this.#options;
+    const { owner, resources, ttlMs } = request;
+    const startedMonotonicMs = machine.monotonicMs();
+    const startedWallMs = machine.wallMs();
+    const record: AttemptRecord = {
+      machine,
+      owner,
+      resources,
+      ttlMs,
+      startedMs: scene.nowMs,
+      startedMonotonicMs,
+      startedWallMs,
+      completedMs: undefined,
+      fence: undefined,
+      validUntilMonotonicMs: startedMonotonicMs + validityMs(ttlMs),
+      validUntilWallMs: startedWallMs + validityMs(ttlMs),
+    };
+    this.byOwner.set(owner, record);
+    const outcome = await inner.attempt(request);
+    if (outcome.kind === "granted") {
+      record.completedMs = scene.nowMs;
+      record.fence = outcome.grant.fence;
+      this.byResources.set(resources, record);
+      onGranted(record);
+    }
+    return outcome;
+  }
+
+  async #extend(inner: OpenStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const { machine, validityMs, onExtended } = this.#options;
+    const monotonicMs = machine.monotonicMs() + validityMs(ttlMs);
+    const wallMs = machine.wallMs() + validityMs(ttlMs);
+    const outcome = await inner.extend(grant, ttlMs);
+    const record = this.byOwner.get(grant.owner);
+    if (outcome.kind === "extended" && record !== undefined) {
+      record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
+      record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
+      onExtended(record);
+    }
+    return outcome;
+  }
+}

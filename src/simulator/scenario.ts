@@ -1,0 +1,128 @@
+import type { LinkPlan } from "./network/link.ts";
+import type { ServerPlan } from "./node/server.ts";
+import type { Kept } from "./node/simulated-node.ts";
+import type { ProcessPlan } from "./process/simulated-process.ts";
+
+/** Everything that befalls a world, as plain data: it can be kept, cut down and replayed. */
+export type Fault =
+  | {
+      readonly kind: "cut";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly client: number;
+      readonly node: number;
+      readonly direction: "there" | "back" | "both";
+    }
+  /** Every client loses another minority: no two of them see the same majority. */
+  | { readonly kind: "ring"; readonly atMs: number; readonly forMs: number }
+  | {
+      readonly kind: "reset";
+      readonly atMs: number;
+      readonly client: number;
+      readonly node: number;
+    }
+  | {
+      readonly kind: "lag";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly client: number;
+      readonly node: number;
+      readonly byMs: number;
+    }
+  | {
+      readonly kind: "crash";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly node: number;
+      readonly kept: Kept;
+      readonly silent: boolean;
+    }
+  | {
+      readonly kind: "freeze";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly node: number;
+    }
+  | {
+      readonly kind: "slow";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly node: number;
+      readonly byMs: number;
+    }
+  | { readonly kind: "snapshot"; readonly atMs: number; readonly node: number }
+  | { readonly kind: "flush"; readonly atMs: number; readonly node: number }
+  | { readonly kind: "evict"; readonly atMs: number; readonly node: number }
+  | { readonly kind: "evict-record"; readonly atMs: number; readonly node: number }
+  | { readonly kind: "script-flush"; readonly atMs: number; readonly node: number }
+  | {
+      readonly kind: "step-node";
+      readonly atMs: number;
+      readonly node: number;
+      readonly byMs: number;
+    }
+  | {
+      readonly kind: "step-client";
+      readonly atMs: number;
+      readonly client: number;
+      readonly byMs: number;
+    }
+  | {
+      readonly kind: "pause";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly client: number;
+      readonly suspended: boolean;
+    }
+  | {
+      readonly kind: "kill";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly client: number;
+    };
+
+export type FaultKind = Fault["kind"];
+
+export interface WorkPlan {
+  readonly resources: readonly string[];
+  /** Loops of each client that lock and work side by side. */
+  readonly loops: number;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly thinkMs: number;
+  readonly holdMs: number;
+  readonly retryMinMs: number;
+  readonly retryMaxMs: number;
+  readonly renewChance: number;
+  readonly severalChance: number;
+  readonly abandonChance: number;
+  readonly abortChance: number;
+  readonly extendChance: number;
+  readonly proveChance: number;
+  readonly lateWriteChance: number;
+}
+
+export interface StorePlan {
+  readonly fencing: boolean;
+  readonly admission: "strict" | "off";
+  readonly ttlMaxMs: number;
+  readonly driftFactor: number;
+  readonly driftFixedMs: number;
+  /** Left to the store's own default where undefined. */
+  readonly nodeTimeoutMs?: number;
+}
+
+/** One world, from its first moment to its last. */
+export interface Scenario {
+  readonly seed: number;
+  readonly nodes: readonly ServerPlan[];
+  readonly clients: readonly ProcessPlan[];
+  readonly link: LinkPlan;
+  readonly store: StorePlan;
+  readonly work: WorkPlan;
+  readonly faults: readonly Fault[];
+  /** Faults happen in this phase; after it everything heals. */
+  readonly safetyMs: number;
+  /** By its end every client must have made progress. */
+  readonly livenessMs: number;
+}

@@ -1,0 +1,172 @@
+import type { Fault, FaultKind } from "./scenario.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+
+/** How a seed treats its world. */
+export type Temper =
+  /** Keeps every assumption of exclusion, so that overlaps are bugs. */
+  | "timed"
+  /** Keys vanish and clocks jump: only fences are promised. */
+  | "untimed"
+  /** The same without a pause, and everybody at once: votes cross each other all the time. */
+  | "storm"
+  /** Nodes lose their data, often several at a time. */
+  | "lossy"
+  /** Nodes lose their data one after the other, each after the last one is back. */
+  | "rolling"
+  | "mixed";
+
+const timedKinds: readonly FaultKind[] = [
+  "cut",
+  "ring",
+  "reset",
+  "lag",
+  "crash",
+  "freeze",
+  "slow",
+  "snapshot",
+  "flush",
+  "evict-record",
+  "script-flush",
+  "step-client",
+  "pause",
+  "kill",
+];
+const allKinds: readonly FaultKind[] = [...timedKinds, "evict", "step-node"];
+const lossyKinds: readonly FaultKind[] = ["crash", "snapshot", "flush", "evict-record"];
+
+export interface Sizes {
+  readonly nodeCount: number;
+  readonly clientCount: number;
+  readonly safetyMs: number;
+  readonly ttlMs: number;
+  readonly quarantineMs: number;
+}
+
+/** Draws what befalls a world, in the order of time. */
+export function faultsOf(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
+  const faults = [...commonFaults(random, temper, sizes), ...ownFaults(random, temper, sizes)];
+  return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+function commonFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
+  const kinds = kindsOf(random, temper);
+  const count = random.pick([0, 3, 8, 20, 40]);
+  if (kinds.length === 0 || temper === "storm" || temper === "rolling") return [];
+  return Array.from({ length: count }, () => faultOf(random, random.pick(kinds), sizes));
+}
+
+function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
+  if (temper === "rolling") return rollingFaults(random, sizes);
+  const { safetyMs, ttlMs } = sizes;
+  const untimed: readonly FaultKind[] = ["evict", "evict", "evict", "evict", "step-node", "reset"];
+  switch (temper) {
+    case "untimed": {
+      const count = random.integer(30, 250);
+      return Array.from({ length: count }, () => faultOf(random, random.pick(untimed), sizes));
+    }
+    case "storm": {
+      const count = (safetyMs / ttlMs) * random.pick([10, 20, 40]);
+      const kinds: readonly FaultKind[] = [...untimed, "evict", "evict", "evict", "evict"];
+      const storm = Array.from({ length: count }, () => faultOf(random, random.pick(kinds), sizes));
+      const kills = Array.from({ length: random.integer(0, 10) }, () =>
+        shortened(faultOf(random, "kill", sizes), ttlMs / 10),
+      );
+      return [...storm, ...kills];
+    }
+    case "timed":
+    case "lossy":
+    case "mixed":
+      return [];
+    default:
+      return temper satisfies never;
+  }
+}
+
+/** One loss per stretch in which a node can be quarantined and admitted again. */
+function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
+  const { nodeCount, safetyMs, ttlMs, quarantineMs } = sizes;
+  const stretchMs = quarantineMs + 2 * ttlMs;
+  const losses: readonly FaultKind[] = ["crash", "crash", "flush", "evict-record"];
+  const faults: Fault[] = [];
+  let node = random.integer(0, nodeCount - 1);
+  for (let startMs = 0; startMs < safetyMs; startMs += stretchMs) {
+    const drawn = faultOf(random, random.pick(losses), sizes);
+    const atMs = startMs + random.between(0, ttlMs);
+    const fault = { ...shortened(drawn, ttlMs / 4), atMs, node } as Fault;
+    const kept = random.pick(["nothing", "snapshot"] as const);
+    faults.push(fault.kind === "crash" ? { ...fault, kept } : fault);
+    const snapshotMs = Math.max(0, atMs - random.exponential(ttlMs));
+    faults.push({ kind: "snapshot", atMs: snapshotMs, node });
+    node = (node + random.integer(Math.min(1, nodeCount - 1), nodeCount - 1)) % nodeCount;
+    // Whoever cannot reach a node leaves its counter behind; whoever is new knows no fence.
+    for (let left = random.integer(0, 3); left > 0; left -= 1) {
+      const cut = faultOf(random, "cut", sizes);
+      const forMs = random.between(0, 2 * stretchMs);
+      faults.push({ ...cut, atMs: startMs + random.between(0, stretchMs), forMs } as Fault);
+    }
+    for (let left = random.integer(0, 2); left > 0; left -= 1) {
+      const kill = shortened(faultOf(random, "kill", sizes), ttlMs / 2);
+      faults.push({ ...kill, atMs: startMs + random.between(0, stretchMs) });
+    }
+  }
+  return faults;
+}
+
+function shortened(fault: Fault, forMsMax: number): Fault {
+  return "forMs" in fault ? { ...fault, forMs: Math.min(fault.forMs, forMsMax) } : fault;
+}
+
+function kindsOf(random: SeededRandom, temper: Temper): readonly FaultKind[] {
+  if (temper === "lossy") return [...lossyKinds, ...timedKinds.filter(() => random.chance(0.2))];
+  const pool = temper === "mixed" ? allKinds : timedKinds;
+  const share = random.pick([0.2, 0.5, 0.9]);
+  const kinds = pool.filter(() => random.chance(share));
+  // Counters that do not last are the lossy seeds' business.
+  if (temper !== "untimed") return kinds;
+  return kinds.filter((kind) => kind === "snapshot" || !lossyKinds.includes(kind));
+}
+
+function faultOf(random: SeededRandom, kind: FaultKind, sizes: Sizes): Fault {
+  const { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs } = sizes;
+  const atMs = random.between(0, safetyMs);
+  const forMs = random.exponential(ttlMs * random.pick([0.1, 0.5, 2]));
+  const node = random.integer(0, nodeCount - 1);
+  const client = random.integer(0, clientCount - 1);
+  const byMs = random.exponential(ttlMs * random.pick([0.05, 0.3]));
+  const stepMs = random.pick([-1, 1]) * random.exponential(ttlMs * random.pick([0.3, 1, 5]));
+  switch (kind) {
+    case "cut":
+      return { kind, atMs, forMs, client, node, direction: random.pick(["there", "back", "both"]) };
+    case "ring":
+      return { kind, atMs, forMs };
+    case "reset":
+      return { kind, atMs, client, node };
+    case "lag":
+      return { kind, atMs, forMs, client, node, byMs };
+    case "crash": {
+      const kept = random.pick(["all", "snapshot", "nothing", "nothing"] as const);
+      const downMs = random.chance(0.7) ? forMs / 4 : random.exponential(quarantineMs);
+      return { kind, atMs, forMs: downMs, node, kept, silent: random.chance(0.3) };
+    }
+    case "freeze":
+      return { kind, atMs, forMs, node };
+    case "slow":
+      return { kind, atMs, forMs, node, byMs };
+    case "step-node":
+      return { kind, atMs, node, byMs: stepMs };
+    case "step-client":
+      return { kind, atMs, client, byMs: stepMs };
+    case "pause":
+      return { kind, atMs, forMs, client, suspended: random.chance(0.3) };
+    case "kill":
+      return { kind, atMs, forMs, client };
+    case "snapshot":
+    case "flush":
+    case "evict":
+    case "evict-record":
+    case "script-flush":
+      return { kind, atMs, node };
+    default:
+      return kind satisfies never;
+  }
+}

@@ -1,0 +1,140 @@
+import type { Scenario, StorePlan } from "./scenario.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { faultsOf, type Temper } from "./swarm-faults.ts";
+
+const tempers: readonly Temper[] = [
+  "timed",
+  "timed",
+  "untimed",
+  "storm",
+  "lossy",
+  "rolling",
+  "mixed",
+];
+
+/** Draws a whole world from a seed: which faults there are, how often, sizes, clocks, options. */
+export function scenarioOf(seed: number): Scenario {
+  const random = new SeededRandom(`swarm ${seed}`);
+  const temper = random.pick(tempers);
+  const isFenceHunt = temper === "untimed" || temper === "storm" || temper === "rolling";
+  const nodeCount = random.pick(nodeCountsOf(temper));
+  const isOld = random.chance(0.15);
+  const scaleMs = random.pick(temper === "rolling" ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
+  const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
+  const store = storeOf(random, temper, nodeCount, ttlMs);
+  // Half of what is taken off for drift, for each side, and a little less.
+  const rateSpread = store.driftFactor * 0.45;
+  const skewMs = random.pick(skewsOf(temper));
+  const clientCount = random.integer(temper === "storm" ? 3 : 2, 4);
+  const quarantineMs = store.ttlMaxMs * 1.3 + store.driftFixedMs;
+  const safetyMs =
+    temper === "rolling"
+      ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
+      : ttlMs * random.integer(6, 25);
+  const sizes = { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs };
+  return {
+    seed,
+    nodes: Array.from({ length: nodeCount }, () => ({
+      version: isOld || random.chance(0.05) ? "6.2.14" : "7.0.15",
+      rate: 1 + random.pick([-1, 0, 1, random.between(-1, 1)]) * rateSpread,
+      skewMs: random.between(-2_000, 2_000),
+      uptimeMs: isFenceHunt || random.chance(0.8) ? 86_400_000 : random.between(0, quarantineMs),
+    })),
+    clients: Array.from({ length: clientCount }, () => ({
+      rate: 1 + random.pick([-1, 0, 1, random.between(-1, 1)]) * rateSpread,
+      wallSkewMs: random.between(-skewMs, skewMs),
+    })),
+    link: linkOf(random, temper, ttlMs, store),
+    store,
+    work: workOf(random, temper, ttlMs),
+    faults: faultsOf(random, temper, sizes),
+    safetyMs,
+    livenessMs: 4 * quarantineMs + 4 * ttlMs + 40_000,
+  };
+}
+
+function nodeCountsOf(temper: Temper): readonly number[] {
+  if (temper === "storm" || temper === "untimed") return [3, 3, 3, 4, 5];
+  return temper === "rolling" ? [1, 3, 3, 3, 5] : [1, 1, 3, 3, 3, 4, 5, 5];
+}
+
+/** Clocks far apart leave proposals behind the counters: fences then grow one by one. */
+function skewsOf(temper: Temper): readonly number[] {
+  if (temper === "storm" || temper === "rolling") return [3_600_000];
+  return temper === "untimed" ? [5, 200, 3_600_000, 3_600_000] : [0, 0.5, 5, 200, 3_600_000];
+}
+
+function storeOf(
+  random: SeededRandom,
+  temper: Temper,
+  nodeCount: number,
+  ttlMs: number,
+): StorePlan {
+  const needsFences = temper === "untimed" || temper === "storm" || temper === "rolling";
+  const fencing = needsFences || random.chance(0.75);
+  const strict = fencing && (temper === "rolling" || random.chance(nodeCount >= 3 ? 0.8 : 0.5));
+  const isPatient = temper === "untimed" || temper === "storm" || random.chance(0.3);
+  return {
+    fencing,
+    admission: strict ? "strict" : "off",
+    ttlMaxMs: Math.ceil(ttlMs * random.pick([1, 1, 1.5, 3])),
+    driftFactor: random.pick([0.01, 0.01, 0.05, 0.2]),
+    driftFixedMs: 2,
+    ...(isPatient ? { nodeTimeoutMs: Math.ceil(ttlMs * random.between(0.1, 0.6)) } : {}),
+  };
+}
+
+/** In proportion to how long a node is waited for: else most worlds would see no lease at all. */
+function linkOf(
+  random: SeededRandom,
+  temper: Temper,
+  ttlMs: number,
+  store: StorePlan,
+): Scenario["link"] {
+  const timeoutMs = store.nodeTimeoutMs ?? Math.max(50, ttlMs * 0.05);
+  const resends = random.chance(0.4);
+  if (temper === "storm" || temper === "untimed") {
+    return {
+      delayMs: timeoutMs / random.pick([10, 20]),
+      tailChance: random.pick(temper === "storm" ? [0.2, 0.5] : [0.05, 0.2]),
+      tailMs: timeoutMs * random.pick([0.2, 0.5]),
+      strayChance: random.pick([0.3, 0.9]),
+      strayMs: ttlMs * random.pick([0.05, 0.3]),
+      resends,
+    };
+  }
+  return {
+    delayMs: timeoutMs / random.pick(temper === "rolling" ? [10, 30] : [3, 10, 30, 100]),
+    tailChance: random.pick([0, 0.01, 0.1]),
+    tailMs: timeoutMs * random.pick([0.3, 1, 4]),
+    strayChance: random.pick([0, 0.3, 0.9]),
+    strayMs: ttlMs * random.pick([0.1, 0.5, 1.5]),
+    resends,
+  };
+}
+
+function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["work"] {
+  const isStorm = temper === "storm";
+  const isBusy = isStorm || temper === "untimed";
+  // Between two losses somebody must hold something; or nobody may ask, so that no counter is
+  // lifted again by an ordinary grant.
+  const thinks = temper === "rolling" ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
+  const holds = temper === "rolling" ? [0.02, 0.3] : [0.02, 0.1, 0.4, 1];
+  return {
+    resources: ["a", "b", "c"].slice(0, random.pick(isBusy ? [1, 1, 2] : [1, 1, 2, 3])),
+    loops: random.pick(isStorm ? [1, 2, 2] : [1, 1, 2]),
+    ttlMs,
+    waitMs: ttlMs * random.between(0.5, 4),
+    thinkMs: ttlMs * random.pick(isBusy ? [0.01, 0.1] : thinks),
+    holdMs: ttlMs * random.pick(isBusy ? [0.005, 0.1] : holds),
+    retryMinMs: Math.max(1, Math.round(ttlMs / 50)),
+    retryMaxMs: Math.max(5, Math.round(ttlMs / (isStorm ? 15 : 5))),
+    renewChance: random.pick([0, 0.5, 1]),
+    severalChance: random.pick([0, 0.2, 0.5]),
+    abandonChance: random.pick([0, 0.1]),
+    abortChance: random.pick([0, 0.2]),
+    extendChance: random.pick([0, 0.1, 0.5]),
+    proveChance: random.pick([0, 0.1]),
+    lateWriteChance: random.pick([0, 0.1]),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Locks } from "../core/locks.ts";
+import type { Scene } from "./scene.ts";
+import { scriptsBySha, scriptsBySource } from "./node/scripts.ts";
+
+/** Puts what a manager tells its user into the trace. */
+export function tellEvents(scene: Scene, lane: string, locks: Locks): void {
+  const tell = (kind: string, resources: readonly string[], text: string): void =>
+    scene.tell(lane, kind, `${resources.join("+")} ${text}`.trimEnd());
+  locks.on("acquired", ({ resources, fence, attempts, remainingMs }) =>
+    tell("acquired", resources, `fence ${fence ?? "-"}, attempt ${attempts}, ${remainingMs} ms`),
+  );
+  locks.on("renewed", ({ resources, remainingMs }) =>
+    tell("renewed", resources, `${remainingMs} ms left`),
+  );
+  locks.on("doubtful", ({ resources, remainingMs }) =>
+    tell("doubtful", resources, `${remainingMs} ms left`),
+  );
+  locks.on("lost", ({ resources, reason, fence }) =>
+    tell("lost", resources, `fence ${fence ?? "-"}: ${reason}`),
+  );
+  locks.on("released", ({ resources, released, reason }) =>
+    tell("released", resources, released ? "" : `not released: ${reason}`),
+  );
+  locks.on("attempt", ({ resources, attempt, outcome, error }) => {
+    if (outcome === "granted") return;
+    tell("attempt", resources, `${attempt}: ${outcome}${error === undefined ? "" : why(error)}`);
+  });
+  locks.on("fence-raised", ({ resources, fence }) => tell("raised", resources, `to ${fence}`));
+  locks.on("node-blank", ({ node, why }) => tell("blank", [node], why));
+  locks.on("node-admitted", ({ node, mode }) => tell("admission", [node], mode));
+}
+
+function why(error: Error): string {
+  return ` (${error.message.slice(0, 160)})`;
+}
+
+/** A command in few words: a script by its name and not by its text. */
+export function told(command: readonly string[]): string {
+  const [name = "", script = "", , ...rest] = command;
+  if (name !== "EVALSHA" && name !== "EVAL") return command.join(" ");
+  const known = name === "EVAL" ? scriptsBySource.get(script) : scriptsBySha.get(script);
+  return `${name === "EVAL" ? "eval " : ""}${known?.name ?? "?"} ${rest.join(" ")}`;
+}

@@ -1,0 +1,195 @@
+import type { Lease } from "../core/lease.ts";
+import type { GrantRecord, TenureRecord, Violation } from "./history.ts";
+import type { AttemptRecord } from "./process/recording-store.ts";
+import type { SimulatedProcess } from "./process/simulated-process.ts";
+import type { Scene } from "./scene.ts";
+
+/** A lease as the witness follows it, from the moment it was handed out. */
+interface Tenure {
+  readonly machine: SimulatedProcess;
+  readonly lease: Lease;
+  readonly record: AttemptRecord;
+  readonly acquiredMs: number;
+  trustedUntilMs: number;
+  isOver: boolean;
+}
+
+/** How late a wall clock that was set forward may be noticed: the scheduler looks every second. */
+const clockLookMs = 1_100;
+
+/** Watches every lease of a world, asking only what a user could ask, and notes what is wrong. */
+export class Witness {
+  readonly violations: Violation[] = [];
+  readonly grants: GrantRecord[] = [];
+  readonly #scene: Scene;
+  readonly #tenures: Tenure[] = [];
+  readonly #byRecord = new Map<AttemptRecord, Tenure>();
+  readonly #abandoned = new Set<string>();
+  #active: Tenure[] = [];
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  get tenures(): TenureRecord[] {
+    return this.#tenures.flatMap(({ machine, record, acquiredMs, trustedUntilMs }) =>
+      record.resources.map((resource) => ({
+        client: machine.name,
+        resource,
+        fence: record.fence,
+        startedMs: record.startedMs,
+        acquiredMs,
+        trustedUntilMs,
+      })),
+    );
+  }
+
+  report(rule: Violation["rule"], text: string): void {
+    this.violations.push({ rule, atMs: this.#scene.nowMs, text });
+    this.#scene.tell("world", "violation", `${rule}: ${text}`);
+  }
+
+  granted(record: AttemptRecord): void {
+    const { machine, resources, startedMs, fence } = record;
+    this.grants.push({
+      client: machine.name,
+      resources,
+      startedMs,
+      completedMs: this.#scene.nowMs,
+      fence,
+    });
+  }
+
+  /** A lease was handed to the user's code. Everybody who also claims the resource is asked. */
+  acquired(machine: SimulatedProcess, lease: Lease, record: AttemptRecord): void {
+    const { nowMs } = this.#scene;
+    const tenure: Tenure = {
+      machine,
+      lease,
+      record,
+      acquiredMs: nowMs,
+      trustedUntilMs: nowMs,
+      isOver: false,
+    };
+    this.#tenures.push(tenure);
+    this.#byRecord.set(record, tenure);
+    this.#active = this.#active.filter((each) => !each.isOver && !each.machine.hasCrashed);
+    this.#active.push(tenure);
+    lease.signal.addEventListener("abort", () => this.#onSignal(tenure));
+    for (const each of this.#active) {
+      if (each.record.resources.some((name) => record.resources.includes(name))) this.#ask(each);
+    }
+    this.#expectSignal(tenure);
+  }
+
+  /** The user will not give it back: its keys live on until they expire. */
+  abandoned(lease: Lease): void {
+    const tenure = this.#tenures.find((each) => each.lease === lease);
+    if (tenure !== undefined) this.#abandoned.add(tenure.record.owner);
+  }
+
+  wasAbandoned(owner: string): boolean {
+    return this.#abandoned.has(owner);
+  }
+
+  /** The user gives it back, and from here on claims nothing. */
+  releasing(lease: Lease): void {
+    const tenure = this.#active.find((each) => each.lease === lease);
+    if (tenure === undefined) return;
+    this.#ask(tenure);
+    tenure.isOver = true;
+  }
+
+  extended(record: AttemptRecord): void {
+    const tenure = this.#byRecord.get(record);
+    if (tenure === undefined) return;
+    if (tenure.isOver) this.#scene.after(0, () => this.#mustStayOver(tenure));
+    else this.#expectSignal(tenure);
+  }
+
+  /** Asks what a user who looks at its leases right now would be told. */
+  askAll(machine: SimulatedProcess): void {
+    for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
+  }
+
+  #ask(tenure: Tenure): void {
+    const { machine, lease, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed || machine.isPaused) return;
+    this.#scene.enter();
+    const { state } = lease;
+    if (state !== "held" && state !== "doubtful") {
+      tenure.isOver = true;
+      return;
+    }
+    tenure.trustedUntilMs = this.#scene.nowMs;
+    const overMs = -leftMs(tenure);
+    if (overMs <= 0) return;
+    const told = `${machine.name} still trusts ${record.resources.join("+")}`;
+    this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
+    tenure.isOver = true;
+  }
+
+  /** What was declared lost never comes back, whatever is heard later. */
+  #mustStayOver({ machine, lease, record }: Tenure): void {
+    if (machine.hasCrashed || machine.isPaused) return;
+    this.#scene.enter();
+    const { state } = lease;
+    if (state !== "held" && state !== "doubtful") return;
+    const told = `${machine.name} trusts ${record.resources.join("+")} again`;
+    this.report("trust-beyond-validity", `${told}, after it was lost`);
+  }
+
+  /** Up to this very moment the lease would have said that it was held, if its time was not up. */
+  #onSignal(tenure: Tenure): void {
+    if (!tenure.isOver && leftMs(tenure) >= 0) tenure.trustedUntilMs = this.#scene.nowMs;
+    tenure.isOver = true;
+  }
+
+  /** Looks again when the validity ends by each of the process's clocks. */
+  #expectSignal(tenure: Tenure): void {
+    const { machine, record } = tenure;
+    const { nowMs } = this.#scene;
+    const monotonicMs = record.validUntilMonotonicMs;
+    const byMonotonic = machine.monotonic.realUntil(monotonicMs, nowMs);
+    this.#scene.after(byMonotonic, () => {
+      if (record.validUntilMonotonicMs === monotonicMs) this.#mustBeSignalled(tenure);
+    });
+    const wallMs = record.validUntilWallMs;
+    const byWall = machine.wall.realUntil(wallMs, nowMs) + clockLookMs;
+    this.#scene.after(byWall, () => {
+      if (record.validUntilWallMs === wallMs) this.#mustBeSignalled(tenure);
+    });
+  }
+
+  #mustBeSignalled(tenure: Tenure): void {
+    const { machine, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed) return;
+    const byMonotonicMs = machine.monotonicMs() - record.validUntilMonotonicMs;
+    const byWallMs = machine.wallMs() - record.validUntilWallMs - clockLookMs;
+    // The clock was held or set back meanwhile: it is not over yet.
+    const overMs = Math.max(byMonotonicMs, byWallMs);
+    if (overMs < -0.001) {
+      this.#scene.after(-overMs, () => this.#mustBeSignalled(tenure));
+      return;
+    }
+    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
+    // which it looks at its wall clock count by the monotonic one, which may have stood still.
+    const turnMs = byMonotonicMs >= -0.001 ? 3 : clockLookMs;
+    const waitMs = machine.isPaused ? 5 : turnMs - machine.runsForMs();
+    if (waitMs > 0) {
+      this.#scene.after(waitMs, () => this.#mustBeSignalled(tenure));
+      return;
+    }
+    const told = `${machine.name} was not told of the end of ${record.resources.join("+")}`;
+    this.report("late-signal", `${told}, ${overMs.toFixed(3)} ms over`);
+    tenure.isOver = true;
+  }
+}
+
+/** By the process's own clocks, and by the checkers' own arithmetic. */
+function leftMs({ machine, record }: Tenure): number {
+  return Math.min(
+    record.validUntilMonotonicMs - machine.monotonicMs(),
+    record.validUntilWallMs - machine.wallMs(),
+  );
+}

@@ -1,0 +1,214 @@
+import { isHoldfastError } from "../../core/errors.ts";
+import type { Lease } from "../../core/lease.ts";
+import type { Locks } from "../../core/locks.ts";
+import type { LockOptions } from "../../core/options.ts";
+import type { RecordingStore } from "../process/recording-store.ts";
+import type { SimulatedProcess } from "../process/simulated-process.ts";
+import type { WorkPlan } from "../scenario.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import type { Witness } from "../witness.ts";
+import type { Promises } from "./promises.ts";
+import type { Storage } from "./storage.ts";
+
+export interface ClientParts {
+  readonly machine: SimulatedProcess;
+  readonly locks: Locks;
+  readonly recording: RecordingStore;
+  readonly plan: WorkPlan;
+  readonly storage: Storage;
+  readonly witness: Witness;
+  readonly promises: Promises;
+  /** Whether leases carry fences. */
+  readonly fencing: boolean;
+  readonly onTenure: () => void;
+}
+
+/** What a service of a user does: lock, work on what is protected, give back, and begin again. */
+export class SimulatedClient {
+  readonly machine: SimulatedProcess;
+  readonly #parts: ClientParts;
+  readonly #random: SeededRandom;
+  #isStopping = false;
+  #isClosing = false;
+  #isClosed = false;
+  #loops = 0;
+
+  constructor(parts: ClientParts) {
+    this.#parts = parts;
+    this.machine = parts.machine;
+    this.#random = parts.machine.random.fork("work");
+  }
+
+  /** Has begun to close: what arrives anywhere from now on was sent by a driver on its own. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Done with everything, or dead. */
+  get isDone(): boolean {
+    return this.#isClosed || this.machine.hasCrashed;
+  }
+
+  start(): void {
+    for (let loop = 0; loop < this.#parts.plan.loops; loop += 1) {
+      this.#loops += 1;
+      this.machine.enter("timer", () => void this.#loop(this.#random.fork(`loop-${loop}`)));
+    }
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  async #loop(random: SeededRandom): Promise<void> {
+    const { plan, witness } = this.#parts;
+    while (!this.#isStopping) {
+      await this.machine.sleep(random.exponential(plan.thinkMs));
+      if (this.#isStopping) break;
+      try {
+        await this.#once(random);
+      } catch (error) {
+        if (!isExpected(error)) {
+          witness.report("unexpected-error", `${this.machine.name}: ${String(error)}`);
+        }
+      }
+    }
+    this.#loops -= 1;
+    if (this.#loops === 0) await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    const { locks, promises, plan } = this.#parts;
+    const { machine } = this;
+    this.#isClosing = true;
+    await promises.watch(machine, "close", promises.closeMs(plan.ttlMs), locks.close());
+    this.#isClosed = true;
+  }
+
+  async #once(random: SeededRandom): Promise<void> {
+    const { plan, locks, promises } = this.#parts;
+    const resources = this.#resources(random);
+    const { ttlMs, retryMinMs, retryMaxMs } = plan;
+    const waitMs = random.chance(0.2) ? 0 : Math.round(random.exponential(plan.waitMs));
+    const renew = random.chance(plan.renewChance);
+    const retry = { minDelay: retryMinMs, maxDelay: retryMaxMs };
+    // A lease that is renewed and forgotten must end some day.
+    const maxHold = Math.round(ttlMs * random.between(1, 8));
+    const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold };
+    const boundMs = promises.acquireMs(ttlMs, waitMs);
+    const style = random.fraction();
+    if (style < 0.2) {
+      const call = locks.tryAcquire(resources, common);
+      const lease = await this.#watch("tryAcquire", promises.acquireMs(ttlMs, 0), call);
+      if (lease !== undefined) await this.#hold(random, lease);
+    } else if (style < 0.45) {
+      const call = locks.using(resources, { ...common, wait: waitMs }, async (lease) => {
+        this.#handed(lease);
+        try {
+          await this.#work(random, lease);
+        } finally {
+          this.#parts.witness.releasing(lease);
+        }
+      });
+      await this.#watch("using", Infinity, call);
+    } else {
+      const signal = random.chance(plan.abortChance) ? this.#abortLater(random, waitMs) : undefined;
+      const options = { ...common, wait: waitMs, ...(signal === undefined ? {} : { signal }) };
+      const lease = await this.#watch("acquire", boundMs, locks.acquire(resources, options));
+      await this.#hold(random, lease);
+    }
+    if (random.chance(0.05)) await this.#look(random);
+  }
+
+  async #look(random: SeededRandom): Promise<void> {
+    const { locks, promises, plan } = this.#parts;
+    // A look waits as long as for a lease of the built-in TTL.
+    const boundMs = promises.sweepMs + promises.roundMs(10_000);
+    if (random.chance(0.5)) await this.#watch("nodes", boundMs, locks.nodes());
+    else await this.#watch("inspect", boundMs, locks.inspect(random.pick(plan.resources)));
+  }
+
+  /** The explicit form: works, then gives back, or forgets to. */
+  async #hold(random: SeededRandom, lease: Lease): Promise<void> {
+    const { plan, promises, witness } = this.#parts;
+    this.#handed(lease);
+    try {
+      await this.#work(random, lease);
+    } finally {
+      if (random.chance(plan.abandonChance)) witness.abandoned(lease);
+      else {
+        witness.releasing(lease);
+        await this.#watch("release", promises.roundMs(plan.ttlMs), lease.release());
+      }
+    }
+  }
+
+  #handed(lease: Lease): void {
+    const { recording, witness, onTenure } = this.#parts;
+    const record = recording.byResources.get(lease.resources);
+    if (record === undefined) throw new Error("a lease that no attempt was granted");
+    witness.acquired(this.machine, lease, record);
+    onTenure();
+  }
+
+  async #work(random: SeededRandom, lease: Lease): Promise<void> {
+    const { plan, promises } = this.#parts;
+    const { ttlMs } = plan;
+    for (let step = random.integer(1, 3); step > 0; step -= 1) {
+      await this.machine.sleep(random.exponential(plan.holdMs));
+      if (random.chance(plan.extendChance)) {
+        await this.#watch("extend", promises.extendMs(ttlMs), lease.extend());
+      }
+      if (random.chance(plan.proveChance)) {
+        await this.#watch("prove", promises.roundMs(ttlMs), lease.prove());
+      }
+      for (const resource of lease.resources) await this.#addOne(random, lease, resource);
+    }
+  }
+
+  /** Read, think, write back: loses an update whenever somebody else wrote in between. */
+  async #addOne(random: SeededRandom, lease: Lease, resource: string): Promise<void> {
+    const { storage, fencing, plan } = this.#parts;
+    const plain = storage.plain(resource);
+    const fenced = storage.fenced(resource);
+    const fence = fencing ? lease.fence : 0n;
+    const read = await storage.request(this.machine, () => ({
+      plain: plain.read(fence) ?? 0,
+      fenced: fencing ? fenced.read(fence) : undefined,
+    }));
+    await this.machine.sleep(random.exponential(plan.holdMs / 4));
+    lease.assertHeld();
+    await storage.request(this.machine, () => {
+      plain.write(fence, read.plain);
+      if (read.fenced !== undefined) fenced.write(fence, read.fenced);
+    });
+  }
+
+  #resources(random: SeededRandom): string | string[] {
+    const { resources, severalChance } = this.#parts.plan;
+    const first = random.pick(resources);
+    if (!random.chance(severalChance)) return first;
+    return [...new Set([first, random.pick(resources)])];
+  }
+
+  #abortLater(random: SeededRandom, waitMs: number): AbortSignal {
+    const controller = new AbortController();
+    const { clock } = this.machine.runtime;
+    clock.setTimer(random.between(0, waitMs), true, () => controller.abort(new Aborted()));
+    return controller.signal;
+  }
+
+  #watch<Result>(what: string, boundMs: number, call: Promise<Result>): Promise<Result> {
+    return this.#parts.promises.watch(this.machine, what, boundMs, call);
+  }
+}
+
+class Aborted extends Error {}
+
+/** Contention, faults and loss are part of life; anything else is a mistake of ours. */
+function isExpected(error: unknown): boolean {
+  if (error instanceof Aborted) return true;
+  return (["ACQUIRE_TIMEOUT", "QUORUM", "LEASE_LOST", "LEASE_RELEASED", "CLOSED"] as const).some(
+    (code) => isHoldfastError(error, code),
+  );
+}

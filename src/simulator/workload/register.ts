@@ -1,0 +1,42 @@
+/** A stored number that clients read, add one to, and write back under the lock. */
+export class Register {
+  readonly #fenced: boolean;
+  #version = 0;
+  #lastFence = -1n;
+  #accepted = 0;
+  #rejected = 0;
+  #lost = 0;
+
+  constructor(fenced: boolean) {
+    this.#fenced = fenced;
+  }
+
+  /** Writes accepted, those refused as stale, and updates that were overwritten unseen. */
+  get tally(): { readonly accepted: number; readonly rejected: number; readonly lost: number } {
+    return { accepted: this.#accepted, rejected: this.#rejected, lost: this.#lost };
+  }
+
+  /** A read carries the fence too: otherwise an older holder could still write after it. */
+  read(fence: bigint): number | undefined {
+    return this.#admits(fence) ? this.#version : undefined;
+  }
+
+  /** Returns whether it was accepted. */
+  write(fence: bigint, readVersion: number): boolean {
+    if (!this.#admits(fence)) {
+      this.#rejected += 1;
+      return false;
+    }
+    if (readVersion !== this.#version) this.#lost += 1;
+    this.#version += 1;
+    this.#accepted += 1;
+    return true;
+  }
+
+  #admits(fence: bigint): boolean {
+    if (!this.#fenced) return true;
+    if (fence < this.#lastFence) return false;
+    this.#lastFence = fence;
+    return true;
+  }
+}

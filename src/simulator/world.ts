@@ -1,0 +1,284 @@
+import type { Locks } from "../core/locks.ts";
+import { lockManager } from "../core/locks.ts";
+import type { Store } from "../core/store.ts";
+import { resolveStoreOptions } from "../stores/redis/options.ts";
+import { RedisStore } from "../stores/redis/redis-store.ts";
+import { Assumptions } from "./assumptions.ts";
+import { Guarantees } from "./guarantees.ts";
+import { Link } from "./network/link.ts";
+import { ownerAndFence } from "./node/script-context.ts";
+import { SimulatedNode } from "./node/simulated-node.ts";
+import { RecordingStore, type AttemptRecord } from "./process/recording-store.ts";
+import { SimulatedProcess } from "./process/simulated-process.ts";
+import type { Fault, Scenario } from "./scenario.ts";
+import { Scene } from "./scene.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { Witness } from "./witness.ts";
+import { SimulatedClient } from "./workload/client.ts";
+import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
+import { Promises } from "./workload/promises.ts";
+import { Storage } from "./workload/storage.ts";
+import { tellEvents, told } from "./tell-events.ts";
+
+interface Inhabitant {
+  readonly machine: SimulatedProcess;
+  readonly links: readonly Link[];
+  readonly client: SimulatedClient;
+  readonly recording: RecordingStore;
+}
+
+/** Nodes, clients and what befalls them, from the first moment to the last. */
+export class World implements FaultTargets {
+  readonly scene: Scene;
+  readonly nodes: readonly SimulatedNode[];
+  readonly witness: Witness;
+  readonly assumptions: Assumptions = new Assumptions();
+  readonly promises: Promises;
+  readonly storage: Storage;
+  /** Every process there ever was, the dead among them. */
+  readonly inhabitants: Inhabitant[] = [];
+  readonly struck: Map<Fault["kind"], number> = new Map();
+  readonly #scenario: Scenario;
+  readonly #guarantees: Guarantees;
+  readonly #present: (Inhabitant | undefined)[] = [];
+  readonly #undos = new Set<Undo>();
+  /** Who has held something since everything healed. */
+  readonly #progress = new Set<string>();
+  /** Words of commands that a node executed when nobody could hear of it any more. */
+  readonly #strays = new Set<string>();
+  readonly #setBackMs = new Map<SimulatedNode, number>();
+  #phase: "safety" | "liveness" | "closing" | "over" = "safety";
+
+  constructor(scenario: Scenario, keepTrace: boolean) {
+    this.#scenario = scenario;
+    const { seed, nodes, store, work } = scenario;
+    this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
+    this.witness = new Witness(this.scene);
+    this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
+    this.promises = new Promises(this.witness, store, nodes.length);
+    this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
+    this.nodes = nodes.map((plan, index) => new SimulatedNode(this.scene, index, plan));
+    for (let client = 0; client < scenario.clients.length; client += 1) this.#populate(client, 1);
+    for (const fault of scenario.faults) this.#plan(fault);
+    this.scene.after(scenario.safetyMs, () => this.#heal());
+  }
+
+  get isOver(): boolean {
+    return this.#phase === "over";
+  }
+
+  get clientCount(): number {
+    return this.#scenario.clients.length;
+  }
+
+  /** Runs one event; true when code of a process ran and its microtasks are to be drained. */
+  step(): boolean {
+    const entered = this.scene.step();
+    if (entered === undefined) this.#phase = "over";
+    return entered ?? false;
+  }
+
+  machine(client: number): SimulatedProcess | undefined {
+    return this.#present[client]?.machine;
+  }
+
+  link(client: number, node: number): Link | undefined {
+    return this.#present[client]?.links[node];
+  }
+
+  onLoss(node: SimulatedNode, what: "restart" | "flush" | "locks", text: string): void {
+    this.#guarantees.onLoss(node, what, text);
+  }
+
+  onNodeStep(node: SimulatedNode, byMs: number): void {
+    this.#guarantees.onNodeStep(node, byMs);
+    if (byMs < 0) this.#setBackMs.set(node, this.scene.nowMs);
+  }
+
+  onClientStep(): void {
+    for (const inhabitant of this.#present) {
+      if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
+    }
+  }
+
+  onResumed(machine: SimulatedProcess): void {
+    this.scene.tell(machine.name, "resumed", "");
+    // Half of the time somebody looks at the leases before any timer could run.
+    if (machine.random.chance(0.5)) this.witness.askAll(machine);
+  }
+
+  kill(client: number): void {
+    const inhabitant = this.#present[client];
+    if (inhabitant === undefined) return;
+    inhabitant.machine.crash();
+    for (const link of inhabitant.links) link.abandon();
+    this.#present[client] = undefined;
+  }
+
+  revive(client: number): void {
+    if (this.#present[client] !== undefined || this.#phase === "over") return;
+    const before = this.inhabitants.filter(({ machine }) => bornAs(machine) === client).length;
+    this.#populate(client, before + 1);
+  }
+
+  #populate(client: number, life: number): void {
+    const plan = this.#scenario.clients[client];
+    if (plan === undefined) return;
+    const { scene, nodes, witness, promises, storage } = this;
+    const name = `client-${client + 1}${life > 1 ? `.${life}` : ""}`;
+    const machine = new SimulatedProcess(scene, name, plan);
+    const links = nodes.map((node) => this.#link(machine, node));
+    const { driftFactor, driftFixedMs, fencing } = this.#scenario.store;
+    const recording = new RecordingStore({
+      scene,
+      machine,
+      validityMs: (ttlMs) => ttlMs - ttlMs * driftFactor - driftFixedMs,
+      onGranted: (record) => witness.granted(record),
+      onExtended: (record) => witness.extended(record),
+    });
+    const locks = this.#locks(machine, recording.over(this.#store(links)));
+    const parts = { machine, locks, recording, storage, witness, promises, fencing };
+    const onTenure = (): void => {
+      if (this.#phase !== "liveness") return;
+      // It has had its turn, and leaves the field to the others.
+      this.#progress.add(machine.name);
+      this.#present[client]?.client.stop();
+    };
+    const simulated = new SimulatedClient({ ...parts, plan: this.#scenario.work, onTenure });
+    const inhabitant = { machine, links, client: simulated, recording };
+    this.inhabitants.push(inhabitant);
+    this.#present[client] = inhabitant;
+    this.#guarantees.onClocks(machine);
+    simulated.start();
+  }
+
+  #link(machine: SimulatedProcess, node: SimulatedNode): Link {
+    const { link } = this.#scenario;
+    return new Link(this.scene, machine, node, link, (at, command, reply, isStray) => {
+      const text = `${told(command)} → ${String(reply)}`;
+      this.scene.tell(at.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+      this.#guarantees.onExecuted(at, command, reply);
+      const isGrant = command[0] === "SET" || String(reply).startsWith("G");
+      const isTooLate = isStray || this.#of(machine)?.client.isClosing === true;
+      if (isGrant && isTooLate) for (const word of command) this.#strays.add(`${at.name} ${word}`);
+    });
+  }
+
+  #of(machine: SimulatedProcess): Inhabitant | undefined {
+    return this.#present.find((each) => each?.machine === machine);
+  }
+
+  #store(links: readonly Link[]): Store {
+    const { fencing, admission, ttlMaxMs, driftFactor, driftFixedMs, nodeTimeoutMs } =
+      this.#scenario.store;
+    const options = resolveStoreOptions(
+      {
+        fencing,
+        admission,
+        maxTtl: ttlMaxMs,
+        drift: { factor: driftFactor, fixed: driftFixedMs },
+        ...(nodeTimeoutMs === undefined ? {} : { nodeTimeout: nodeTimeoutMs }),
+      },
+      links.length,
+    );
+    return {
+      name: "simulated",
+      capabilities: { fencing, multiResource: true },
+      ttlMaxMs,
+      open: (context) => new RedisStore(links, options, context),
+    };
+  }
+
+  #locks(machine: SimulatedProcess, store: Store): Locks {
+    const locks = lockManager(machine.runtime, store);
+    tellEvents(this.scene, machine.name, locks);
+    return locks;
+  }
+
+  #plan(fault: Fault): void {
+    this.scene.after(fault.atMs, () => {
+      if (this.#phase !== "safety") return;
+      this.struck.set(fault.kind, (this.struck.get(fault.kind) ?? 0) + 1);
+      this.scene.tell("world", "fault", JSON.stringify(fault));
+      const undo = strike(this, fault);
+      if (undo === undefined) return;
+      this.#undos.add(undo);
+      const forMs = "forMs" in fault ? fault.forMs : 0;
+      this.scene.after(forMs, () => this.#undo(undo));
+    });
+  }
+
+  #undo(undo: Undo): void {
+    if (!this.#undos.delete(undo)) return;
+    this.scene.tell("world", "undone", "");
+    undo();
+  }
+
+  #heal(): void {
+    for (const undo of this.#undos) this.#undo(undo);
+    this.scene.tell("world", "healed", "");
+    this.#phase = "liveness";
+    for (const { links } of this.inhabitants) for (const link of links) link.calm();
+    this.#watchProgress(this.scene.nowMs + this.#scenario.livenessMs);
+  }
+
+  #watchProgress(untilMs: number): void {
+    const missing = this.#present
+      .flatMap((each) => (each === undefined ? [] : [each.machine.name]))
+      .filter((name) => !this.#progress.has(name));
+    if (missing.length > 0 && this.scene.nowMs < untilMs) {
+      this.scene.after(20, () => this.#watchProgress(untilMs));
+      return;
+    }
+    for (const name of missing) this.witness.report("no-progress", `nothing for ${name}`);
+    this.#phase = "closing";
+    this.scene.tell("world", "closing", "");
+    for (const each of this.#present) each?.client.stop();
+    this.#watchClosing(this.scene.nowMs + this.#scenario.livenessMs);
+  }
+
+  #watchClosing(untilMs: number): void {
+    const isDone = this.#present.every((each) => {
+      // What was sent long ago and slowly may still arrive, and be given back.
+      return each === undefined || (each.client.isDone && each.links.every((link) => link.isIdle));
+    });
+    if (!isDone && this.scene.nowMs < untilMs) {
+      this.scene.after(20, () => this.#watchClosing(untilMs));
+      return;
+    }
+    this.scene.after(50, () => {
+      this.promises.reportUnsettled();
+      this.#reportOrphans();
+      this.#phase = "over";
+    });
+  }
+
+  /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
+  #reportOrphans(): void {
+    const { resources } = this.#scenario.work;
+    const living = this.inhabitants.filter(({ machine }) => !machine.hasCrashed);
+    for (const node of this.nodes) {
+      for (const key of node.server.data.keys()) {
+        if (!resources.includes(key)) continue;
+        const { owner } = ownerAndFence(node.server.data.get(key) ?? "");
+        const of = living.flatMap(({ recording }) => recording.byOwner.get(owner) ?? [])[0];
+        if (of === undefined || this.#isExcused(node, key, of)) continue;
+        const text = `${of.machine.name} left "${key}" on ${node.name} (${owner})`;
+        this.witness.report("orphan-key", text);
+      }
+    }
+  }
+
+  /** Nobody could know that it was there, or that it would still be there by now. */
+  #isExcused(node: SimulatedNode, key: string, of: AttemptRecord): boolean {
+    if (this.witness.wasAbandoned(of.owner)) return true;
+    if (this.#strays.has(`${node.name} ${of.owner}`)) return true;
+    if ((this.#setBackMs.get(node) ?? -1) >= of.startedMs) return true;
+    // A node whose clock is slow keeps it beyond the time that its client counts.
+    return node.server.data.pttl(key) < of.ttlMs * this.#scenario.store.driftFactor;
+  }
+}
+
+function bornAs({ name }: SimulatedProcess): number {
+  return Number(/^client-(\d+)/.exec(name)?.[1] ?? 0) - 1;
+}

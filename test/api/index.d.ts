@@ -1,0 +1,459 @@
+// dist/index.d.ts
+import { type Locks } from "./core/locks.ts";
+import type { LockDefaults } from "./core/options.ts";
+import type { Runtime } from "./core/ports.ts";
+import type { Store } from "./core/store.ts";
+export interface CreateLocksOptions extends LockDefaults {
+    readonly runtime?: Runtime;
+}
+export declare function createLocks(store: Store, options?: CreateLocksOptions): Locks;
+export { renderFindings } from "./core/doctor.ts";
+export type { Finding, FindingLevel } from "./core/doctor.ts";
+export type { Duration } from "./core/durations.ts";
+export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, UnsupportedError, } from "./core/errors.ts";
+export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
+export type { Lease, LeaseState } from "./core/lease.ts";
+export type { Locks, Resources, Work } from "./core/locks.ts";
+export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
+export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
+export type { Inspection, NodeInspection, NodeStatus, ReleaseOutcome, Store, StoreCapabilities, } from "./core/store.ts";
+
+// dist/core/cancellation.d.ts
+export declare class Cancellation {
+    #private;
+    get cancelled(): boolean;
+    get reason(): unknown;
+    cancel(reason: unknown): void;
+    listen(listener: (() => void) | undefined): void;
+}
+
+// dist/core/doctor.d.ts
+export type FindingLevel = "error" | "warning" | "info";
+export interface Finding {
+    readonly level: FindingLevel;
+    readonly code: string;
+    readonly node?: string;
+    readonly what: string;
+    readonly why: string;
+    readonly remedy: string;
+}
+export declare function sortFindings(findings: readonly Finding[]): readonly Finding[];
+export declare function renderFindings(findings: readonly Finding[]): string;
+export declare function stallFinding(stallMs: number, ttlMs: number): Finding | undefined;
+
+// dist/core/durations.d.ts
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h"}`;
+export interface DurationBounds {
+    readonly minMs: number;
+    readonly maxMs: number;
+}
+export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
+
+// dist/core/errors.d.ts
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "UNSUPPORTED" | "CLOSED" | "INVALID_OPTION";
+interface ErrorDetails {
+    readonly resources?: readonly string[] | undefined;
+    readonly cause?: unknown;
+}
+export declare class HoldfastError extends Error {
+    readonly code: ErrorCode;
+    readonly resources: readonly string[];
+    constructor(code: ErrorCode, message: string, details?: ErrorDetails);
+}
+export declare function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError;
+export interface Holder {
+    readonly owner: string;
+    readonly label?: string;
+    readonly fence?: bigint;
+    readonly remainingMs?: number;
+}
+export declare class AcquireTimeoutError extends HoldfastError {
+    readonly attempts: number;
+    readonly waitedMs: number;
+    readonly holder: Holder | undefined;
+    constructor(resources: readonly string[], details: {
+        attempts: number;
+        waitedMs: number;
+        holder?: Holder | undefined;
+    });
+}
+export type VoteKind = "granted" | "held" | "unknown" | "failed" | "blank";
+export interface Vote {
+    readonly node: string;
+    readonly vote: VoteKind;
+    readonly ms: number;
+    readonly cause?: unknown;
+}
+export declare class QuorumError extends HoldfastError {
+    readonly votes: readonly Vote[];
+    constructor(action: string, resources: readonly string[], votes: readonly Vote[], details: {
+        quorum: number;
+        cause?: unknown;
+        hint?: string | undefined;
+    });
+}
+export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "maxHold";
+export declare class LeaseLostError extends HoldfastError {
+    readonly reason: LossReason;
+    readonly result: unknown;
+    constructor(resources: readonly string[], reason: LossReason, details?: {
+        cause?: unknown;
+        result?: unknown;
+    });
+}
+export declare class LeaseReleasedError extends HoldfastError {
+    constructor(resources: readonly string[]);
+}
+export declare class FenceRejectedError extends HoldfastError {
+    readonly fence: bigint;
+    readonly seen: bigint | undefined;
+    constructor(resource: string, fence: bigint, seen: bigint | undefined);
+}
+export declare class StoreError extends HoldfastError {
+    constructor(message: string, details?: ErrorDetails);
+}
+export declare class UnsupportedError extends HoldfastError {
+    constructor(message: string, details?: ErrorDetails);
+}
+export declare class ClosedError extends HoldfastError {
+    constructor(resources?: readonly string[]);
+}
+export declare class InvalidOptionError extends HoldfastError {
+    readonly option: string;
+    constructor(option: string, expected: string, got: unknown);
+}
+export {};
+
+// dist/core/events.d.ts
+import type { FindingLevel } from "./doctor.ts";
+import type { Holder, LossReason, VoteKind } from "./errors.ts";
+import type { Diagnostics } from "./ports.ts";
+interface About {
+    readonly resources: readonly string[];
+    readonly label: string | undefined;
+}
+export interface LockEvents {
+    attempt: About & {
+        readonly attempt: number;
+        readonly outcome: "granted" | "held" | "failed";
+        readonly elapsedMs: number;
+        readonly error: Error | undefined;
+    };
+    contended: About & {
+        readonly attempt: number;
+        readonly holder: Holder | undefined;
+        readonly retryInMs: number;
+    };
+    acquired: About & {
+        readonly fence: bigint | undefined;
+        readonly attempts: number;
+        readonly waitedMs: number;
+        readonly remainingMs: number;
+    };
+    renewed: About & {
+        readonly fence: bigint | undefined;
+        readonly remainingMs: number;
+    };
+    doubtful: About & {
+        readonly remainingMs: number;
+        readonly cause: unknown;
+    };
+    lost: About & {
+        readonly fence: bigint | undefined;
+        readonly reason: LossReason;
+        readonly heldMs: number;
+        readonly cause: unknown;
+        readonly stallMs: number;
+    };
+    released: About & {
+        readonly released: boolean;
+        readonly reason: LossReason | undefined;
+        readonly heldMs: number;
+    };
+    "fenced-off": About & {
+        readonly resource: string;
+        readonly fence: bigint;
+        readonly seen: bigint | undefined;
+        readonly guard: string;
+    };
+    "node-failed": {
+        readonly node: string;
+        readonly vote: VoteKind;
+        readonly cause: unknown;
+    };
+    "node-recovered": {
+        readonly node: string;
+    };
+    "node-blank": {
+        readonly node: string;
+        readonly why: string;
+    };
+    "node-quarantined": {
+        readonly node: string;
+        readonly leftMs: number;
+    };
+    "node-admitted": {
+        readonly node: string;
+        readonly mode: "copy" | "bootstrap" | "clock";
+    };
+    "fence-raised": About & {
+        readonly fence: bigint;
+    };
+    warning: {
+        readonly what: string;
+        readonly why: string;
+        readonly remedy: string;
+        readonly level?: FindingLevel;
+        readonly code?: string;
+        readonly node?: string;
+    };
+}
+export type LockEventName = keyof LockEvents;
+export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
+export declare class Emitter {
+    #private;
+    constructor(diagnostics: Diagnostics);
+    on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
+    wants(name: LockEventName): boolean;
+    emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
+}
+export {};
+
+// dist/core/lease.d.ts
+import type { Duration } from "./durations.ts";
+import type { Instant } from "./ports.ts";
+import type { Grant, ReleaseOutcome } from "./store.ts";
+export type LeaseState = "held" | "doubtful" | "lost" | "released";
+export interface Lease extends AsyncDisposable {
+    readonly resources: readonly string[];
+    readonly label: string | undefined;
+    readonly fence: bigint;
+    readonly signal: AbortSignal;
+    readonly state: LeaseState;
+    remainingMs(): number;
+    assertHeld(): void;
+    prove(): Promise<boolean>;
+    extend(ttl?: Duration): Promise<void>;
+    release(): Promise<ReleaseOutcome>;
+}
+export interface LeaseTerms {
+    readonly grant: Grant;
+    readonly started: Instant;
+    readonly ttlMs: number;
+    readonly maxHoldMs: number;
+    readonly renewEveryMs: number;
+    readonly label: string | undefined;
+}
+
+// dist/core/locks.d.ts
+import { type Finding } from "./doctor.ts";
+import { type LockEventName, type LockListener } from "./events.ts";
+import type { Lease } from "./lease.ts";
+import { type LockDefaults, type LockOptions } from "./options.ts";
+import type { Runtime } from "./ports.ts";
+import type { Inspection, NodeStatus, Store, StoreCapabilities } from "./store.ts";
+export type Resources = string | readonly string[];
+export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
+export interface Locks extends AsyncDisposable {
+    readonly capabilities: StoreCapabilities;
+    acquire(resources: Resources, options?: LockOptions): Promise<Lease>;
+    tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined>;
+    using<Result>(resources: Resources, work: Work<Result>): Promise<Result>;
+    using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
+    inspect(resource: string): Promise<Inspection>;
+    nodes(): Promise<readonly NodeStatus[]>;
+    doctor(): Promise<readonly Finding[]>;
+    on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
+    close(): Promise<void>;
+}
+export declare function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks;
+
+// dist/core/options.d.ts
+import { type Duration } from "./durations.ts";
+export interface RetryOptions {
+    readonly minDelay?: Duration;
+    readonly maxDelay?: Duration;
+}
+export interface LockOptions {
+    readonly ttl?: Duration;
+    readonly wait?: Duration | "forever";
+    readonly renew?: boolean | Duration;
+    readonly maxHold?: Duration;
+    readonly retry?: RetryOptions;
+    readonly signal?: AbortSignal;
+    readonly label?: string;
+}
+export type LockDefaults = Omit<LockOptions, "signal">;
+export interface ResolvedOptions {
+    readonly ttlMs: number;
+    readonly waitMs: number;
+    readonly renew: boolean | number | undefined;
+    readonly maxHoldMs: number;
+    readonly retryMinMs: number;
+    readonly retryMaxMs: number;
+    readonly label: string | undefined;
+    readonly signal: AbortSignal | undefined;
+}
+export declare const ttlMinMs = 10;
+export declare const builtInDefaults: ResolvedOptions;
+export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions;
+export declare function knownOptions(option: string, given: object, names: readonly string[]): void;
+
+// dist/core/ports.d.ts
+export interface Instant {
+    readonly monotonicMs: number;
+    readonly wallMs: number;
+}
+export type CancelTimer = () => void;
+export interface Clock {
+    monotonicMs(): number;
+    wallMs(): number;
+    setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
+    readonly timerSlackMs: number;
+}
+export interface Random {
+    fraction(): number;
+    uniqueBase(): string;
+}
+export interface Diagnostics {
+    hasSubscribers(name: string): boolean;
+    publish(name: string, event: unknown): void;
+    listenerFailed(error: unknown): void;
+}
+export interface Stalls {
+    watch(): void;
+    maxMs(sinceMs: number): number;
+}
+export interface Runtime {
+    readonly clock: Clock;
+    readonly random: Random;
+    readonly diagnostics: Diagnostics;
+    readonly stalls?: Stalls;
+}
+
+// dist/core/scheduler.d.ts
+import type { Clock } from "./ports.ts";
+export interface Task {
+    dueMs: number;
+    heapIndex: number;
+    readonly keepAlive: boolean;
+    run(): void;
+}
+export declare class Scheduler {
+    #private;
+    readonly clock: Clock;
+    constructor(clock: Clock);
+    onClockStep(listener: () => void): void;
+    get size(): number;
+    get overdueMs(): number;
+    schedule(task: Task, dueMs: number): void;
+    cancel(task: Task): void;
+    at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
+}
+
+// dist/core/store.d.ts
+import type { Cancellation } from "./cancellation.ts";
+import type { Finding } from "./doctor.ts";
+import type { HoldfastError, Holder, LossReason, VoteKind } from "./errors.ts";
+import type { Emitter } from "./events.ts";
+import type { Instant, Runtime } from "./ports.ts";
+import type { Scheduler } from "./scheduler.ts";
+export interface StoreCapabilities {
+    readonly fencing: boolean;
+    readonly multiResource: boolean;
+}
+export interface AcquireRequest {
+    readonly resources: readonly string[];
+    readonly owner: string;
+    readonly ttlMs: number;
+    readonly started: Instant;
+    readonly cancellation: Cancellation;
+}
+export interface Grant {
+    readonly resources: readonly string[];
+    readonly owner: string;
+    readonly fence: bigint | undefined;
+    readonly validityMs: number;
+}
+export type AttemptOutcome = {
+    readonly kind: "granted";
+    readonly grant: Grant;
+} | {
+    readonly kind: "held";
+    readonly holder: Holder | undefined;
+    readonly cleanup: Promise<void> | undefined;
+} | {
+    readonly kind: "failed";
+    readonly error: HoldfastError;
+    readonly retryable: boolean;
+    readonly cleanup: Promise<void> | undefined;
+};
+export type ExtendOutcome = {
+    readonly kind: "extended";
+    readonly validityMs: number;
+}
+ | {
+    readonly kind: "gone";
+}
+ | {
+    readonly kind: "failed";
+    readonly error: HoldfastError;
+};
+export type ProveOutcome = {
+    readonly kind: "proven";
+} | {
+    readonly kind: "gone";
+} | {
+    readonly kind: "failed";
+    readonly error: HoldfastError;
+};
+export type ReleaseOutcome = {
+    readonly released: true;
+} | {
+    readonly released: false;
+    readonly reason: LossReason;
+};
+export interface NodeInspection {
+    readonly node: string;
+    readonly vote: Exclude<VoteKind, "granted"> | "free";
+    readonly holder?: Holder;
+    readonly cause?: unknown;
+}
+export interface Inspection {
+    readonly resource: string;
+    readonly state: "held" | "free" | "split" | "unknown";
+    readonly label: string | undefined;
+    readonly fence: bigint | undefined;
+    readonly remainingMs: number | undefined;
+    readonly nodes: readonly NodeInspection[];
+}
+export interface NodeStatus {
+    readonly node: string;
+    readonly admission: "admitted" | "quarantined" | "unknown" | "off";
+    readonly quarantineLeftMs: number | undefined;
+    readonly runId: string | undefined;
+    readonly version: string | undefined;
+    readonly lastFault: unknown;
+}
+export interface StoreContext {
+    readonly runtime: Runtime;
+    readonly scheduler: Scheduler;
+    readonly events: Emitter;
+}
+export interface OpenStore {
+    attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+    extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
+    prove(grant: Grant): Promise<ProveOutcome>;
+    release(grant: Grant): Promise<ReleaseOutcome>;
+    inspect(resource: string): Promise<Inspection>;
+    nodes(): Promise<readonly NodeStatus[]>;
+    doctor(ttlMs: number): Promise<readonly Finding[]>;
+    close(): Promise<void>;
+}
+export interface Store {
+    readonly name: string;
+    readonly capabilities: StoreCapabilities;
+    readonly ttlMaxMs: number;
+    open(context: StoreContext): OpenStore;
+}

@@ -1,0 +1,104 @@
+// dist/stores/redis/index.d.ts
+export { redis, redlock, type Redlock } from "./redlock.ts";
+export type { GroupsOptions } from "./groups/groups-options.ts";
+export type { DriftOptions, RedisStoreOptions } from "./options.ts";
+export type { RedisConnection } from "../../clients/contract.ts";
+export { NotConnectedError } from "../../clients/contract.ts";
+
+// dist/clients/contract.d.ts
+export interface RedisConnection {
+    readonly library: string;
+    readonly topology: "standalone" | "cluster";
+    send(key: string, command: readonly string[]): Promise<unknown>;
+    subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
+    close?(): Promise<void>;
+}
+export declare class NotConnectedError extends Error {
+    readonly name = "NotConnectedError";
+    constructor(library: string, status: string);
+}
+
+// dist/core/cancellation.d.ts: in index.d.ts
+
+// dist/core/doctor.d.ts: in index.d.ts
+
+// dist/core/durations.d.ts: in index.d.ts
+
+// dist/core/errors.d.ts: in index.d.ts
+
+// dist/core/events.d.ts: in index.d.ts
+
+// dist/core/ports.d.ts: in index.d.ts
+
+// dist/core/scheduler.d.ts: in index.d.ts
+
+// dist/core/store.d.ts: in index.d.ts
+
+// dist/stores/redis/groups/groups-options.d.ts
+import type { RedisConnection } from "../../../clients/contract.ts";
+import { type RedisStoreOptions } from "../options.ts";
+import type { ResolvedStoreOptions } from "../options.ts";
+export interface GroupsOptions extends Omit<RedisStoreOptions, "fencing" | "crossSlot"> {
+    readonly layout?: number;
+    readonly ids?: readonly string[];
+    readonly retired?: Readonly<Record<string, readonly object[]>>;
+}
+export interface GivenGroup {
+    readonly id: string;
+    readonly connections: readonly RedisConnection[];
+}
+export interface ResolvedGroups {
+    readonly version: number;
+    readonly groups: readonly GivenGroup[];
+    readonly retired: readonly GivenGroup[];
+    readonly options: ResolvedStoreOptions;
+}
+export declare function resolveGroups(given: unknown, options: GroupsOptions): ResolvedGroups;
+
+// dist/stores/redis/groups/groups.d.ts
+import type { Store } from "../../../core/store.ts";
+import { type GroupsOptions } from "./groups-options.ts";
+export declare function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
+
+// dist/stores/redis/options.d.ts
+import { type Duration } from "../../core/durations.ts";
+export interface DriftOptions {
+    readonly factor?: number;
+    readonly fixed?: Duration;
+}
+export interface RedisStoreOptions {
+    readonly nodeTimeout?: Duration;
+    readonly drift?: DriftOptions;
+    readonly prefix?: string;
+    readonly fencing?: boolean;
+    readonly admission?: "strict" | "off";
+    readonly maxTtl?: Duration;
+    readonly crossSlot?: "refuse" | "ordered";
+}
+export interface ResolvedStoreOptions {
+    readonly nodeTimeoutMs: number | undefined;
+    readonly driftFactor: number;
+    readonly driftFixedMs: number;
+    readonly prefix: string;
+    readonly fencing: boolean;
+    readonly admission: "strict" | "off";
+    readonly ttlMaxMs: number;
+    readonly crossSlot: "refuse" | "ordered";
+    readonly nodeCount: number;
+    readonly wireFormat: string;
+}
+export declare function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number): ResolvedStoreOptions;
+export declare function driftMs(options: ResolvedStoreOptions, ttlMs: number): number;
+export declare function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number;
+export declare function quarantineMs(options: ResolvedStoreOptions, ttlMs: number): number;
+
+// dist/stores/redis/redlock.d.ts
+import type { Store } from "../../core/store.ts";
+import { groups } from "./groups/groups.ts";
+import { type RedisStoreOptions } from "./options.ts";
+export interface Redlock {
+    (clients: readonly object[], options?: RedisStoreOptions): Store;
+    readonly groups: typeof groups;
+}
+export declare const redlock: Redlock;
+export declare function redis(client: object, options?: RedisStoreOptions): Store;

@@ -1,0 +1,106 @@
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Link } from "../../faults/links.ts";
+import { watchLeaks } from "../support/leaks.ts";
+
+watchLeaks();
+
+const open: { close(): void }[] = [];
+let link: Link;
+let received = "";
+
+/** A server that answers every message with itself, and hangs up at "bye". */
+beforeEach(async () => {
+  received = "";
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString();
+      if (received === "bye") socket.destroy();
+      else socket.write(`re:${chunk.toString()}`);
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  link = await Link.open((server.address() as AddressInfo).port);
+  open.push(server, link);
+});
+
+afterEach(() => {
+  for (const each of open.splice(0).toReversed()) each.close();
+});
+
+async function client(): Promise<{ socket: Socket; heard: () => string; closed: () => boolean }> {
+  let heard = "";
+  let closed = false;
+  const socket = connect(link.port, "127.0.0.1");
+  socket.on("data", (chunk: Buffer) => {
+    heard += chunk.toString();
+  });
+  socket.on("error", () => undefined);
+  socket.on("close", () => {
+    closed = true;
+  });
+  await new Promise((resolve) => {
+    socket.once("connect", resolve);
+  });
+  open.push({ close: () => socket.destroy() });
+  return { socket, heard: () => heard, closed: () => closed };
+}
+
+test("passes bytes both ways", async () => {
+  const { socket, heard } = await client();
+  socket.write("a");
+  await expect.poll(heard).toBe("re:a");
+});
+
+test("delivers held replies when it heals, to requests that did arrive", async () => {
+  const { socket, heard } = await client();
+  link.hold("replies");
+  socket.write("a");
+  await expect.poll(() => received).toBe("a");
+  await sleep(50);
+  expect(heard()).toBe("");
+  link.heal("replies", "deliver");
+  await expect.poll(heard).toBe("re:a");
+});
+
+test("holds requests back, of new connections too, and can lose them for good", async () => {
+  const one = await client();
+  link.hold("requests");
+  const other = await client();
+  one.socket.write("a");
+  other.socket.write("b");
+  await sleep(50);
+  expect(received).toBe("");
+  link.heal("requests", "reset");
+  await expect.poll(() => one.closed() && other.closed()).toBe(true);
+  expect(received).toBe("");
+});
+
+test("delivers what a client sent before it hung up behind a cut", async () => {
+  const { socket } = await client();
+  link.hold("requests");
+  socket.end("a");
+  await sleep(50);
+  expect(received).toBe("");
+  link.heal("requests", "deliver");
+  await expect.poll(() => received).toBe("a");
+});
+
+test("delays each way", async () => {
+  const { socket, heard } = await client();
+  link.setDelay(60);
+  const startMs = performance.now();
+  socket.write("a");
+  await expect.poll(heard, { interval: 5 }).toBe("re:a");
+  expect(performance.now() - startMs).toBeGreaterThan(115);
+});
+
+test("breaks a connection whose server hangs up", async () => {
+  const { socket, closed } = await client();
+  socket.write("bye");
+  await expect.poll(closed).toBe(true);
+});

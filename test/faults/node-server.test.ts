@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { appliedInRedis } from "../../faults/applied-writes.ts";
+import { redisRegister } from "../../faults/client/registers.ts";
+import { compileClockLibrary } from "../../faults/clock-library.ts";
+import { NodeServer } from "../../faults/node-server.ts";
+import { FenceRejectedError } from "../../src/index.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { projectRoot } from "../support/source-files.ts";
+
+watchLeaks();
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-faults-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function startServer(folder: string, clockLibrary?: string): Promise<NodeServer> {
+  const server = await NodeServer.start(folder, clockLibrary);
+  onTestFinished(() => server.kill());
+  return server;
+}
+
+test("a server comes back with its data or without it", async () => {
+  const server = await startServer(makeFolder());
+  await server.command("SET", "key", "value");
+  await server.kill();
+  await server.restart("kept");
+  expect(await server.command("GET", "key")).toBe("value");
+  await server.restart("empty");
+  expect(await server.command("GET", "key")).toBeNull();
+});
+
+test("the clock of a running server can be stepped, and back", async (context) => {
+  const folder = makeFolder();
+  const library = compileClockLibrary(projectRoot, folder);
+  if (library === undefined) context.skip("no library to step clocks with");
+  const server = await startServer(folder, library);
+  const aheadMs = async (): Promise<number> => {
+    const [seconds] = (await server.command("TIME")) as [string];
+    return Number(seconds) * 1_000 - Date.now();
+  };
+  await server.command("SET", "key", "value", "PX", "30000");
+  server.setClock(-60_000);
+  expect(await aheadMs()).toBeLessThan(-58_000);
+  expect(Number(await server.command("PTTL", "key"))).toBeGreaterThan(80_000);
+  server.setClock(60_000);
+  expect(await aheadMs()).toBeGreaterThan(58_000);
+  expect(await server.command("GET", "key")).toBeNull();
+  server.setClock(0);
+  expect(Math.abs(await aheadMs())).toBeLessThan(2_000);
+});
+
+test("a register's server tells what it applied, in order, with the fences", async () => {
+  const server = await startServer(makeFolder());
+  const client = new Redis({ port: server.port, host: "127.0.0.1" });
+  onTestFinished(() => client.disconnect());
+  const plain = redisRegister(client, "redis");
+  const guarded = redisRegister(client, "redis-fenced");
+  const lease = (fence: bigint): { fence: bigint; resources: string[] } => {
+    return { fence, resources: ["r"] };
+  };
+  await plain.write("r", undefined, await plain.read("r", undefined), "a");
+  const old = await guarded.read("r", lease(5n));
+  await guarded.write("r", lease(5n), old, "b");
+  const read = await guarded.read("r", lease(7n));
+  // Claimed by a later holder: the older one can no longer write, though nobody else has yet.
+  await expect(guarded.write("r", lease(5n), read, "c")).rejects.toThrow(FenceRejectedError);
+  await expect(guarded.read("r", lease(6n))).rejects.toThrow(FenceRejectedError);
+  await guarded.write("r", lease(7n), read, "d");
+  expect(appliedInRedis(server.appendOnlyFiles())).toEqual([
+    { register: "redis", resource: "r", n: 1, op: "a", base: "origin" },
+    {
+      register: "redis-fenced",
+      resource: "r",
+      n: 1,
+      op: "b",
+      base: "origin",
+      fence: 5n,
+      fenceBefore: 5n,
+    },
+    {
+      register: "redis-fenced",
+      resource: "r",
+      n: 2,
+      op: "d",
+      base: "b",
+      fence: 7n,
+      fenceBefore: 7n,
+    },
+  ]);
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { readOptions, UsageError } from "../../faults/options.ts";
+
+test("gives five minutes of Holdfast on five nodes unless told otherwise", () => {
+  const options = readOptions([]);
+  expect(options).toMatchObject({ lock: "holdfast", seconds: 300, nodes: 5, connections: "plain" });
+  expect(options.out).toBe("docs/evidence");
+});
+
+test("takes minutes or seconds, a seed and a peer", () => {
+  expect(readOptions(["--minutes", "2", "--seed", "7"])).toMatchObject({ seconds: 120, seed: 7 });
+  const peer = readOptions(["--lock", "redlock5", "--seconds", "30", "--out", "none"]);
+  expect(peer).toMatchObject({ seconds: 30, connections: "tuned", out: undefined });
+});
+
+test.each([
+  ["an unknown option", ["--minute", "5"]],
+  ["a missing value", ["--minutes"]],
+  ["an unknown lock", ["--lock", "other"]],
+  ["a number out of range", ["--nodes", "1"]],
+  ["no number", ["--seed", "x"]],
+])("says how it is used when it is given %s", (_what, args) => {
+  expect(() => readOptions(args)).toThrow(UsageError);
+});

@@ -1,0 +1,53 @@
+import { expect, test, vi } from "vitest";
+import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
+import { nodeHost, outsideMicrotasks, turningHost } from "../../scripts/sim-host.mjs";
+
+// Compiled once: transformed module by module it would run several times slower.
+const { scenarioOf, simulate, simulateNow } = await loadSimulator(buildSimulator());
+
+// On a machine that others keep busy.
+vi.setConfig({ testTimeout: 240_000 });
+
+const host = nodeHost();
+
+test("replays 100 seeds bit for bit", async () => {
+  for (let seed = 1; seed <= 100; seed += 1) {
+    const run = () => outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
+    const [first, second] = [await run(), await run()];
+    expect([second.hash, second.eventCount], `seed ${seed}`).toEqual([
+      first.hash,
+      first.eventCount,
+    ]);
+  }
+});
+
+test("tells different seeds apart", async () => {
+  const hashes = new Set<string>();
+  for (let seed = 1; seed <= 20; seed += 1) {
+    hashes.add((await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host))).hash);
+  }
+  expect(hashes.size).toBe(20);
+});
+
+test("draining at once is as exact as a turn of the event loop", async () => {
+  for (const seed of [3, 5, 14]) {
+    const atOnce = await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
+    const turning = await simulate(scenarioOf(seed), turningHost());
+    expect(turning.hash, `seed ${seed}`).toBe(atOnce.hash);
+  }
+});
+
+test("refuses to run at once on a host that needs a turn", () => {
+  expect(() => simulateNow(scenarioOf(1), turningHost())).toThrow("use simulate()");
+});
+
+test("a fault that is taken away does not shift what everything else draws", async () => {
+  const scenario = { ...scenarioOf(1), faults: [] };
+  const fault = { kind: "snapshot", atMs: 1, node: 0 } as const;
+  const without = await outsideMicrotasks(() => simulateNow(scenario, host, { keepTrace: true }));
+  const with_ = await outsideMicrotasks(() =>
+    simulateNow({ ...scenario, faults: [fault] }, host, { keepTrace: true }),
+  );
+  const events = with_.trace.filter(({ kind }) => kind !== "fault");
+  expect(events).toEqual(without.trace);
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
+import { nodeHost, outsideMicrotasks } from "../../scripts/sim-host.mjs";
+
+// Compiled once: transformed module by module it would run several times slower.
+const { htmlTimeline, scenarioOf, simulateNow, textTimeline } =
+  await loadSimulator(buildSimulator());
+
+const report = await outsideMicrotasks(() =>
+  simulateNow(scenarioOf(22), nodeHost(), { keepTrace: true }),
+);
+
+test("the timeline in text names clients, nodes, faults and how to replay it", () => {
+  const text = textTimeline(report);
+  for (const part of ["client-1", "node-1", "fault", "acquired", "npm run sim -- --seed 22"]) {
+    expect(text).toContain(part);
+  }
+  expect(text).not.toContain("executed");
+  expect(textTimeline(report, { commands: true })).toContain("executed");
+});
+
+test("the drawn timeline stands alone and has a lane for everybody", () => {
+  const html = htmlTimeline(report);
+  expect(html).toContain("<svg");
+  for (const lane of ["client-1", "client-2", "node-1", "node-3"])
+    expect(html).toContain(`>${lane}<`);
+  expect(html).toContain('class="lease a"');
+  expect(html).not.toMatch(/(src|href)=|@import|url\(/);
+});
