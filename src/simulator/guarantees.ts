@@ -59,6 +59,9 @@ export class Guarantees {
   }
 
   onExecuted(node: SimulatedNode, command: readonly string[], reply: unknown): void {
+    if (Array.isArray(reply)) {
+      for (const part of reply) this.onExecuted(node, command, part);
+    }
     if (typeof reply !== "string") return;
     if (reply.startsWith("G ")) {
       const fence = Number(reply.slice(reply.lastIndexOf(" ") + 1));

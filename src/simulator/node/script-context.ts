@@ -12,6 +12,8 @@ export interface ScriptContext {
 }
 
 export type ScriptBody = (context: ScriptContext) => string;
+/** A script that runs several operations answers with a list. */
+export type BatchBody = (context: ScriptContext) => readonly string[];
 
 export function atOf({ time }: ScriptContext): string {
   return `${time.seconds} ${time.micros}`;

@@ -1,10 +1,15 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 
+interface Met {
+  readonly runId: string | undefined;
+  readonly version: string | undefined;
+  readonly denied: boolean;
+}
+
 /** Which process stands behind a node, and of which version: asked before the first command. */
 export class Introduction {
   readonly #connection: RedisConnection;
   readonly #onDone: () => void;
-  #asking: Promise<void> | undefined;
   #known = false;
   #runId: string | undefined;
   #version: string | undefined;
@@ -32,12 +37,18 @@ export class Introduction {
     return this.#denied;
   }
 
-  /** Rejects where the server could not be asked; then it is asked again next time. */
-  ask(): Promise<void> {
-    this.#asking ??= this.#askNow().finally(() => {
-      this.#asking = undefined;
-    });
-    return this.#asking;
+  /**
+   * Each caller asks for itself until one has an answer: a driver may lose a question without a
+   * word, and whoever waited for that one would wait for ever. Rejects where it cannot be asked.
+   */
+  async ask(): Promise<void> {
+    const met = this.#connection.topology === "standalone" ? await this.#info() : undefined;
+    if (this.#known) return;
+    this.#runId = met?.runId;
+    this.#version = met?.version;
+    this.#denied = met?.denied ?? false;
+    this.#known = true;
+    this.#onDone();
   }
 
   /** A reply came from another process than the one we met: meet this one. */
@@ -47,19 +58,14 @@ export class Introduction {
     }
   }
 
-  async #askNow(): Promise<void> {
-    if (this.#connection.topology === "standalone") {
-      try {
-        const info = String(await this.#connection.send("", ["INFO", "server"]));
-        this.#runId = /run_id:(\w+)/.exec(info)?.[1];
-        this.#version = /redis_version:(\S+)/.exec(info)?.[1];
-        this.#denied = false;
-      } catch (error) {
-        if (!(error instanceof Error) || !error.message.startsWith("NOPERM")) throw error;
-        this.#denied = true;
-      }
+  async #info(): Promise<Met> {
+    try {
+      const info = String(await this.#connection.send("", ["INFO", "server"]));
+      const runId = /run_id:(\w+)/.exec(info)?.[1];
+      return { runId, version: /redis_version:(\S+)/.exec(info)?.[1], denied: false };
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith("NOPERM")) throw error;
+      return { runId: undefined, version: undefined, denied: true };
     }
-    this.#known = true;
-    this.#onDone();
   }
 }

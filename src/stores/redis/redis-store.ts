@@ -19,6 +19,7 @@ import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
 import { Survey } from "./doctor/survey.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
+import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
@@ -168,7 +169,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   #keyOf(resource: string): string {
-    return this.#options.prefix + resource;
+    return lockKey(this.#options.prefix, resource);
   }
 
   /**

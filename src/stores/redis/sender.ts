@@ -27,15 +27,19 @@ export interface SenderHost {
 /** Sends calls alone or several in one, and goes the long way where a server lacks a script. */
 export class Sender {
   readonly #host: SenderHost;
-  #inFlight = 0;
+  #sent = 0;
+  #answered = 0;
 
   constructor(host: SenderHost) {
     this.#host = host;
   }
 
-  /** Commands sent and not answered. */
+  /**
+   * Commands sent after the last one that was answered. A connection answers in order: what was
+   * sent before and is still open was lost by the driver, and will never be told of.
+   */
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#sent - this.#answered;
   }
 
   send<Reply>(outgoing: Outgoing<Reply>): void {
@@ -103,16 +107,17 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
-    this.#inFlight += 1;
+    this.#sent += 1;
+    const place = this.#sent;
     const sent = now(this.#host.clock);
     this.#host.connection.send(key, command).then(
       (reply) => {
-        this.#inFlight -= 1;
+        this.#answered = Math.max(this.#answered, place);
         this.#host.heard(reply, sent);
         onReply(reply);
       },
       (error: unknown) => {
-        this.#inFlight -= 1;
+        this.#answered = Math.max(this.#answered, place);
         onError(error);
       },
     );

@@ -7,6 +7,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
+import { lockKey } from "../lock-key.ts";
 import { driftMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
 import { attempt } from "./attempt.ts";
@@ -24,6 +25,8 @@ export class OneStep implements RaisingStore {
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    const { prefix } = this.#quorum.options;
+    const keys = request.resources.map((resource) => lockKey(prefix, resource));
     const misfit = this.#quorum.misfit([]);
     if (misfit !== undefined) {
       return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
@@ -36,8 +39,6 @@ export class OneStep implements RaisingStore {
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
     }
-    const { prefix } = this.#quorum.options;
-    const keys = request.resources.map((resource) => prefix + resource);
     return await attempt(this.#quorum, request, keys);
   }
 
