@@ -230,11 +230,11 @@ class Attempt {
   }
 
   #decideRaising(): void {
-    const { size } = this.#quorum;
+    const { size, nodes } = this.#quorum;
     const confirmed = countOf(this.#ballots, (ballot) => ballot.confirmed);
+    // Where too few are left, a fresh attempt is the simplest: steps are rare.
     if (confirmed >= size) {
-      if (!dropStepped(this.#quorum.nodes, this.#ballots)) return this.#succeed();
-      return this.#decideRaising();
+      return confirmed - dropStepped(nodes, this.#ballots) >= size ? this.#succeed() : this.#fail();
     }
     const possible = countOf(this.#ballots, (ballot) => ballot.confirmed || !ballot.out);
     if (possible < size) this.#fail();

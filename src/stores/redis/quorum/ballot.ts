@@ -63,15 +63,15 @@ export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) =>
 
 /**
  * A node whose clock stepped forward since it gave its word may have dropped the key: its word is
- * taken back. Returns whether there was one.
+ * taken back. Returns how many there were.
  */
-export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): boolean {
-  let dropped = false;
+export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
+  let dropped = 0;
   for (const [index, ballot] of ballots.entries()) {
     if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
     ballot.confirmed = false;
     ballot.out = true;
-    dropped = true;
+    dropped += 1;
   }
   return dropped;
 }
