@@ -17,7 +17,8 @@ import { fileURLToPath } from "node:url";
  *   summary: { seconds: number, faults: number, acquisitions: number,
  *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
  *     overlapLongestMs: number, fenceFaults: number, lossesByReason: Record<string, number>,
- *     toldRunning?: Spread, toldFrozen?: Spread, rejections: number, overdue: number } }} Figures
+ *     toldRunning?: Spread, toldFrozen?: Spread,
+ *     toldLateThoughRunning: number, rejections: number, overdue: number } }} Figures
  */
 
 const folder = process.argv[2] ?? fileURLToPath(new URL("../docs/evidence/", import.meta.url));
@@ -64,6 +65,7 @@ const rows = [
   ["leases lost while held", ({ summary }) => sum(summary.lossesByReason)],
   ["told after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
   ["told after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
+  ["told late though running for 50 ms", ({ summary }) => summary.toldLateThoughRunning],
   ["calls that did not settle in time", ({ summary }) => summary.overdue],
   ["unhandled rejections", ({ summary }) => summary.rejections],
 ];
@@ -96,10 +98,19 @@ function all(run, fenced) {
   return of(run, fenced, "applied");
 }
 
+/**
+ * Rounded, and never "-0".
+ *
+ * @param {number} ms
+ */
+function whole(ms) {
+  return Math.round(ms) + 0;
+}
+
 /** @param {Spread | undefined} told */
 function spread(told) {
   if (told === undefined) return "–";
-  return `${told.medianMs.toFixed(0)}, ${told.latestMs.toFixed(0)} ms (${told.count})`;
+  return `${whole(told.medianMs)}, ${whole(told.latestMs)} ms (${told.count})`;
 }
 
 const own = runs.filter(({ options }) => options.lock === "holdfast");

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLines, type AppliedWrite, type ClientEvent } from "./history.ts";
 import type { FaultEvent, History } from "./history.ts";
@@ -30,7 +30,10 @@ export function readRun(folder: string): {
   const record = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as RunRecord;
   const { startMs, healedMs, endMs, resources, misbehaved, options } = record;
   const events = record.journals
-    .flatMap((name) => readLines<ClientEvent>(join(folder, name)))
+    .map((name) => join(folder, name))
+    // A process that was killed before it had come up has not written anything.
+    .filter((path) => existsSync(path))
+    .flatMap((path) => readLines<ClientEvent>(path))
     .sort((a, b) => a.t - b.t);
   const faults = readLines<FaultEvent>(join(folder, "faults.jsonl"));
   const applied = readLines<AppliedLine>(join(folder, "applied.jsonl")).map((line) => {

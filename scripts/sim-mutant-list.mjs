@@ -23,6 +23,7 @@ const admission = "stores/redis/quorum/admission.ts";
 const admissionRule = "stores/redis/quorum/admission-rule.ts";
 const touch = "stores/redis/quorum/touch.ts";
 const lease = "core/held-lease.ts";
+const dialect = "stores/redis/fenced-dialect.ts";
 
 /** @type {readonly Mutant[]} */
 export const mutants = [
@@ -238,9 +239,10 @@ export const mutants = [
     ],
   },
   {
-    name: "load-without-verifying",
-    breaks: "a script enters a cache only by a call that checked which process it is",
+    name: "never-verifies",
+    breaks: "a granting script checks that the record belongs to the process that it runs in",
     changes: [
+      { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node-call.ts",
         from: `return this.#command("EVAL", this.#script.source, true);`,
@@ -249,9 +251,10 @@ export const mutants = [
     ],
   },
   {
-    name: "trust-old-caches",
-    breaks: "servers before 7, which keep scripts in their snapshots, are asked every time",
+    name: "verifies-on-load-only",
+    breaks: "it does so on every call: servers before 7 keep scripts in their snapshots",
     changes: [
+      { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node.ts",
         from: `Number.parseInt(this.#version, 10) < 7`,

@@ -8,7 +8,12 @@ export interface Loss {
   readonly lateMs: number | undefined;
   /** The process was stopped when validity ended: it was told as soon as it ran again. */
   readonly wasFrozen: boolean;
+  /** It did something else after the end, and well before it was told: that was too late. */
+  readonly ranMeanwhile: boolean;
 }
+
+/** The first turn of a process that wakes up on a busy machine can take this long. */
+const turnMs = 50;
 
 /** A process that was stopped needs a moment to get going again. */
 const wakeMs = 100;
@@ -25,7 +30,14 @@ export function lossesOf(history: History): Loss[] {
         freeze.toMs + wakeMs >= Math.min(t, untilMs ?? t),
     );
     const lateMs = untilMs === undefined ? undefined : t - untilMs;
-    return [{ lease, reason, lateMs, wasFrozen }];
+    const ranMeanwhile = history.events.some(
+      (other) =>
+        other.who === who &&
+        other.t > (untilMs ?? t) &&
+        other.t < t - turnMs &&
+        !("lease" in other && other.lease === lease),
+    );
+    return [{ lease, reason, lateMs, wasFrozen, ranMeanwhile }];
   });
 }
 

@@ -34,6 +34,8 @@ export interface Summary {
   readonly lossesByReason: Readonly<Record<string, number>>;
   readonly toldRunning: Spread | undefined;
   readonly toldFrozen: Spread | undefined;
+  /** Told after the end, though the process had been doing other things for 50 ms or longer. */
+  readonly toldLateThoughRunning: number;
   readonly acquisitionsAfterHealing: number;
   readonly rejections: number;
   readonly overdue: number;
@@ -86,6 +88,7 @@ function summarise(
     lossesByReason: countBy(losses.map(({ reason }) => reason)),
     toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
     toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
+    toldLateThoughRunning: late.filter(({ ranMeanwhile }) => ranMeanwhile).length,
     acquisitionsAfterHealing: spans.filter(({ fromMs }) => fromMs > healedMs).length,
     rejections: events.filter(({ what }) => what === "rejection").length,
     overdue: events.filter(({ what }) => what === "overdue").length,

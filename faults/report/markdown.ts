@@ -136,6 +136,9 @@ function told({ findings: { summary } }: Finished): string {
         row("process was stopped meanwhile", summary.toldFrozen),
       ],
     ),
+    "Told after the end although the process had been running for 50 ms or longer since then: " +
+      `${summary.toldLateThoughRunning}. The rest is a machine with more to do than it has cores: ` +
+      "the first thing a process learned when it ran again was the loss.",
   ].join("\n\n");
 }
 

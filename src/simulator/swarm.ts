@@ -73,7 +73,7 @@ function storeOf(
   const needsFences = temper === "untimed" || temper === "storm" || temper === "rolling";
   const fencing = needsFences || random.chance(0.75);
   const strict = fencing && (temper === "rolling" || random.chance(nodeCount >= 3 ? 0.8 : 0.5));
-  const isPatient = temper === "untimed" || temper === "storm" || random.chance(0.3);
+  const isPatient = temper === "untimed" || temper === "storm" || random.chance(0.4);
   return {
     fencing,
     admission: strict ? "strict" : "off",
@@ -104,7 +104,7 @@ function linkOf(
     };
   }
   return {
-    delayMs: timeoutMs / random.pick(temper === "rolling" ? [10, 30] : [3, 10, 30, 100]),
+    delayMs: timeoutMs / random.pick([3, 10, 30, 100]),
     tailChance: random.pick([0, 0.01, 0.1]),
     tailMs: timeoutMs * random.pick([0.3, 1, 4]),
     strayChance: random.pick([0, 0.3, 0.9]),
