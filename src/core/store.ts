@@ -85,7 +85,7 @@ export interface Inspection {
   readonly state: "held" | "free" | "split" | "unknown";
   readonly label: string | undefined;
   readonly fence: bigint | undefined;
-  /** The least that the nodes of the holder's quorum report. */
+  /** For how long a quorum of nodes still has it. */
   readonly remainingMs: number | undefined;
   readonly nodes: readonly NodeInspection[];
 }

@@ -26,6 +26,7 @@ export declare class Cancellation {
     get reason(): unknown;
     cancel(reason: unknown): void;
     listen(listener: (() => void) | undefined): void;
+    orUntil(work: Promise<void>): Promise<void>;
 }
 
 // dist/core/doctor.d.ts
@@ -196,6 +197,10 @@ export interface LockEvents {
     "node-admitted": {
         readonly node: string;
         readonly mode: "copy" | "bootstrap" | "clock";
+    };
+    "clock-jump": {
+        readonly node: string;
+        readonly stepMs: number;
     };
     "fence-raised": About & {
         readonly fence: bigint;
@@ -440,6 +445,7 @@ export interface StoreContext {
     readonly runtime: Runtime;
     readonly scheduler: Scheduler;
     readonly events: Emitter;
+    reconsider(judge: (grant: Grant) => LossReason | undefined): void;
 }
 export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;

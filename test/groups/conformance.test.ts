@@ -26,7 +26,13 @@ function harness(namespace: string, prefix: string): ConformanceHarness {
   const make = () => redlock.groups([given.slice(0, 3), given.slice(3)], options);
   const { capabilities, ttlMaxMs } = make();
   const open: ConformanceHarness["open"] = async (defaults) => createLocks(make(), defaults);
-  return { open, capabilities, ttlMaxMs, namespace };
+  return {
+    shortTtlMs: 1_500,
+    open,
+    capabilities,
+    ttlMaxMs,
+    namespace,
+  };
 }
 
 sideBySide({

@@ -38,8 +38,9 @@ export function neededCommands(
   options: Pick<ResolvedStoreOptions, "fencing">,
   cluster: boolean,
 ): readonly string[] {
-  if (!options.fencing) return [...calls, ...onLocks];
-  return cluster ? [...calls, "TIME", ...onLocks] : [...calls, "TIME", ...onLocks, ...onRecord];
+  const locks = cluster ? onLocks : [...onLocks, "MGET @1"];
+  if (!options.fencing) return [...calls, ...locks];
+  return cluster ? [...calls, "TIME", ...locks] : [...calls, "TIME", ...locks, ...onRecord];
 }
 
 /** A name that no lock has, in the place where locks are. */

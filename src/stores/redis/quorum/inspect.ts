@@ -62,7 +62,8 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
       state: "held",
       label: holders[0]?.label,
       fence: agreed,
-      remainingMs: remaining.length === 0 ? undefined : Math.min(...remaining),
+      // Held for as long as a quorum has it: nodes that were not waited for may lag behind.
+      remainingMs: remaining.sort((a, b) => b - a)[size - 1] ?? remaining.at(-1),
     };
   }
   if (free >= size) return { ...without, state: "free" };
