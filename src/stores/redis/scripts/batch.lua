@@ -8,7 +8,8 @@
 -- @include record
 local first_key = 2
 -- @include operations
-local ops, ask, shards = {}, {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}, {}
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local ops, shards = {}, {}
 local i, key = 5, 2
 while i <= #ARGV do
   local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}

@@ -119,7 +119,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "a021fca85f7f593dfaef765eafe628a76bfab355",
+  sha: "b448c75175594cb05728f074c72e845d90fcf554",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -216,7 +216,8 @@ replies[n] = op.reply
 end
 return replies
 end
-local ops, ask, shards = {}, {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}, {}
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local ops, shards = {}, {}
 local i, key = 5, 2
 while i <= #ARGV do
 local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}

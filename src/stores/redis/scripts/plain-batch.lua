@@ -2,7 +2,7 @@
 -- as if they had been sent one after the other.
 -- KEYS: [1..] lock keys of all operations, in order
 -- ARGV: for each operation: A or T, number of keys, owner, ttl ms; or R, number of keys, owner
--- Returns: a list with one reply for each operation, as plain-acquire, plain-touch and release give it
+-- Returns: a list with one reply for each operation, as the scripts for one of them give it
 local first_key = 1
 -- @include operations
 local ops, i, key = {}, 1, 1
