@@ -1,9 +1,10 @@
 // dist/simulator/index.d.ts
 export { judge } from "./checkers/judge.ts";
+export { checkConfirmations } from "./checkers/confirmations.ts";
 export { checkFences } from "./checkers/fences.ts";
 export { checkMutex, fencedMutex, ownerAwareMutex, type MutexModel, } from "./checkers/mutex-models.ts";
 export { Assumptions, type Break } from "./assumptions.ts";
-export type { GrantRecord, History, TenureRecord, Violation } from "./history.ts";
+export type { ConfirmationRecord, GrantRecord, History, TenureRecord, Violation, } from "./history.ts";
 export type { Fault, FaultKind, Scenario, StorePlan, WorkPlan } from "./scenario.ts";
 export { simulate, simulateNow, type SimulationOptions, type SimulationReport, type SimulatorHost, } from "./simulate.ts";
 export { scenarioOf } from "./swarm.ts";
@@ -43,6 +44,10 @@ export declare class Assumptions {
     fenceEpoch(atMs: number): number;
     get fencesHeld(): boolean;
 }
+
+// dist/simulator/checkers/confirmations.d.ts
+import type { ConfirmationRecord, GrantRecord, Violation } from "../history.ts";
+export declare function checkConfirmations(confirmations: readonly ConfirmationRecord[], grants: readonly GrantRecord[], epochOf: (atMs: number) => number): Violation[];
 
 // dist/simulator/checkers/fences.d.ts
 import type { GrantRecord, Violation } from "../history.ts";
@@ -112,14 +117,22 @@ export interface TenureRecord {
     readonly acquiredMs: number;
     readonly trustedUntilMs: number;
 }
+export interface ConfirmationRecord {
+    readonly client: string;
+    readonly resources: readonly string[];
+    readonly fence: bigint | undefined;
+    readonly grantedMs: number;
+    readonly startedMs: number;
+}
 export interface Violation {
-    readonly rule: "exclusion" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
     readonly atMs: number;
     readonly text: string;
 }
 export interface History {
     readonly grants: readonly GrantRecord[];
     readonly tenures: readonly TenureRecord[];
+    readonly confirmations?: readonly ConfirmationRecord[];
 }
 
 // dist/simulator/network/link.d.ts

@@ -5,7 +5,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
-import { countOf, dropStepped, newBallot, type Ballot } from "./ballot.ts";
+import { countOf, dropStepped, isGrantOf, newBallot, type Ballot } from "./ballot.ts";
 import { RedisGrant, votesOfNodes } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
@@ -44,6 +44,7 @@ class Attempt {
   #holder: Holder | undefined;
   #raised = false;
   readonly #life = { isOver: false };
+  #grant: RedisGrant | undefined;
 
   constructor(
     quorum: Quorum,
@@ -85,6 +86,7 @@ class Attempt {
       if (ballot === undefined) return;
       if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
       else if (this.#phase === "failed" || this.#life.isOver) this.#onTooLate(index, reply);
+      else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
     });
   }
 
@@ -256,6 +258,7 @@ class Attempt {
     const life = this.#life;
     const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes, home, life };
     const grant = new RedisGrant(terms);
+    this.#grant = grant;
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }

@@ -1,5 +1,7 @@
 import type { Vote, VoteKind } from "../../../core/errors.ts";
+import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
+import type { AcquireReply } from "../replies.ts";
 
 /** One node's part in an attempt. */
 export interface Ballot {
@@ -74,4 +76,9 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
     dropped += 1;
   }
   return dropped;
+}
+
+/** A node that was not waited for has the very same fence. */
+export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolean {
+  return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }

@@ -13,10 +13,11 @@ export class RedisGrant implements Grant {
   readonly home: object;
   /** A bit for each node whose word it rests on. */
   votes: number;
+  #confirmations = 0;
   /** Shared by what stands for the same grant. Once given back, nothing may set its keys again. */
   readonly life: { isOver: boolean };
 
-  constructor(terms: Omit<RedisGrant, "fence" | "withFence" | "confirm" | "loseVote">) {
+  constructor(terms: Omit<RedisGrant, "fence" | "withFence" | "confirm" | "addVote" | "loseVote">) {
     this.resources = terms.resources;
     this.keys = terms.keys;
     this.owner = terms.owner;
@@ -38,9 +39,16 @@ export class RedisGrant implements Grant {
     return new RedisGrant(terms);
   }
 
-  /** Confirmed anew by these nodes, and resting on them from now on. */
-  confirm(nodes: readonly number[]): void {
+  /** Confirmed anew by these nodes, and resting on them from now on. Returns which time it was. */
+  confirm(nodes: readonly number[]): number {
     this.votes = votesOfNodes(nodes);
+    this.#confirmations += 1;
+    return this.#confirmations;
+  }
+
+  /** A node that was not waited for has confirmed as well, unless that was for an older time. */
+  addVote(node: number, confirmation: number): void {
+    if (confirmation === this.#confirmations) this.votes |= 1 << node;
   }
 
   /** One node's word is worth nothing any more; returns how many are left. */

@@ -26,6 +26,7 @@ export function touch(
   const call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, grant.fenceNumber);
   return new Promise((resolve) => {
     let decided = false;
+    let confirmation = -1;
     const round = new Round({
       nodes,
       call,
@@ -35,7 +36,12 @@ export function touch(
       wanted: () => !decided || ttlMs > 0,
       onReply(index, reply) {
         const ballot = ballots[index];
-        if (decided || ballot === undefined) return;
+        if (ballot === undefined) return;
+        if (decided) {
+          const isDone = reply.kind === "reply" && reply.reply.kind === "done";
+          if (isDone) grant.addVote(index, confirmation);
+          return;
+        }
         ballot.ms = clock.monotonicMs() - startedMs;
         if (reply.kind !== "reply") {
           ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
@@ -53,7 +59,7 @@ export function touch(
         if (outcome === undefined) return;
         decided = true;
         round.end();
-        if (outcome === "done") grant.confirm(indicesOf(ballots));
+        if (outcome === "done") confirmation = grant.confirm(indicesOf(ballots));
         if (outcome !== "failed") return resolve({ kind: outcome });
         resolve({ kind: "failed", error: quorumError(quorum, grant, ballots, action) });
       },

@@ -1,0 +1,131 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { compileClockLibrary } from "../../faults/clock-library.ts";
+import { NodeServer } from "../../faults/node-server.ts";
+import { LeaseLostError } from "../../src/index.ts";
+import { ClockWatch, stampOf } from "../../src/stores/redis/clock-watch.ts";
+import { collect, connect, openLocks, rejection } from "../support/redis-harness.ts";
+
+const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A client whose clocks, and a server whose clock, the test sets. */
+function bench() {
+  const times = { monotonicMs: 1_000, wallMs: 5_000_000, serverMs: 9_000_000 };
+  const clock = {
+    monotonicMs: () => times.monotonicMs,
+    wallMs: () => times.wallMs,
+    setTimer: () => () => undefined,
+    timerSlackMs: 0,
+  };
+  const watch = new ClockWatch(clock, { factor: 0.01, fixedMs: 2 });
+  const pass = (ms: number): void => {
+    times.monotonicMs += ms;
+    times.wallMs += ms;
+    times.serverMs += ms;
+  };
+  /** A round trip of `tripMs`, answered half-way. */
+  const trip = (tripMs = 2, runId = "aaaaaaaaaaaa"): number => {
+    const sent = { monotonicMs: times.monotonicMs, wallMs: times.wallMs };
+    pass(tripMs / 2);
+    const { serverMs } = times;
+    pass(tripMs / 2);
+    return watch.observe({ runId, serverMs }, sent);
+  };
+  return { times, pass, trip };
+}
+
+describe("a server's clock", () => {
+  test.each([60_000, 500, -500, -60_000])("that steps by %i ms is noticed once", (stepMs) => {
+    const { times, pass, trip } = bench();
+    expect(trip()).toBe(0);
+    pass(1_000);
+    times.serverMs += stepMs;
+    expect(trip()).toBe(stepMs);
+    expect(trip()).toBe(0);
+  });
+
+  test("may drift as far as allowed for, and a slow answer proves nothing", () => {
+    const { times, pass, trip } = bench();
+    expect(trip()).toBe(0);
+    pass(1_000);
+    times.serverMs += 9;
+    expect(trip()).toBe(0);
+    times.serverMs += 40;
+    // Half of 100 ms may be the way there alone.
+    expect(trip(100)).toBe(0);
+  });
+
+  test("is another one after a restart", () => {
+    const { times, trip } = bench();
+    expect(trip()).toBe(0);
+    times.serverMs += 60_000;
+    expect(trip(2, "bbbbbbbbbbbb")).toBe(0);
+    expect(trip(2, "bbbbbbbbbbbb")).toBe(0);
+  });
+
+  test.each([
+    ["this machine slept", { monotonicMs: 0, wallMs: 30_000, serverMs: 30_000 }],
+    ["this machine's clock was set", { monotonicMs: 0, wallMs: 30_000, serverMs: 0 }],
+  ])("is not blamed when %s", (_, by) => {
+    const { times, trip } = bench();
+    expect(trip()).toBe(0);
+    times.wallMs += by.wallMs;
+    times.serverMs += by.serverMs;
+    expect(trip()).toBe(0);
+  });
+
+  test("is read from replies that tell it, and from no others", () => {
+    const stamp = { runId: "0123456789ab", serverMs: 1_790_000_000_500 };
+    expect(stampOf("G 1790000000 500000 0123456789ab 17")).toEqual(stamp);
+    expect(stampOf(["R 1 1", "K 1790000000 500000 0123456789ab"])).toEqual(stamp);
+    for (const reply of ["G", "H 5 foreign value here", "R 1 1", "N ABSENT", null, 7, [], ["K"]]) {
+      expect(stampOf(reply)).toBeUndefined();
+    }
+  });
+});
+
+test("a lease lives on while a quorum's clocks are steady, and is lost when they are not", async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-clocks-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const library = compileClockLibrary(projectRoot, folder);
+  if (library === undefined) return context.skip("the clock library could not be compiled");
+  const servers = await Promise.all(
+    [1, 2, 3].map((number) => NodeServer.start(join(folder, String(number)), library)),
+  );
+  onTestFinished(async () => {
+    await Promise.all(servers.map((server) => server.kill()));
+  });
+  const clients = await Promise.all(servers.map(({ port }) => connect(port)));
+  const locks = openLocks(clients, { admission: "off" }, { ttl: "20s" });
+  const jumps = collect(locks, "clock-jump");
+  const losses = collect(locks, "lost");
+  // A few, so that all three nodes have taken part.
+  for (let round = 0; round < 5; round += 1) await (await locks.acquire("warm")).release();
+  const lease = await locks.acquire("invoice:42");
+  await expect.poll(async () => (await locks.inspect("invoice:42")).nodes.length).toBe(3);
+
+  servers[0]?.setClock(60_000);
+  // Its key is gone, and its word worth nothing; the other two still have it.
+  await expect.poll(() => lease.prove()).toBe(true);
+  await expect.poll(async () => (await lease.prove(), jumps.length)).toBe(1);
+  expect(jumps[0]).toMatchObject({ node: "node-1" });
+  expect(Math.round((jumps[0]?.stepMs ?? 0) / 1_000)).toBe(60);
+  expect(lease.state).toBe("held");
+
+  servers[1]?.setClock(60_000);
+  expect(await rejection(lease.extend())).toBeInstanceOf(LeaseLostError);
+  expect(lease.state).toBe("lost");
+  expect(losses).toHaveLength(1);
+
+  // A step back lets keys live longer: nobody loses anything by it.
+  const next = await locks.acquire("invoice:42");
+  servers[2]?.setClock(-60_000);
+  await expect.poll(async () => (await next.prove(), jumps.length)).toBeGreaterThanOrEqual(3);
+  expect(next.state).toBe("held");
+  await next.release();
+  await locks.close();
+  return undefined;
+});
