@@ -10,6 +10,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   readdirSync,
   renameSync,
@@ -18,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -34,17 +35,18 @@ const folders = ["core", "stores", "clients", "simulator"];
  * Compiles the sources, after `change` had its way with a copy of them, and returns the folder.
  *
  * @param {(folder: string) => void} [change]
+ * @param {string} [source] a folder like src/
  */
-export function buildSimulator(change) {
-  const sources = folders.flatMap((folder) => filesIn(join(root, "src", folder)));
+export function buildSimulator(change, source = join(root, "src")) {
+  const sources = folders.flatMap((folder) => filesIn(join(source, folder)));
   const hash = createHash("sha1");
-  for (const path of sources) hash.update(path).update(readFileSync(path));
+  for (const path of sources) hash.update(relative(source, path)).update(readFileSync(path));
   const built = join(cache, hash.digest("hex").slice(0, 16));
   if (change === undefined && existsSync(built)) return built;
   const work = join(cache, `work-${process.pid}-${Math.random().toString(36).slice(2)}`);
   try {
     for (const folder of folders) {
-      cpSync(join(root, "src", folder), join(work, "src", folder), { recursive: true });
+      cpSync(join(source, folder), join(work, "src", folder), { recursive: true });
     }
     writeFileSync(join(work, "package.json"), `{ "type": "module" }\n`);
     change?.(join(work, "src"));
@@ -71,6 +73,15 @@ function keep(from, to) {
     // Somebody else was faster, with the same result.
     if (!existsSync(to)) throw error;
   }
+}
+
+/** A copy of the sources that nobody edits while a long run builds from it again and again. */
+export function snapshotSources() {
+  const copy = mkdtempSync(join(tmpdir(), "holdfast-sources-"));
+  for (const folder of folders) {
+    cpSync(join(root, "src", folder), join(copy, folder), { recursive: true });
+  }
+  return copy;
 }
 
 /**

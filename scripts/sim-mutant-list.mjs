@@ -257,8 +257,9 @@ export const mutants = [
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node.ts",
-        from: `Number.parseInt(this.#version, 10) < 7`,
-        to: `Number.parseInt(this.#version, 10) < 6`,
+        from: `get #mustVerify(): boolean {`,
+        to: `get #mustVerify(): boolean {
+    if (Number.parseInt(this.version ?? "0", 10) > 5) return false;`,
       },
     ],
   },

@@ -5,7 +5,7 @@
  *
  *   npm run sim:mutants                        all of them
  *   npm run sim:mutants -- --only no-raise     one
- *   … --seeds 3000 --from 1 --jobs 2
+ *   … --seeds 8000 --from 1 --jobs 2
  */
 
 import { fork } from "node:child_process";
@@ -13,7 +13,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import { buildSimulator, loadSimulator } from "./sim-build.mjs";
+import { buildSimulator, loadSimulator, snapshotSources } from "./sim-build.mjs";
 import { nodeHost, outsideMicrotasks } from "./sim-host.mjs";
 import { mutants } from "./sim-mutant-list.mjs";
 
@@ -23,10 +23,11 @@ import { mutants } from "./sim-mutant-list.mjs";
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
-    seeds: { type: "string", default: "4000" },
+    seeds: { type: "string", default: "8000" },
     from: { type: "string", default: "1" },
     jobs: { type: "string", default: "1" },
     child: { type: "boolean", default: false },
+    source: { type: "string" },
     json: { type: "string" },
   },
 });
@@ -50,7 +51,7 @@ async function hunt(mutant) {
   const seconds = () => (performance.now() - startedMs) / 1_000;
   try {
     const { simulateNow, scenarioOf } = await loadSimulator(built);
-    const sound = await loadSimulator(buildSimulator());
+    const sound = await loadSimulator(buildSimulator(undefined, values.source));
     const host = nodeHost();
     const from = Number(values.from);
     const count = Number(values.seeds);
@@ -70,10 +71,10 @@ async function hunt(mutant) {
   }
 }
 
-/** @param {Mutant} mutant @returns {Promise<Found>} */
-function huntInChild(mutant) {
-  return new Promise((resolve, reject) => {
-    const args = ["--child", "--only", mutant.name].concat([
+/** @param {Mutant} mutant @param {string} source @returns {Promise<Found>} */
+function huntInChild(mutant, source) {
+  return new Promise((resolve) => {
+    const args = ["--child", "--only", mutant.name, "--source", source].concat([
       "--seeds",
       values.seeds,
       "--from",
@@ -81,7 +82,7 @@ function huntInChild(mutant) {
     ]);
     const child = fork(fileURLToPath(import.meta.url), args);
     child.once("message", (found) => resolve(/** @type {Found} */ (found)));
-    child.once("exit", (code) => reject(new Error(`${mutant.name}: exit code ${code}`)));
+    child.once("exit", () => resolve({ name: mutant.name, seeds: 0, seconds: 0 }));
   });
 }
 
@@ -92,9 +93,10 @@ async function main() {
   /** @type {Found[]} */
   const all = [];
   const queue = [...chosen];
+  const source = snapshotSources();
   const work = async () => {
     for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-      const found = await huntInChild(mutant);
+      const found = await huntInChild(mutant, source);
       all.push(found);
       const { name, seeds, seed, rule, text = "", seconds } = found;
       const told = seed === undefined ? "SURVIVED" : `seed ${seed}: ${rule}: ${text.slice(0, 90)}`;
@@ -103,7 +105,11 @@ async function main() {
       );
     }
   };
-  await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+  try {
+    await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+  } finally {
+    rmSync(source, { recursive: true, force: true });
+  }
   const survivors = all.filter(({ seed }) => seed === undefined);
   console.log(`\n${all.length - survivors.length} of ${all.length} mutants found`);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(all, null, 2)}\n`);

@@ -29,6 +29,8 @@ export class Guarantees {
   readonly #losses = new Map<SimulatedNode, Loss>();
   readonly #forwardSteps = new Map<SimulatedNode, number>();
   readonly #admissions = new Map<SimulatedNode, string>();
+  readonly #suspends = new Map<SimulatedProcess, number>();
+  readonly #setsBack = new Map<SimulatedProcess, number>();
   #greatestFence = 0;
   #greatestSkewMs = 0;
 
@@ -51,6 +53,17 @@ export class Guarantees {
     if (byMs <= 0) return;
     this.#forwardSteps.set(node, this.#scene.nowMs);
     this.#excuseExclusion(`the clock of ${node.name} was set forward by ${Math.round(byMs)} ms`);
+  }
+
+  /** A suspend hides from one clock of a client what setting back the other hides from that. */
+  onSuspended(machine: SimulatedProcess): void {
+    this.#suspends.set(machine, this.#scene.nowMs);
+    this.#excuseFooled(machine, this.#setsBack);
+  }
+
+  onSetBack(machine: SimulatedProcess): void {
+    this.#setsBack.set(machine, this.#scene.nowMs);
+    this.#excuseFooled(machine, this.#suspends);
   }
 
   onClocks(machine: SimulatedProcess): void {
@@ -95,6 +108,15 @@ export class Guarantees {
     if (this.#quarantineMs() <= ttlMaxMs + 2 * skewMs) {
       this.#assumptions.breakFences(nowMs, `${node.name} was admitted on clocks that are not good`);
     }
+  }
+
+  /** Both within the life of one lease: no clock is left to tell that it is over. */
+  #excuseFooled(machine: SimulatedProcess, other: Map<SimulatedProcess, number>): void {
+    const otherMs = other.get(machine);
+    if (otherMs === undefined) return;
+    const apartMs = this.#scene.nowMs - otherMs;
+    if (apartMs > 2 * this.#plan.ttlMaxMs + machine.pausedMs()) return;
+    this.#excuseExclusion(`${machine.name} was suspended, and its wall clock set back`);
   }
 
   #quarantineMs(): number {

@@ -25,9 +25,20 @@ export interface TenureRecord {
   readonly trustedUntilMs: number;
 }
 
+/** A quorum confirmed that a grant still stands, extending it or not. */
+export interface ConfirmationRecord {
+  readonly client: string;
+  readonly resources: readonly string[];
+  readonly fence: bigint | undefined;
+  /** Of the grant that is confirmed. */
+  readonly grantedMs: number;
+  /** Before the first question could be sent. */
+  readonly startedMs: number;
+}
+
 export interface Violation {
   readonly rule:
-    | "exclusion"
+    | "stale-confirmation"
     | "fence-order"
     | "fence-unique"
     | "mutex-model"
@@ -46,4 +57,5 @@ export interface Violation {
 export interface History {
   readonly grants: readonly GrantRecord[];
   readonly tenures: readonly TenureRecord[];
+  readonly confirmations?: readonly ConfirmationRecord[];
 }

@@ -1,4 +1,5 @@
 export { judge } from "./checkers/judge.ts";
+export { checkConfirmations } from "./checkers/confirmations.ts";
 export { checkFences } from "./checkers/fences.ts";
 export {
   checkMutex,
@@ -7,7 +8,13 @@ export {
   type MutexModel,
 } from "./checkers/mutex-models.ts";
 export { Assumptions, type Break } from "./assumptions.ts";
-export type { GrantRecord, History, TenureRecord, Violation } from "./history.ts";
+export type {
+  ConfirmationRecord,
+  GrantRecord,
+  History,
+  TenureRecord,
+  Violation,
+} from "./history.ts";
 export type { Fault, FaultKind, Scenario, StorePlan, WorkPlan } from "./scenario.ts";
 export {
   simulate,

@@ -100,7 +100,8 @@ class Run {
     if (storage.fencedTotals.lost > 0 && assumptions.fencesHeld) {
       witness.report("stale-write", `${storage.fencedTotals.lost} updates lost behind a fence`);
     }
-    const history: History = { grants: witness.grants, tenures: witness.tenures };
+    const { grants, tenures, confirmations } = witness;
+    const history: History = { grants, tenures, confirmations };
     return {
       scenario: this.#scenario,
       violations: [...witness.violations, ...judge(history, assumptions)],

@@ -13,6 +13,8 @@ export type Temper =
   | "lossy"
   /** Nodes lose their data one after the other, each after the last one is back. */
   | "rolling"
+  /** Attempts that began before a loss are made to end after it was seen. */
+  | "straddling"
   | "mixed";
 
 const timedKinds: readonly FaultKind[] = [
@@ -51,12 +53,14 @@ export function faultsOf(random: SeededRandom, temper: Temper, sizes: Sizes): Fa
 function commonFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
   const kinds = kindsOf(random, temper);
   const count = random.pick([0, 3, 8, 20, 40]);
-  if (kinds.length === 0 || temper === "storm" || temper === "rolling") return [];
+  if (kinds.length === 0 || temper === "storm") return [];
+  if (temper === "rolling" || temper === "straddling") return [];
   return Array.from({ length: count }, () => faultOf(random, random.pick(kinds), sizes));
 }
 
 function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
   if (temper === "rolling") return rollingFaults(random, sizes);
+  if (temper === "straddling") return straddlingFaults(random, sizes);
   const { safetyMs, ttlMs } = sizes;
   const untimed: readonly FaultKind[] = ["evict", "evict", "evict", "evict", "step-node", "reset"];
   switch (temper) {
@@ -108,6 +112,46 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
       const kill = shortened(faultOf(random, "kill", sizes), ttlMs / 2);
       faults.push({ ...kill, atMs: startMs + random.between(0, stretchMs) });
     }
+  }
+  return faults;
+}
+
+/**
+ * One client has the vote of a node that then loses it, waits for that of a second, and cannot
+ * reach the third. A newcomer looks at all of them meanwhile. When the lost node is back, somebody
+ * else can reach only that one and the third.
+ */
+function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
+  const { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs } = sizes;
+  const stretchMs = quarantineMs + 3 * ttlMs;
+  const faults: Fault[] = [];
+  for (let startMs = ttlMs; startMs < safetyMs; startMs += stretchMs) {
+    const first = random.integer(0, nodeCount - 1);
+    const [second, third] = [(first + 1) % nodeCount, (first + 2) % nodeCount];
+    const slow = random.integer(0, clientCount - 1);
+    const newcomer = (slow + 1) % clientCount;
+    const both = { kind: "cut", direction: "both" } as const;
+    faults.push({ ...both, atMs: startMs, forMs: ttlMs, client: slow, node: third });
+    const byMs = ttlMs / 3;
+    faults.push({ kind: "lag", atMs: startMs, forMs: ttlMs, client: slow, node: second, byMs });
+    const lostMs = startMs + random.between(0, ttlMs / 2);
+    const crash = { kind: "crash", kept: "nothing", silent: false } as const;
+    faults.push({ ...crash, atMs: lostMs, forMs: 0.1, node: first });
+    const forMs = random.between(0.1, ttlMs / 20);
+    faults.push({ kind: "kill", atMs: lostMs, forMs, client: newcomer });
+    // All but the newcomer's first look is kept from the second node until the lost one is back.
+    for (let client = 0; client < clientCount; client += 1) {
+      if (client === slow) continue;
+      const atMs = client === newcomer ? lostMs + ttlMs / 5 : startMs;
+      faults.push({ ...both, atMs, forMs: stretchMs - ttlMs / 4, client, node: second });
+    }
+    faults.push({
+      kind: "pause",
+      atMs: startMs + ttlMs,
+      forMs: stretchMs,
+      client: slow,
+      suspended: false,
+    });
   }
   return faults;
 }

@@ -9,6 +9,7 @@ const tempers: readonly Temper[] = [
   "storm",
   "lossy",
   "rolling",
+  "straddling",
   "mixed",
 ];
 
@@ -16,10 +17,11 @@ const tempers: readonly Temper[] = [
 export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(`swarm ${seed}`);
   const temper = random.pick(tempers);
-  const isFenceHunt = temper === "untimed" || temper === "storm" || temper === "rolling";
+  const isLosing = temper === "rolling" || temper === "straddling";
+  const isFenceHunt = temper === "untimed" || temper === "storm" || isLosing;
   const nodeCount = random.pick(nodeCountsOf(temper));
-  const isOld = random.chance(0.15);
-  const scaleMs = random.pick(temper === "rolling" ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
+  const isOld = random.chance(isLosing ? 0.3 : 0.15);
+  const scaleMs = random.pick(isLosing ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
   const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
   const store = storeOf(random, temper, nodeCount, ttlMs);
   // Half of what is taken off for drift, for each side, and a little less.
@@ -27,10 +29,9 @@ export function scenarioOf(seed: number): Scenario {
   const skewMs = random.pick(skewsOf(temper));
   const clientCount = random.integer(temper === "storm" ? 3 : 2, 4);
   const quarantineMs = store.ttlMaxMs * 1.3 + store.driftFixedMs;
-  const safetyMs =
-    temper === "rolling"
-      ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
-      : ttlMs * random.integer(6, 25);
+  const safetyMs = isLosing
+    ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
+    : ttlMs * random.integer(6, 25);
   const sizes = { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs };
   return {
     seed,
@@ -54,13 +55,14 @@ export function scenarioOf(seed: number): Scenario {
 }
 
 function nodeCountsOf(temper: Temper): readonly number[] {
+  if (temper === "straddling") return [3];
   if (temper === "storm" || temper === "untimed") return [3, 3, 3, 4, 5];
   return temper === "rolling" ? [1, 3, 3, 3, 5] : [1, 1, 3, 3, 3, 4, 5, 5];
 }
 
 /** Clocks far apart leave proposals behind the counters: fences then grow one by one. */
 function skewsOf(temper: Temper): readonly number[] {
-  if (temper === "storm" || temper === "rolling") return [3_600_000];
+  if (temper === "storm" || temper === "rolling" || temper === "straddling") return [3_600_000];
   return temper === "untimed" ? [5, 200, 3_600_000, 3_600_000] : [0, 0.5, 5, 200, 3_600_000];
 }
 
@@ -70,10 +72,11 @@ function storeOf(
   nodeCount: number,
   ttlMs: number,
 ): StorePlan {
-  const needsFences = temper === "untimed" || temper === "storm" || temper === "rolling";
-  const fencing = needsFences || random.chance(0.75);
-  const strict = fencing && (temper === "rolling" || random.chance(nodeCount >= 3 ? 0.8 : 0.5));
-  const isPatient = temper === "untimed" || temper === "storm" || random.chance(0.4);
+  const isLosing = temper === "rolling" || temper === "straddling";
+  const fencing = temper === "untimed" || temper === "storm" || isLosing || random.chance(0.75);
+  const strict = fencing && (isLosing || random.chance(nodeCount >= 3 ? 0.8 : 0.5));
+  const isPatient =
+    temper === "untimed" || temper === "storm" || temper === "straddling" || random.chance(0.4);
   return {
     fencing,
     admission: strict ? "strict" : "off",
@@ -118,8 +121,9 @@ function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["
   const isBusy = isStorm || temper === "untimed";
   // Between two losses somebody must hold something; or nobody may ask, so that no counter is
   // lifted again by an ordinary grant.
-  const thinks = temper === "rolling" ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
-  const holds = temper === "rolling" ? [0.02, 0.3] : [0.02, 0.1, 0.4, 1];
+  const isLosing = temper === "rolling" || temper === "straddling";
+  const thinks = isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
+  const holds = isLosing ? [0.02, 0.3] : [0.02, 0.1, 0.4, 1];
   return {
     resources: ["a", "b", "c"].slice(0, random.pick(isBusy ? [1, 1, 2] : [1, 1, 2, 3])),
     loops: random.pick(isStorm ? [1, 2, 2] : [1, 1, 2]),

@@ -1,5 +1,5 @@
 import type { Lease } from "../core/lease.ts";
-import type { GrantRecord, TenureRecord, Violation } from "./history.ts";
+import type { ConfirmationRecord, GrantRecord, TenureRecord, Violation } from "./history.ts";
 import type { AttemptRecord } from "./process/recording-store.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scene } from "./scene.ts";
@@ -21,10 +21,14 @@ const clockLookMs = 1_100;
 export class Witness {
   readonly violations: Violation[] = [];
   readonly grants: GrantRecord[] = [];
+  readonly confirmations: ConfirmationRecord[] = [];
   readonly #scene: Scene;
   readonly #tenures: Tenure[] = [];
   readonly #byRecord = new Map<AttemptRecord, Tenure>();
   readonly #abandoned = new Set<string>();
+  /** Owners of leases that were lost before their manager was closed. */
+  readonly #lost = new Set<string>();
+  readonly #closing = new Set<SimulatedProcess>();
   #active: Tenure[] = [];
 
   constructor(scene: Scene) {
@@ -88,8 +92,14 @@ export class Witness {
     if (tenure !== undefined) this.#abandoned.add(tenure.record.owner);
   }
 
+  /** Given up by its user, and lost before anybody could give it back in his stead. */
   wasAbandoned(owner: string): boolean {
-    return this.#abandoned.has(owner);
+    return this.#abandoned.has(owner) && this.#lost.has(owner);
+  }
+
+  /** From here on the manager itself gives back what is held. */
+  closing(machine: SimulatedProcess): void {
+    this.#closing.add(machine);
   }
 
   /** The user gives it back, and from here on claims nothing. */
@@ -100,7 +110,10 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  extended(record: AttemptRecord): void {
+  confirmed(record: AttemptRecord, startedMs: number): void {
+    const { machine, resources, fence, completedMs = startedMs } = record;
+    const client = machine.name;
+    this.confirmations.push({ client, resources, fence, grantedMs: completedMs, startedMs });
     const tenure = this.#byRecord.get(record);
     if (tenure === undefined) return;
     if (tenure.isOver) this.#scene.after(0, () => this.#mustStayOver(tenure));
@@ -142,6 +155,7 @@ export class Witness {
   /** Up to this very moment the lease would have said that it was held, if its time was not up. */
   #onSignal(tenure: Tenure): void {
     if (!tenure.isOver && leftMs(tenure) >= 0) tenure.trustedUntilMs = this.#scene.nowMs;
+    if (!this.#closing.has(tenure.machine)) this.#lost.add(tenure.record.owner);
     tenure.isOver = true;
   }
 

@@ -95,7 +95,12 @@ export class World implements FaultTargets {
     if (byMs < 0) this.#setBackMs.set(node, this.scene.nowMs);
   }
 
-  onClientStep(): void {
+  onSuspended(machine: SimulatedProcess): void {
+    this.#guarantees.onSuspended(machine);
+  }
+
+  onClientStep(machine: SimulatedProcess, byMs: number): void {
+    if (byMs < 0) this.#guarantees.onSetBack(machine);
     for (const inhabitant of this.#present) {
       if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
     }
@@ -134,7 +139,7 @@ export class World implements FaultTargets {
       machine,
       validityMs: (ttlMs) => ttlMs - ttlMs * driftFactor - driftFixedMs,
       onGranted: (record) => witness.granted(record),
-      onExtended: (record) => witness.extended(record),
+      onConfirmed: (record, startedMs) => witness.confirmed(record, startedMs),
     });
     const locks = this.#locks(machine, recording.over(this.#store(links)));
     const parts = { machine, locks, recording, storage, witness, promises, fencing };

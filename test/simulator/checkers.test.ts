@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   Assumptions,
+  checkConfirmations,
   checkFences,
   checkMutex,
   fencedMutex,
@@ -49,6 +50,15 @@ describe("fences", () => {
     expect(checkFences(grants, ({ startedMs }) => (startedMs > 10 ? 1 : 0))).toEqual([]);
     expect(checkFences(grants, () => undefined)).toEqual([]);
   });
+});
+
+test("nobody is told that all is well after another had a greater fence", () => {
+  const grants = [grant("a", 0, 1, 1), grant("b", 2, 3, 2)];
+  const confirmed = { client: "a", resources: ["r"], fence: 1n, grantedMs: 1 };
+  const found = (startedMs: number): string[] =>
+    rules(checkConfirmations([{ ...confirmed, startedMs }], grants, () => 0));
+  expect(found(2.5)).toEqual([]);
+  expect(found(4)).toEqual(["stale-confirmation"]);
 });
 
 describe("the mutex models", () => {

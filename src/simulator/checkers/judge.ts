@@ -1,5 +1,6 @@
 import type { Assumptions } from "../assumptions.ts";
 import type { GrantRecord, History, TenureRecord, Violation } from "../history.ts";
+import { checkConfirmations } from "./confirmations.ts";
 import { checkFences } from "./fences.ts";
 import { checkMutex, fencedMutex, ownerAwareMutex } from "./mutex-models.ts";
 
@@ -14,6 +15,9 @@ export function judge(history: History, assumptions: Assumptions): Violation[] {
   );
   return [
     ...checkFences(history.grants, epochOf),
+    ...checkConfirmations(history.confirmations ?? [], history.grants, (atMs) =>
+      assumptions.fenceEpoch(atMs),
+    ),
     ...checkMutex(ownerAwareMutex, sound),
     ...fencedByEpoch(sound, assumptions),
   ];

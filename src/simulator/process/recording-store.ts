@@ -4,6 +4,7 @@ import type {
   ExtendOutcome,
   Grant,
   OpenStore,
+  ProveOutcome,
   Store,
 } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
@@ -30,7 +31,8 @@ export interface RecordingOptions {
   readonly machine: SimulatedProcess;
   readonly validityMs: (ttlMs: number) => number;
   readonly onGranted: (record: AttemptRecord) => void;
-  readonly onExtended: (record: AttemptRecord) => void;
+  /** A quorum extended it, or proved it; `startedMs` is from before the first question. */
+  readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
 }
 
 /** Passes every call on to the real store, and writes down when it was made and what came of it. */
@@ -56,9 +58,10 @@ export class RecordingStore {
 
   /** Whatever a store can do besides, it goes on doing. */
   #recorded(inner: OpenStore): OpenStore {
-    const recorded: Pick<OpenStore, "attempt" | "extend"> = {
+    const recorded: Pick<OpenStore, "attempt" | "extend" | "prove"> = {
       attempt: (request) => this.#attempt(inner, request),
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
+      prove: (grant) => this.#prove(inner, grant),
     };
     return new Proxy(inner, {
       get(target, name) {
@@ -100,7 +103,8 @@ export class RecordingStore {
   }
 
   async #extend(inner: OpenStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    const { machine, validityMs, onExtended } = this.#options;
+    const { scene, machine, validityMs, onConfirmed } = this.#options;
+    const startedMs = scene.nowMs;
     const monotonicMs = machine.monotonicMs() + validityMs(ttlMs);
     const wallMs = machine.wallMs() + validityMs(ttlMs);
     const outcome = await inner.extend(grant, ttlMs);
@@ -108,7 +112,17 @@ export class RecordingStore {
     if (outcome.kind === "extended" && record !== undefined) {
       record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
-      onExtended(record);
+      onConfirmed(record, startedMs);
+    }
+    return outcome;
+  }
+
+  async #prove(inner: OpenStore, grant: Grant): Promise<ProveOutcome> {
+    const startedMs = this.#options.scene.nowMs;
+    const outcome = await inner.prove(grant);
+    const record = this.byOwner.get(grant.owner);
+    if (outcome.kind === "proven" && record !== undefined) {
+      this.#options.onConfirmed(record, startedMs);
     }
     return outcome;
   }

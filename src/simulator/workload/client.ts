@@ -81,6 +81,7 @@ export class SimulatedClient {
     const { locks, promises, plan } = this.#parts;
     const { machine } = this;
     this.#isClosing = true;
+    this.#parts.witness.closing(machine);
     await promises.watch(machine, "close", promises.closeMs(plan.ttlMs), locks.close());
     this.#isClosed = true;
   }

@@ -14,7 +14,9 @@ export interface FaultTargets {
   /** A node lost counters or locks: `keys` are single locks, `all` is everything. */
   onLoss(node: SimulatedNode, what: "restart" | "flush" | "locks", text: string): void;
   onNodeStep(node: SimulatedNode, byMs: number): void;
-  onClientStep(): void;
+  onClientStep(machine: SimulatedProcess, byMs: number): void;
+  /** It was suspended until now. */
+  onSuspended(machine: SimulatedProcess): void;
   onResumed(machine: SimulatedProcess): void;
   kill(client: number): void;
   revive(client: number): void;
@@ -85,11 +87,12 @@ function strikeClient(targets: FaultTargets, fault: ClientFault): Undo | undefin
   if (machine === undefined || machine.hasCrashed) return undefined;
   if (fault.kind === "step-client") {
     machine.wall.step(fault.byMs);
-    targets.onClientStep();
+    targets.onClientStep(machine, fault.byMs);
     return undefined;
   }
   machine.pause(fault.suspended);
   return () => {
+    if (fault.suspended) targets.onSuspended(machine);
     if (machine.resume(fault.suspended)) targets.onResumed(machine);
   };
 }

@@ -1,0 +1,32 @@
+import type { ConfirmationRecord, GrantRecord, Violation } from "../history.ts";
+
+/**
+ * Whoever asks after another was granted with a greater fence is not told that all is well: at
+ * least one node of any quorum has seen the other. This needs no clock; it needs counters that
+ * last, so both lie in one epoch, as `epochOf` tells it for a moment.
+ */
+export function checkConfirmations(
+  confirmations: readonly ConfirmationRecord[],
+  grants: readonly GrantRecord[],
+  epochOf: (atMs: number) => number,
+): Violation[] {
+  const fenced = grants.filter(({ fence }) => fence !== undefined);
+  return confirmations.flatMap((confirmation) => {
+    const { client, resources, fence, grantedMs, startedMs } = confirmation;
+    if (fence === undefined || epochOf(grantedMs) !== epochOf(startedMs)) return [];
+    const newer = fenced.find(
+      (grant) =>
+        grant.fence !== undefined &&
+        grant.fence > fence &&
+        grant.completedMs < startedMs &&
+        epochOf(grant.startedMs) === epochOf(startedMs) &&
+        grant.resources.some((resource) => resources.includes(resource)),
+    );
+    if (newer === undefined) return [];
+    const askedAt = `${startedMs.toFixed(3)} ms`;
+    const text =
+      `${client} was told that fence ${fence} still stands, asking at ${askedAt}, ` +
+      `though ${newer.client} had ${newer.fence} since ${newer.completedMs.toFixed(3)} ms`;
+    return [{ rule: "stale-confirmation" as const, atMs: startedMs, text }];
+  });
+}
