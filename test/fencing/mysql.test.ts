@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import callbackMysql from "mysql2";
 import mysql from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -57,12 +58,15 @@ async function transaction<Result>(
 
 /** Waits until a session of the server waits for a row lock. */
 async function someoneWaits(): Promise<void> {
-  for (;;) {
+  for (let look = 1; look <= 100; look += 1) {
     const waiting = await rows(
       "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
     );
     if (waiting.length > 0) return;
+    // The server renews this table only when nobody has read it for 100 ms.
+    await sleep(150);
   }
+  throw new Error("nobody came to wait for a row lock");
 }
 
 const write = (note: string): FencedUpdate => ({
