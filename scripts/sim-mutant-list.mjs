@@ -429,6 +429,39 @@ export const mutants = [
     ],
   },
   {
+    name: "late-grant-after-release",
+    breaks: "a grant that comes after its lease was given back is given back too",
+    changes: [
+      {
+        file: attempt,
+        from: `this.#phase === "failed" || this.#life.isOver`,
+        to: `this.#phase === "failed"`,
+      },
+    ],
+  },
+  {
+    name: "extend-out-of-turn",
+    breaks: "renewals that are due again at once do not keep the user's own extend waiting",
+    changes: [
+      {
+        file: lease,
+        from: `    const turn = this.#extending.then(() => {`,
+        to: `    let turn: Promise<void> = this.#extending;
+    const line = this as unknown as { busy: Promise<void> | undefined };
+    while (line.busy !== undefined) await line.busy.catch(() => undefined);
+    turn = Promise.resolve().then(() => {`,
+      },
+      {
+        file: lease,
+        from: `    this.#extending = turn.catch(() => undefined);\n`,
+        to: `    line.busy = turn.finally(() => {
+      line.busy = undefined;
+    });
+    turn = line.busy;\n`,
+      },
+    ],
+  },
+  {
     name: "releases-not-owed",
     breaks: "a release that a lost connection kept from a node is tried again",
     changes: [
