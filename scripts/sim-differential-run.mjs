@@ -131,7 +131,7 @@ function draw({ scripts }, random) {
 
 /** @param {string} name */
 function usesTtl(name) {
-  return name !== "release" && name !== "inspect" && name !== "node-record";
+  return !name.endsWith("release") && name !== "inspect" && name !== "node-record";
 }
 
 /** @param {SeededRandom} random */
@@ -164,12 +164,16 @@ function argumentsOf(name, random, ttl) {
   const shards = keys.map(() => String(random.integer(0, 3)));
   const maybeTtl = random.chance(0.5) ? ttl : "0";
   const counters = keys.map((key) => `holdfast:{${key}}:fence`);
+  // Empty here: moments decide about queues, and both sides have their own. They are compared in
+  // test/simulator/queues.test.ts, where both are told the time.
+  const queues = keys.map((key) => `holdfast:{${key}}:queue`);
   switch (name) {
     case "acquire":
       return [
-        String(keys.length + 1),
+        String(2 * keys.length + 1),
         record,
         ...keys,
+        ...queues,
         ...deployment,
         owner,
         ttl,
@@ -197,15 +201,26 @@ function argumentsOf(name, random, ttl) {
         ...shards.flatMap((shard) => [shard, String(random.integer(0, 60))]),
       ];
     case "release":
-      return [String(keys.length), ...keys, owner];
+      return [String(2 * keys.length), ...keys, ...queues, owner];
+    case "cluster-release":
+      return [String(2 * keys.length), ...keys, ...queues, owner, random.pick(["", "-w", "=w"])];
     case "inspect":
-      return ["1", random.pick(keys)];
+      return ["2", random.pick(keys), "holdfast:{x}:queue"];
     case "plain-acquire":
-      return [String(keys.length), ...keys, owner, ttl];
+      return [String(2 * keys.length), ...keys, ...queues, owner, ttl];
     case "plain-touch":
       return [String(keys.length), ...keys, owner, maybeTtl];
     case "cluster-acquire":
-      return [String(keys.length * 2), ...keys, ...counters, owner, ttl, number, "86400000"];
+      return [
+        String(keys.length * 3),
+        ...keys,
+        ...counters,
+        ...queues,
+        owner,
+        ttl,
+        number,
+        "86400000",
+      ];
     case "cluster-touch":
       return [String(keys.length * 2), ...keys, ...counters, owner, maybeTtl, number, "86400000"];
     default:
@@ -285,7 +300,8 @@ function wordsOf(reply) {
   const isTimed = words.length > 3 && /^\d{10}$/.test(words[1] ?? "");
   if (kind === "W") return { times: [], rest: `W ${pairs(words.slice(4))}` };
   if (kind === "L") return { times: [words[1]], rest: "L" };
-  if (kind === "I" || (kind === "H" && !isTimed)) return { times: [words[1]], rest: masked(1) };
+  if (kind === "I") return { times: [words[2]], rest: masked(2) };
+  if (kind === "H" && !isTimed) return { times: [words[1]], rest: masked(1) };
   if (kind === "H" && isTimed) return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
   if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
   if (["G", "K", "N"].includes(kind ?? "") && isTimed) {

@@ -32,6 +32,7 @@ export {
   LeaseReleasedError,
   QuorumError,
   StoreError,
+  TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
 export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";

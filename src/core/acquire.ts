@@ -2,12 +2,14 @@ import { Backoff } from "./backoff.ts";
 import type { Cancellation } from "./cancellation.ts";
 import { AcquireTimeoutError, QuorumError } from "./errors.ts";
 import type { Emitter } from "./events.ts";
+import type { Lines } from "./lines.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Owners } from "./owners.ts";
 import type { Instant, Runtime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
 import { leftMs, now } from "./validity.ts";
+import { Wait } from "./wait.ts";
 
 export interface AcquireContext {
   readonly runtime: Runtime;
@@ -15,6 +17,7 @@ export interface AcquireContext {
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly owners: Owners;
+  readonly lines: Lines;
 }
 
 /** A grant that was still valid when it was handed over. */
@@ -27,9 +30,12 @@ export interface Acquired {
 
 type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
+/** Between two attempts of somebody whom the store tells when one is worth while. */
+const askAgainMsMax = 1_000;
+
 /**
  * Attempts until one is granted, `wait` ends, or the wait is cancelled. Each attempt has an owner
- * of its own. Resolves to undefined only for `tryAcquire`, when others hold the resource.
+ * of its own. Resolves to a refusal only where no waiting was asked for, or where none helps.
  */
 export async function acquire(
   context: AcquireContext,
@@ -40,45 +46,97 @@ export async function acquire(
   const { clock, random } = context.runtime;
   const beganMs = clock.monotonicMs();
   const backoff = new Backoff(random, options.retryMinMs, options.retryMaxMs);
-  for (let attempt = 1; ; attempt += 1) {
-    const started = now(clock);
-    const owner = context.owners.next(options.label);
-    const { ttlMs } = options;
-    const outcome = await context.store.attempt({ resources, owner, ttlMs, started, cancellation });
-    const checked = await stillValid(context, outcome, started);
-    tellAttempt(context, resources, options, attempt, started, checked);
-    if (checked.kind === "granted") {
-      if (cancellation.cancelled) {
-        await context.store.release(checked.grant);
-        throw cancellation.reason;
+  const waitLeftMs = (): number => beganMs + options.waitMs - clock.monotonicMs();
+  let wait = standsBehind(context, resources, options)
+    ? new Wait(context, resources, cancellation)
+    : undefined;
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      // Not a call of its own: what a release wakes has to ask in the same turn.
+      for (let leftMs = waitLeftMs(); wait?.mustStandBy(leftMs) === true; leftMs = waitLeftMs()) {
+        await wait.pause(leftMs);
       }
-      const waitedMs = started.monotonicMs - beganMs;
-      return { grant: checked.grant, started, attempts: attempt, waitedMs };
+      if (cancellation.cancelled) throw cancellation.reason;
+      if (wait?.isItsTurn === false) throw timedOut(context, resources, wait, attempt - 1, beganMs);
+      wait?.attemptBegins();
+      const started = now(clock);
+      const owner = context.owners.next(options.label);
+      const { ttlMs } = options;
+      const request = { resources, owner, ttlMs, started, cancellation };
+      const outcome = await (wait?.store ?? context.store).attempt(request);
+      const checked = await stillValid(context, outcome, started);
+      tellAttempt(context, resources, options, attempt, started, checked);
+      if (checked.kind === "granted") {
+        if (cancellation.cancelled) {
+          await context.store.release(checked.grant);
+          throw cancellation.reason;
+        }
+        wait?.granted(checked.grant, options.label);
+        wait = undefined;
+        const waitedMs = started.monotonicMs - beganMs;
+        return { grant: checked.grant, started, attempts: attempt, waitedMs };
+      }
+      const hopeless = checked.kind === "failed" && !checked.retryable;
+      if (cancellation.cancelled || hopeless || waitLeftMs() <= 0) {
+        // Nothing of ours is left behind when the caller learns that it failed.
+        await Promise.all([checked.cleanup, wait?.leave()]);
+        if (cancellation.cancelled) throw cancellation.reason;
+        if (options.waitMs === 0 || hopeless) return checked;
+        throw failure(resources, checked, attempt, clock.monotonicMs() - beganMs);
+      }
+      const newcomer = wait === undefined;
+      wait ??= new Wait(context, resources, cancellation);
+      if (checked.kind === "held") wait.refused(checked.holder);
+      // A newcomer has no place in the store's queue yet: it asks again at once, with one.
+      const pauseMs =
+        newcomer && wait.store !== undefined && wait.isItsTurn
+          ? 0
+          : Math.min(pauseAfter(checked, backoff, wait, context, options), waitLeftMs());
+      tellContended(context, resources, options, attempt, checked, pauseMs);
+      if (pauseMs > 0 && wait.isItsTurn) await wait.pause(pauseMs);
+      if (cancellation.cancelled) await checked.cleanup;
     }
-    if (cancellation.cancelled) {
-      await checked.cleanup;
-      throw cancellation.reason;
-    }
-    const waitLeftMs = beganMs + options.waitMs - clock.monotonicMs();
-    const hopeless = checked.kind === "failed" && !checked.retryable;
-    if (waitLeftMs <= 0 || hopeless) {
-      // Nothing of ours is left behind when the caller learns that it failed.
-      await checked.cleanup;
-      if (options.waitMs === 0 || hopeless) return checked;
-      throw failure(resources, checked, attempt, clock.monotonicMs() - beganMs);
-    }
-    const retryInMs = Math.min(backoff.nextMs(), waitLeftMs);
-    if (checked.kind === "held" && context.events.wants("contended")) {
-      const { holder } = checked;
-      const { label } = options;
-      context.events.emit("contended", { resources, label, attempt, holder, retryInMs });
-    }
-    await pause(context.scheduler, retryInMs, cancellation);
-    if (cancellation.cancelled) {
-      await checked.cleanup;
-      throw cancellation.reason;
-    }
+  } finally {
+    await wait?.leave();
   }
+}
+
+/** Others of this manager wait for it already. Whoever does not wait takes its chance. */
+function standsBehind(
+  context: AcquireContext,
+  resources: readonly string[],
+  { waitMs }: ResolvedOptions,
+): boolean {
+  const [resource = ""] = resources;
+  return waitMs > 0 && resources.length === 1 && context.lines.has(resource);
+}
+
+/**
+ * Where the store tells us, asking is only for what it cannot tell: a message lost, a holder that
+ * died. Where it cannot, or where rivals each got a part, the pauses are random and grow.
+ */
+function pauseAfter(
+  refused: Refused,
+  backoff: Backoff,
+  wait: Wait,
+  { runtime }: AcquireContext,
+  { retryMaxMs }: ResolvedOptions,
+): number {
+  const retryInMs = refused.kind === "held" ? refused.retryInMs : undefined;
+  if (wait.store === undefined || retryInMs === undefined) return backoff.nextMs();
+  const spread = 0.75 + runtime.random.fraction() / 2;
+  return Math.min(retryInMs + spread, Math.min(retryMaxMs, askAgainMsMax) * spread);
+}
+
+function timedOut(
+  context: AcquireContext,
+  resources: readonly string[],
+  { holder }: Wait,
+  attempts: number,
+  beganMs: number,
+): AcquireTimeoutError {
+  const waitedMs = context.runtime.clock.monotonicMs() - beganMs;
+  return new AcquireTimeoutError(resources, { attempts, waitedMs, holder });
 }
 
 /** What the caller of a failed wait is told: contention and faults are never the same error. */
@@ -128,17 +186,15 @@ function tellAttempt(
   });
 }
 
-function pause(scheduler: Scheduler, ms: number, cancellation: Cancellation): Promise<void> {
-  // A listener of `contended` may have ended the wait, before there was anything to wake up.
-  if (cancellation.cancelled) return Promise.resolve();
-  return new Promise((resolve) => {
-    const task = scheduler.at(scheduler.clock.monotonicMs() + ms, true, () => {
-      cancellation.listen(undefined);
-      resolve();
-    });
-    cancellation.listen(() => {
-      scheduler.cancel(task);
-      resolve();
-    });
-  });
+function tellContended(
+  context: AcquireContext,
+  resources: readonly string[],
+  { label }: ResolvedOptions,
+  attempt: number,
+  refused: Refused,
+  retryInMs: number,
+): void {
+  if (refused.kind !== "held" || !context.events.wants("contended")) return;
+  const { holder } = refused;
+  context.events.emit("contended", { resources, label, attempt, holder, retryInMs });
 }

@@ -13,6 +13,7 @@ export type ErrorCode =
   | "FENCE_REJECTED"
   | "STORE"
   | "UNSUPPORTED"
+  | "TOO_MANY_WAITERS"
   | "CLOSED"
   | "INVALID_OPTION";
 
@@ -174,6 +175,14 @@ export class StoreError extends HoldfastError {
 export class UnsupportedError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
     super("UNSUPPORTED", message, details);
+  }
+}
+
+/** So many calls of this manager wait for the resource already that one more was refused. */
+export class TooManyWaitersError extends HoldfastError {
+  constructor(resources: readonly string[], waiters: number) {
+    const what = `${waiters} calls wait for ${list(resources)} already`;
+    super("TOO_MANY_WAITERS", `${what}: work comes in faster than it is done`, { resources });
   }
 }
 

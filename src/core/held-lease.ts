@@ -253,6 +253,7 @@ export class HeldLease implements Lease, Task {
     this.#state = "lost";
     this.#loss = new LeaseLostError(this.resources, reason, { cause });
     this.#host.forget(this);
+    this.#host.over(this.#grant);
     this.#controller?.abort(this.#loss);
     const { fence } = this.#grant;
     const heldMs = this.#heldMs();
@@ -267,6 +268,8 @@ export class HeldLease implements Lease, Task {
     this.judge();
     if (this.#active) this.#state = "released";
     this.#host.forget(this);
+    // First, so that the next one's question travels with the release.
+    this.#host.over(this.#grant);
     const told = await this.#host.store.release(this.#grant);
     // A lease that was lost is not released, even where its keys were still there to be deleted.
     const outcome: ReleaseOutcome =

@@ -1,7 +1,7 @@
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock } from "./ports.ts";
-import type { OpenStore } from "./store.ts";
+import type { Grant, OpenStore } from "./store.ts";
 
 /** What a lease needs from the manager that made it. */
 export interface LeaseHost {
@@ -9,6 +9,8 @@ export interface LeaseHost {
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly ttlMaxMs: number;
+  /** Its resources are given back or lost: whoever of this manager is next may ask. */
+  over(grant: Grant): void;
   /** The lease is over: stop its renewals and deadlines. */
   forget(lease: HeldLease): void;
   /** The longest stall of the event loop since then, one that is under way included. */

@@ -5,6 +5,7 @@ import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
 import { Keeper } from "./keeper.ts";
 import { HeldLease } from "./held-lease.ts";
+import { Lines } from "./lines.ts";
 import type { LeaseHost } from "./lease-host.ts";
 import type { Lease } from "./lease.ts";
 import {
@@ -92,10 +93,12 @@ class LockManager implements Locks {
     const reconsider = keeper.reconsider.bind(keeper);
     this.#store = store.open({ runtime, scheduler, events, reconsider });
     const owners = new Owners(runtime.random);
-    this.#context = { runtime, scheduler, store: this.#store, events, owners };
+    const lines = new Lines();
+    this.#context = { runtime, scheduler, store: this.#store, events, owners, lines };
     this.#host = {
       clock: runtime.clock,
       store: this.#store,
+      over: (grant) => lines.over(grant.resources),
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),

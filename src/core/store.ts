@@ -41,6 +41,8 @@ export type AttemptOutcome =
       /** Others hold it: contention, not a fault. */
       readonly kind: "held";
       readonly holder: Holder | undefined;
+      /** When to ask again if nobody tells us before; undefined where the store cannot say. */
+      readonly retryInMs?: number | undefined;
       readonly cleanup: Promise<void> | undefined;
     }
   | {
@@ -87,6 +89,8 @@ export interface Inspection {
   readonly fence: bigint | undefined;
   /** For how long a quorum of nodes still has it. */
   readonly remainingMs: number | undefined;
+  /** How many managers wait for it in the store's queue, where it keeps one. */
+  readonly waiters?: number;
   readonly nodes: readonly NodeInspection[];
 }
 
@@ -112,9 +116,24 @@ export interface StoreContext {
   reconsider(judge: (grant: Grant) => LossReason | undefined): void;
 }
 
+/**
+ * One wait for resources, as the store knows it: a place in its queue, and word of when an attempt
+ * is worth while. No safety rests on either: a lost message costs time only.
+ */
+export interface Waiting {
+  /** As `OpenStore.attempt`; a refused attempt leaves the waiter's place in the queue. */
+  attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+  /** Calls `listener` whenever an attempt has become worth while; undefined stops it. */
+  listen(listener: (() => void) | undefined): void;
+  /** The wait is over without a grant: gives up the place. Bounded, never rejects. */
+  leave(): Promise<void>;
+}
+
 /** A store in use by one manager. Every promise settles within a bound of its options. */
 export interface OpenStore {
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+  /** Begins a wait. Left out, or undefined for these resources: whoever waits asks by turns. */
+  waiting?(resources: readonly string[]): Waiting | undefined;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   prove(grant: Grant): Promise<ProveOutcome>;
   release(grant: Grant): Promise<ReleaseOutcome>;

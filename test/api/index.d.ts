@@ -10,7 +10,7 @@ export declare function createLocks(store: Store, options?: CreateLocksOptions):
 export { renderFindings } from "./core/doctor.ts";
 export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
-export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, UnsupportedError, } from "./core/errors.ts";
+export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
 export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
@@ -52,7 +52,7 @@ export interface DurationBounds {
 export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
 
 // dist/core/errors.d.ts
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "UNSUPPORTED" | "CLOSED" | "INVALID_OPTION";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
     readonly cause?: unknown;
@@ -116,6 +116,9 @@ export declare class StoreError extends HoldfastError {
 }
 export declare class UnsupportedError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
+}
+export declare class TooManyWaitersError extends HoldfastError {
+    constructor(resources: readonly string[], waiters: number);
 }
 export declare class ClosedError extends HoldfastError {
     constructor(resources?: readonly string[]);
@@ -387,6 +390,7 @@ export type AttemptOutcome = {
 } | {
     readonly kind: "held";
     readonly holder: Holder | undefined;
+    readonly retryInMs?: number | undefined;
     readonly cleanup: Promise<void> | undefined;
 } | {
     readonly kind: "failed";
@@ -431,6 +435,7 @@ export interface Inspection {
     readonly label: string | undefined;
     readonly fence: bigint | undefined;
     readonly remainingMs: number | undefined;
+    readonly waiters?: number;
     readonly nodes: readonly NodeInspection[];
 }
 export interface NodeStatus {
@@ -447,8 +452,14 @@ export interface StoreContext {
     readonly events: Emitter;
     reconsider(judge: (grant: Grant) => LossReason | undefined): void;
 }
+export interface Waiting {
+    attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+    listen(listener: (() => void) | undefined): void;
+    leave(): Promise<void>;
+}
 export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;
+    waiting?(resources: readonly string[]): Waiting | undefined;
     extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
     prove(grant: Grant): Promise<ProveOutcome>;
     release(grant: Grant): Promise<ReleaseOutcome>;

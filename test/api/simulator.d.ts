@@ -158,6 +158,7 @@ export declare class Link implements RedisConnection {
     readonly node: SimulatedNode;
     constructor(scene: Scene, machine: SimulatedProcess, node: SimulatedNode, plan: LinkPlan, onExecuted: OnExecuted);
     send(_key: string, command: readonly string[]): Promise<unknown>;
+    subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     cut(there: boolean, back: boolean): void;
     heal(there: boolean, back: boolean): void;
     calm(): void;
@@ -181,6 +182,7 @@ export declare class Keyspace {
     constructor(nowMs: () => number);
     keys(): string[];
     get(key: string): string | undefined;
+    textOf(key: string): string | undefined;
     hash(key: string): Map<string, string> | undefined;
     set(key: string, value: string, ttlMs: number | "keep" | undefined): void;
     hset(key: string, pairs: readonly string[]): number;
@@ -206,6 +208,7 @@ export interface ServerPlan {
 export interface ServerPorts {
     readonly realMs: () => number;
     readonly newRunId: () => string;
+    readonly publish?: (channel: string, message: string) => void;
 }
 export declare const epochMs = 1800000000000;
 export declare class SimulatedServer {
@@ -225,12 +228,16 @@ export type Kept = "all" | "snapshot" | "nothing";
 export interface NodeClient {
     nodeCrashed(): void;
 }
+export interface NodeSubscriber extends NodeClient {
+    published(channel: string, message: string): void;
+}
 export declare class SimulatedNode {
     #private;
     readonly index: number;
     readonly name: string;
     readonly server: SimulatedServer;
     readonly clients: Set<NodeClient>;
+    readonly subscribers: Set<NodeSubscriber>;
     constructor(scene: Scene, index: number, plan: ServerPlan);
     get incarnation(): number;
     get isDown(): boolean;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { neededCommands } from "../../src/stores/redis/doctor/probe.ts";
+import { neededCommands, wakeUpCommands } from "../../src/stores/redis/doctor/probe.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import type { Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
@@ -107,9 +107,11 @@ describe("the least rights, as the page has them", () => {
     const run = new Set(
       [...text.matchAll(/(?:p?call\(|\{)'([A-Z]{3,})'/g)].map(([, name = ""]) => name),
     );
+    const calls = [...neededCommands({ fencing: true }, false), ...wakeUpCommands(false)];
     const needed = new Set(
-      [...neededCommands({ fencing: true }, false), "INFO"].map((call) => call.split(" ")[0] ?? ""),
+      [...calls, "INFO", "UNSUBSCRIBE"].map((call) => call.split(" ")[0] ?? ""),
     );
+    run.delete("SPUBLISH");
     expect([...run].filter((name) => !needed.has(name))).toEqual([]);
     const listed = rulesOf("With fences").filter((rule) => rule.startsWith("+"));
     expect(listed.map((rule) => rule.slice(1).toUpperCase()).toSorted()).toEqual(
@@ -132,6 +134,26 @@ describe("rights that are missing", () => {
       expect(told).toMatchObject({ level: "error", node: "redis" });
       expect(told.what.toLowerCase()).toContain(rule.slice(1));
       expect(found.map(({ code }) => code)).toContain("no-quorum");
+    },
+  );
+
+  test.each(["+publish", "+subscribe", "&holdfast:*"])(
+    "%s costs those who wait their wake-ups, and the doctor says so",
+    async (rule) => {
+      const locks = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
+      const found = await locks.doctor();
+      expect(findingOf(found, "no-wake-ups")).toMatchObject({ level: "warning", node: "redis" });
+      expect(found.map(({ code }) => code)).not.toContain("permission-missing");
+      // Nobody is told, and yet nobody waits for ever.
+      const lease = await locks.acquire("a", { ttl: "5s" });
+      const next = locks.acquire("a", { ttl: "5s", wait: "10s" });
+      await eventually(async () => ((await locks.inspect("a")).waiters ?? 0) > 0);
+      const rival = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
+      const last = rival.acquire("a", { ttl: "5s", wait: "10s" });
+      await eventually(async () => (await locks.inspect("a")).waiters === 2);
+      await lease.release();
+      await (await next).release();
+      await (await last).release();
     },
   );
 

@@ -51,9 +51,9 @@ export class ModelNode {
     const keys = rest.slice(0, Number(count));
     const args = rest.slice(Number(count));
     const step = this.#steps.next();
-    if (source === scripts.acquire.source) return this.#acquire(step, keys.slice(1), args);
+    if (source === scripts.acquire.source) return this.#acquire(step, locksOf(keys.slice(1)), args);
     if (source === scripts.touch.source) return this.#touch(step, keys.slice(1), args);
-    if (source === scripts.release.source) return this.#release(keys, args[0] ?? "");
+    if (source === scripts.release.source) return this.#release(locksOf(keys), args[0] ?? "");
     throw new Error(`not modelled: ${command.join(" ").slice(0, 100)}`);
   };
 
@@ -107,4 +107,9 @@ export class ModelNode {
     for (const key of own) this.#keys.delete(key);
     return `R ${own.length} ${keys.length}`;
   }
+}
+
+/** Lock keys come first, then as many queues, in which nobody stands here. */
+function locksOf(keys: readonly string[]): readonly string[] {
+  return keys.slice(0, keys.length / 2);
 }

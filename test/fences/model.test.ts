@@ -1,6 +1,5 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { releaseCall } from "../../src/stores/redis/dialect.ts";
 import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
@@ -117,7 +116,7 @@ describe("the model", () => {
           }
           const sent =
             kind === "release"
-              ? releaseCall(keys, owner)
+              ? dialect.release(keys, owner)
               : kind === "touch"
                 ? dialect.touch(keys, owner, 0, number)
                 : dialect.acquire(keys, owner, 10_000, number);

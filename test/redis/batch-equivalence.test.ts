@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Holder } from "../../src/index.ts";
 import { batchCall } from "../../src/stores/redis/batch.ts";
-import { releaseCall, type Dialect } from "../../src/stores/redis/dialect.ts";
+import type { Dialect } from "../../src/stores/redis/dialect.ts";
 import { fencedDialect, nodeRecordKey } from "../../src/stores/redis/fenced-dialect.ts";
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
@@ -85,7 +85,7 @@ function operations(dialect: Dialect, random: SeededRandom, round: number): Node
       case 0:
         return dialect.touch(keys, owner, Math.min(ttlMs, 30_000), number);
       case 1:
-        return releaseCall(keys, owner);
+        return dialect.release(keys, owner);
       default:
         return dialect.acquire(keys, owner, 20_000, number);
     }
@@ -118,7 +118,7 @@ async function sendBatch(
 /** Two processes answered, at two moments: what is left is the verdict. */
 function normal(reply: unknown): unknown {
   const { holder, ...rest } = reply as { holder?: Holder };
-  const told = { ...rest, runId: undefined };
+  const told = { ...rest, runId: undefined, freeInMs: undefined };
   return { ...told, owner: holder?.owner, holderFence: holder?.fence };
 }
 

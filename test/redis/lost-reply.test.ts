@@ -60,12 +60,12 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const locks = openLocks([client], { ...mode, nodeTimeout: 500 });
     await bench.warmUp(locks);
     const attempts = collect(locks, "attempt");
-    const askedBefore = proxy.countRequests(key);
+    const askedBefore = proxy.countRequests(`\r\n${key}\r\n`);
     proxy.replies = "hold";
     const attempt = locks.acquire(key, { wait: 0, ttl: ttlMs });
     await eventually(isSet);
     const expiresAt = await server.command("PEXPIRETIME", key);
-    await eventually(() => proxy.countRequests(key) === askedBefore + 2);
+    await eventually(() => proxy.countRequests(`\r\n${key}\r\n`) === askedBefore + 2);
     proxy.replies = "pass";
     const lease = await attempt;
     expect(attempts).toHaveLength(1);

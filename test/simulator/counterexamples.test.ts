@@ -43,7 +43,7 @@ class Node {
   }
 
   release(owner: string): unknown {
-    return this.#server.execute(["EVAL", lua.release.source, "1", "r", owner]);
+    return this.#server.execute(["EVAL", lua.release.source, "2", "r", "queue", owner]);
   }
 
   admit(quarantineMs: number): unknown {
@@ -75,7 +75,9 @@ class Node {
 
   /** The letter of the answer, and its last word: "G 3", "N NEWER", "H o|2". */
   #run({ source }: lua.Script, args: readonly string[]): string {
-    const reply = String(this.#server.execute(["EVAL", source, "2", record, "r", ...args, "0"]));
+    // A touch frees nothing, so it has no queue to look at.
+    const keys = source === lua.touch.source ? ["2", record, "r"] : ["3", record, "r", "queue"];
+    const reply = String(this.#server.execute(["EVAL", source, ...keys, ...args, "0"]));
     const words = reply.split(" ");
     return `${words[0]} ${words.at(-1)}`;
   }

@@ -5,6 +5,7 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Connection, type Message } from "./connection.ts";
+import { Listening } from "./listening.ts";
 
 export interface LinkPlan {
   /** Mean of one way, without the tail. */
@@ -38,6 +39,7 @@ export class Link implements RedisConnection {
   readonly #plan: LinkPlan;
   readonly #random: SeededRandom;
   readonly #onExecuted: OnExecuted;
+  readonly #listening: Listening;
   readonly #unanswered: Message[] = [];
   #connection: Connection | undefined;
   #cutsThere = 0;
@@ -58,6 +60,14 @@ export class Link implements RedisConnection {
     this.#plan = plan;
     this.#random = scene.random.fork(`${machine.name}-${node.name}`);
     this.#onExecuted = onExecuted;
+    this.#listening = new Listening({
+      scene,
+      machine,
+      node,
+      random: this.#random.fork("listening"),
+      isReachable: () => this.#isReachable,
+      delayMs: () => this.#delayMs(),
+    });
     this.#connectLater(this.#random.between(0, 5));
   }
 
@@ -69,6 +79,13 @@ export class Link implements RedisConnection {
     return new Promise((resolve, reject) => {
       this.#transmit(connection, { command, resolve, reject, stray: false });
     });
+  }
+
+  subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>> {
+    if (this.#connection === undefined) {
+      return Promise.reject(new NotConnectedError(this.library, "reconnecting"));
+    }
+    return this.#listening.subscribe(channel, listener);
   }
 
   /** Silently loses what goes there, comes back, or both; TCP sends it again once healed. */
@@ -94,6 +111,7 @@ export class Link implements RedisConnection {
   /** From here on the network is a good one. */
   calm(): void {
     this.#isCalm = true;
+    this.#listening.calm();
   }
 
   /** Nothing is on its way, there or back. */
@@ -114,6 +132,12 @@ export class Link implements RedisConnection {
   abandon(): void {
     if (this.#connection !== undefined) this.#close(this.#connection);
     this.#unanswered.length = 0;
+    this.#listening.abandon();
+  }
+
+  get #isReachable(): boolean {
+    const { isDown, isFrozen } = this.node;
+    return !isDown && !isFrozen && this.#cutsThere === 0 && this.#cutsBack === 0;
   }
 
   #transmit(connection: Connection, message: Message): void {
@@ -205,9 +229,8 @@ export class Link implements RedisConnection {
     this.#scene.after(delayMs, () => {
       if (this.machine.hasCrashed) return;
       const { node } = this;
-      const reachable = !node.isDown && this.#cutsThere === 0 && this.#cutsBack === 0;
       // A driver greets the server before it calls itself connected, and a frozen one is mute.
-      if (!reachable || node.isFrozen) return this.#connectLater(this.#random.between(5, 60));
+      if (!this.#isReachable) return this.#connectLater(this.#random.between(5, 60));
       const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
       this.#connection = connection;
       node.clients.add(connection);

@@ -1,32 +1,64 @@
+import { Queues } from "./queues.ts";
 import { atOf, numberOr0, ownerAndFence, type ScriptBody } from "./script-context.ts";
+
+import { claimPlaces, firstOfOthers, locksOf, releaseIn, waitInQueues } from "./waiting-scripts.ts";
 
 const fenceMax = 9_007_199_254_740_991;
 
 /** `cluster-acquire.lua` */
 export const clusterAcquire: ScriptBody = (context) => {
   const { data, keys, args } = context;
-  const [owner = "", ttl = "", proposal = "", retention = ""] = args;
-  const locks = keys.slice(0, keys.length / 2);
-  const counters = keys.slice(keys.length / 2);
+  const [owner = "", ttl = "", proposal = "", retention = "", ticket, id = ""] = args;
+  const count = keys.length / 3;
+  const locks = keys.slice(0, count);
+  const counters = keys.slice(count, 2 * count);
+  const asked = { locks, queues: keys.slice(2 * count) };
+  const place = ticket === undefined ? undefined : { ticket: Number(ticket), id };
+  const queues = new Queues(context, true);
+  const isFree = (lock: string): boolean => data.textOf(lock) === undefined;
   let mine = 0;
   let found = "";
+  let held: string | undefined;
   for (const key of locks) {
-    const value = data.get(key);
+    const value = data.textOf(key);
     if (value === undefined) continue;
     const holder = ownerAndFence(value);
     if (holder.fence === undefined || holder.owner !== owner) {
-      return `H ${atOf(context)} - ${data.pttl(key)} ${value}`;
+      held ??= `H ${atOf(context)} - ${data.pttl(key)} ${value}`;
+      continue;
     }
     mine += 1;
     found = holder.fence;
   }
   if (mine === locks.length) return `G ${atOf(context)} - ${found}`;
-  if (mine > 0) return `X PARTIAL ${mine}`;
+  if (mine > 0 && held === undefined) return `X PARTIAL ${mine}`;
+  const leftMs = firstOfOthers(queues, asked, place);
+  if (held !== undefined || leftMs !== undefined) {
+    waitInQueues(context, queues, asked, place);
+    queues.finish(isFree);
+    return held ?? `Q ${atOf(context)} - ${leftMs}`;
+  }
+  claimPlaces(queues, asked, place);
+  queues.finish(() => false);
   const c = Math.max(Number(proposal), ...counters.map((key) => numberOr0(data.get(key)) + 1));
   if (c > fenceMax) return `X FENCE ${c}`;
   for (const key of counters) data.set(key, String(c), Number(retention));
-  for (const key of locks) data.set(key, `${owner}|${c}`, Number(ttl));
+  for (const [index, key] of locks.entries()) {
+    if (data.pttl(key) !== -2) {
+      for (const undone of locks.slice(0, index)) data.delete(undone);
+      return "X WRONGTYPE";
+    }
+    data.set(key, `${owner}|${c}`, Number(ttl));
+  }
   return `G ${atOf(context)} - ${c}`;
+};
+
+/** `cluster-release.lua` */
+export const clusterRelease: ScriptBody = (context) => {
+  const queues = new Queues(context, true);
+  const reply = releaseIn(context, queues, locksOf(context.keys));
+  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  return reply;
 };
 
 /** `cluster-touch.lua` */

@@ -1,16 +1,33 @@
+import { Queues } from "./queues.ts";
 import { mayVote } from "./record-scripts.ts";
 import {
   atOf,
   numberOr0,
   ownerAndFence,
+  type PlaceAsked,
   type ScriptBody,
   type ScriptContext,
 } from "./script-context.ts";
+
+import { claimPlaces, firstOfOthers, locksOf, releaseIn, waitInQueues } from "./waiting-scripts.ts";
 
 const fenceMax = 9_007_199_254_740_991;
 
 /** `acquire.lua` */
 export const acquire: ScriptBody = (context) => {
+  const queues = new Queues(context);
+  const reply = acquireIn(context, queues, undefined);
+  // Only a script that finds somebody's turn has come looks at the queues.
+  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  return reply;
+};
+
+/** The verdict on one acquire; the queues are finished later. */
+export function acquireIn(
+  context: ScriptContext,
+  queues: Queues,
+  place: PlaceAsked | undefined,
+): string {
   const { data, keys, args } = context;
   const { refusal, rid } = mayVote(context);
   if (refusal !== undefined) return refusal;
@@ -18,20 +35,30 @@ export const acquire: ScriptBody = (context) => {
   const tooLong = beyondTtlMax(context, ttl);
   if (tooLong !== undefined) return tooLong;
 
-  const locks = keys.slice(1);
+  const asked = locksOf(keys.slice(1));
+  const { locks } = asked;
   let mine = 0;
   let found: string | undefined;
   for (const key of locks) {
     const value = data.get(key);
     if (value === undefined) continue;
     const holder = ownerAndFence(value);
-    if (holder.owner !== owner) return `H ${atOf(context)} ${rid} ${data.pttl(key)} ${value}`;
+    if (holder.owner !== owner) {
+      waitInQueues(context, queues, asked, place);
+      return `H ${atOf(context)} ${rid} ${data.pttl(key)} ${value}`;
+    }
     mine += 1;
     found = holder.fence;
   }
   // A repeat of our own acquire. Its time is not refreshed.
   if (mine === locks.length) return granted(context, rid, found);
   if (mine > 0) return `X PARTIAL ${mine}`;
+  const leftMs = firstOfOthers(queues, asked, place);
+  if (leftMs !== undefined) {
+    waitInQueues(context, queues, asked, place);
+    return `Q ${atOf(context)} ${rid} ${leftMs}`;
+  }
+  claimPlaces(queues, asked, place);
 
   const record = data.hash(keys[0] ?? "");
   const counters = shards.map((shard) => numberOr0(record?.get(shard)) + 1);
@@ -44,7 +71,7 @@ export const acquire: ScriptBody = (context) => {
   );
   for (const key of locks) data.set(key, `${owner}|${fence}`, Number(ttl));
   return granted(context, rid, fence);
-};
+}
 
 /** `touch.lua`: raises, extends or proves. */
 export const touch: ScriptBody = (context) => {
@@ -93,19 +120,22 @@ function beyondTtlMax(context: ScriptContext, ttl: string): string | undefined {
 }
 
 /** `release.lua` */
-export const release: ScriptBody = ({ data, keys, args }) => {
-  const [owner = ""] = args;
-  let deleted = 0;
-  for (const key of keys) {
-    const value = data.get(key);
-    if (value === owner || value?.startsWith(`${owner}|`) === true) deleted += data.delete(key);
-  }
-  return `R ${deleted} ${keys.length}`;
+export const release: ScriptBody = (context) => {
+  const queues = new Queues(context);
+  const reply = releaseIn(
+    { ...context, args: context.args.slice(0, 1) },
+    queues,
+    locksOf(context.keys),
+  );
+  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  return reply;
 };
 
 /** `inspect.lua` */
-export const inspect: ScriptBody = ({ data, keys }) => {
-  const [key = ""] = keys;
+export const inspect: ScriptBody = (context) => {
+  const { data, keys } = context;
+  const [key = "", name = ""] = keys;
   const value = data.get(key);
-  return value === undefined ? "F" : `I ${data.pttl(key)} ${value}`;
+  const waiters = new Queues(context).at(name, key, false)?.places.length ?? 0;
+  return value === undefined ? `F ${waiters}` : `I ${waiters} ${data.pttl(key)} ${value}`;
 };

@@ -30,6 +30,12 @@ export class Keyspace {
     return value;
   }
 
+  /** As MGET gives it: nothing where the value is of another kind. */
+  textOf(key: string): string | undefined {
+    const value = this.#find(key)?.value;
+    return value instanceof Map ? undefined : value;
+  }
+
   hash(key: string): Map<string, string> | undefined {
     const value = this.#find(key)?.value;
     if (typeof value === "string") throw wrongType();

@@ -1,19 +1,46 @@
-import type { ScriptBody } from "./script-context.ts";
+import { Queues } from "./queues.ts";
+import type { PlaceAsked, ScriptBody, ScriptContext } from "./script-context.ts";
+import { claimPlaces, firstOfOthers, locksOf, waitInQueues } from "./waiting-scripts.ts";
 
 /** `plain-acquire.lua` */
-export const plainAcquire: ScriptBody = ({ data, keys, args }) => {
-  const [owner = "", ttl = ""] = args;
-  let mine = 0;
-  for (const key of keys) {
-    const value = data.get(key);
-    if (value === owner) mine += 1;
-    else if (value !== undefined) return `H ${data.pttl(key)} ${value}`;
-  }
-  if (mine === keys.length) return "G";
-  if (mine > 0) return `X PARTIAL ${mine}`;
-  for (const key of keys) data.set(key, owner, Number(ttl));
-  return "G";
+export const plainAcquire: ScriptBody = (context) => {
+  const queues = new Queues(context);
+  const reply = plainAcquireIn(context, queues, undefined);
+  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  return reply;
 };
+
+/** The verdict on one acquire; the queues are finished later. */
+export function plainAcquireIn(
+  context: ScriptContext,
+  queues: Queues,
+  place: PlaceAsked | undefined,
+): string {
+  const { data, keys, args } = context;
+  const [owner = "", ttl = ""] = args;
+  const asked = locksOf(keys);
+  const { locks } = asked;
+  let mine = 0;
+  for (const key of locks) {
+    const value = data.get(key);
+    if (value === owner) {
+      mine += 1;
+    } else if (value !== undefined) {
+      waitInQueues(context, queues, asked, place);
+      return `H ${data.pttl(key)} ${value}`;
+    }
+  }
+  if (mine === locks.length) return "G";
+  if (mine > 0) return `X PARTIAL ${mine}`;
+  const leftMs = firstOfOthers(queues, asked, place);
+  if (leftMs !== undefined) {
+    waitInQueues(context, queues, asked, place);
+    return `Q ${leftMs}`;
+  }
+  claimPlaces(queues, asked, place);
+  for (const key of locks) data.set(key, owner, Number(ttl));
+  return "G";
+}
 
 /** `plain-touch.lua` */
 export const plainTouch: ScriptBody = ({ data, keys, args }) => {

@@ -9,6 +9,13 @@ export interface ScriptContext {
   readonly time: { readonly seconds: number; readonly micros: number };
   readonly runId: string;
   readonly uptimeSeconds: number;
+  readonly publish: (channel: string, message: string) => void;
+}
+
+/** An acquire's place in the queues. */
+export interface PlaceAsked {
+  readonly ticket: number;
+  readonly id: string;
 }
 
 export type ScriptBody = (context: ScriptContext) => string;

@@ -1,6 +1,6 @@
 import * as lua from "../../stores/redis/scripts/generated.ts";
 import { batch, plainBatch } from "./batch-scripts.ts";
-import { clusterAcquire, clusterTouch } from "./cluster-scripts.ts";
+import { clusterAcquire, clusterRelease, clusterTouch } from "./cluster-scripts.ts";
 import { acquire, inspect, release, touch } from "./fenced-scripts.ts";
 import { plainAcquire, plainTouch } from "./plain-scripts.ts";
 import { admit, nodeRecord } from "./record-scripts.ts";
@@ -19,6 +19,7 @@ export const knownScripts: readonly KnownScript[] = [
   { ...lua.admit, body: admit },
   { ...lua.batch, body: batch },
   { ...lua.clusterAcquire, body: clusterAcquire },
+  { ...lua.clusterRelease, body: clusterRelease },
   { ...lua.clusterTouch, body: clusterTouch },
   { ...lua.inspect, body: inspect },
   { ...lua.nodeRecord, body: nodeRecord },

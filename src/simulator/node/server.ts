@@ -14,6 +14,8 @@ export interface ServerPorts {
   /** The world's time. */
   readonly realMs: () => number;
   readonly newRunId: () => string;
+  /** Where what scripts publish goes; nowhere when left out. */
+  readonly publish?: (channel: string, message: string) => void;
 }
 
 /** What the world's clocks show when a simulation begins. */
@@ -157,6 +159,7 @@ export class SimulatedServer {
       time: { seconds: Math.floor(micros / 1_000_000), micros: micros % 1_000_000 },
       runId: this.#runId,
       uptimeSeconds: this.#uptimeSeconds(realMs),
+      publish: this.#ports.publish ?? (() => undefined),
     });
   }
 

@@ -11,12 +11,18 @@ export interface NodeClient {
   nodeCrashed(): void;
 }
 
+/** A connection that does nothing but listen. */
+export interface NodeSubscriber extends NodeClient {
+  published(channel: string, message: string): void;
+}
+
 /** One machine with a server on it, and what can befall it. */
 export class SimulatedNode {
   readonly index: number;
   readonly name: string;
   readonly server: SimulatedServer;
   readonly clients: Set<NodeClient> = new Set();
+  readonly subscribers: Set<NodeSubscriber> = new Set();
   readonly #scene: Scene;
   readonly #random: SeededRandom;
   #snapshot: Snapshot;
@@ -36,6 +42,9 @@ export class SimulatedNode {
     this.server = new SimulatedServer(plan, {
       realMs: () => scene.nowMs,
       newRunId: () => this.#random.hex(40),
+      publish: (channel, message) => {
+        for (const subscriber of this.subscribers) subscriber.published(channel, message);
+      },
     });
     this.#snapshot = this.server.data.snapshot();
   }
@@ -92,6 +101,7 @@ export class SimulatedNode {
     this.#incarnation += 1;
     this.#silent = silent;
     this.#queue = [];
+    for (const subscriber of this.subscribers) subscriber.nodeCrashed();
     if (silent) return;
     for (const client of this.clients) client.nodeCrashed();
   }

@@ -6,6 +6,7 @@ import type {
   OpenStore,
   ProveOutcome,
   Store,
+  Waiting,
 } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
@@ -58,8 +59,9 @@ export class RecordingStore {
 
   /** Whatever a store can do besides, it goes on doing. */
   #recorded(inner: OpenStore): OpenStore {
-    const recorded: Pick<OpenStore, "attempt" | "extend" | "prove"> = {
+    const recorded: Pick<OpenStore, "attempt" | "waiting" | "extend" | "prove"> = {
       attempt: (request) => this.#attempt(inner, request),
+      waiting: (resources) => this.#waiting(inner, resources),
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
       prove: (grant) => this.#prove(inner, grant),
     };
@@ -73,7 +75,20 @@ export class RecordingStore {
     });
   }
 
-  async #attempt(inner: OpenStore, request: AcquireRequest): Promise<AttemptOutcome> {
+  #waiting(inner: OpenStore, resources: readonly string[]): Waiting | undefined {
+    const waiting = inner.waiting?.(resources);
+    if (waiting === undefined) return undefined;
+    return {
+      attempt: (request) => this.#attempt(waiting, request),
+      listen: (listener) => waiting.listen(listener),
+      leave: () => waiting.leave(),
+    };
+  }
+
+  async #attempt(
+    inner: Pick<OpenStore, "attempt">,
+    request: AcquireRequest,
+  ): Promise<AttemptOutcome> {
     const { scene, machine, validityMs, onGranted } = this.#options;
     const { owner, resources, ttlMs } = request;
     const startedMonotonicMs = machine.monotonicMs();

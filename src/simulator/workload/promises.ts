@@ -35,9 +35,13 @@ export class Promises {
     return (2 + this.#nodeCount) * this.roundMs(this.#plan.ttlMaxMs);
   }
 
-  /** The grants, asked for twice where an answer was lost, the raise, and the clean-up. */
+  /**
+   * Beginning to listen, where it waits; the grants, asked for twice where an answer was lost; the
+   * raise; and the clean-up.
+   */
   acquireMs(ttlMs: number, waitMs: number): number {
-    return waitMs + this.sweepMs + 4 * this.roundMs(ttlMs);
+    const rounds = waitMs > 0 ? 5 : 4;
+    return waitMs + this.sweepMs + rounds * this.roundMs(ttlMs);
   }
 
   /** Waits for one that is under way, and perhaps for another that came first. */
@@ -46,7 +50,12 @@ export class Promises {
   }
 
   closeMs(ttlMs: number): number {
-    return this.acquireMs(ttlMs, 0) + this.extendMs(ttlMs) + this.roundMs(this.#plan.ttlMaxMs);
+    return (
+      this.acquireMs(ttlMs, 0) +
+      this.roundMs(ttlMs) +
+      this.extendMs(ttlMs) +
+      this.roundMs(this.#plan.ttlMaxMs)
+    );
   }
 
   /** Passes `call` on, and reports it when it is late. Infinity: it must settle before the end. */

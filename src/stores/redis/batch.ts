@@ -2,9 +2,11 @@ import type { Script } from "./scripts/generated.ts";
 
 /** One operation as the batch scripts take it. */
 export interface BatchPart {
-  /** A acquires, T touches, R releases. */
-  readonly code: "A" | "T" | "R";
+  /** A acquires, W acquires with a place in the queue, T touches, R releases. */
+  readonly code: "A" | "W" | "T" | "R";
   readonly keys: readonly string[];
+  /** The queue of each key; none for a touch, which neither grants nor frees. */
+  readonly queues: readonly string[];
   /** Owner first, then what the dialect's script needs. */
   readonly args: readonly string[];
 }
@@ -35,7 +37,7 @@ export interface BatchCall {
 export function batchCall(batching: Batching, parts: readonly BatchPart[]): BatchCall {
   const { script, recordKey, head, strict } = batching;
   const keys: string[] = recordKey === undefined ? [] : [recordKey];
-  for (const part of parts) keys.push(...part.keys);
+  for (const part of parts) keys.push(...part.keys, ...part.queues);
   const command = (name: string, text: string, verify: boolean): string[] => {
     const built = [name, text, String(keys.length), ...keys];
     if (recordKey !== undefined) built.push(verify || strict ? "1" : "0");

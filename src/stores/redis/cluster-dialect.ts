@@ -1,7 +1,7 @@
-import type { Dialect } from "./dialect.ts";
+import { inspectCall, type Dialect } from "./dialect.ts";
 import { ScriptCall } from "./node-call.ts";
 import { crc16 } from "./quorum/shards.ts";
-import { readAcquire, readTouch } from "./replies.ts";
+import { readAcquire, readRelease, readTouch } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 const slotCount = 16_384;
@@ -21,11 +21,20 @@ export function slotOf(key: string): number {
 
 /** The counter of a lock key, in the same slot. */
 export function counterKeyOf(key: string): string {
+  return besides(key, "fence");
+}
+
+/** Its queue, in the same slot. */
+export function clusterQueueKeyOf(key: string): string {
+  return besides(key, "queue");
+}
+
+function besides(key: string, what: string): string {
   const tag = hashTagOf(key);
-  if (tag !== undefined) return `holdfast:${key}:fence`;
-  if (!key.includes("}")) return `holdfast:{${key}}:fence`;
+  if (tag !== undefined) return `holdfast:${key}:${what}`;
+  if (!key.includes("}")) return `holdfast:{${key}}:${what}`;
   // The name cannot stand in braces: take any tag that happens to fall in the same slot.
-  return `holdfast:{${tagForSlot(slotOf(key))}}:${key}:fence`;
+  return `holdfast:{${tagForSlot(slotOf(key))}}:${key}:${what}`;
 }
 
 function tagForSlot(slot: number): string {
@@ -40,9 +49,10 @@ export const clusterDialect: Dialect = {
   fencing: true,
   // Keys of different slots cannot be named in one call.
   batching: undefined,
-  acquire(keys, owner, ttlMs, proposal) {
+  acquire(keys, owner, ttlMs, proposal, place) {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
-    const all = [...keys, ...keys.map(counterKeyOf)];
+    if (place !== undefined) args.push(String(place.ticket), place.id);
+    const all = [...keys, ...keys.map(counterKeyOf), ...keys.map(clusterQueueKeyOf)];
     return new ScriptCall(scripts.clusterAcquire, all, args, { read: readAcquire });
   },
   touch(keys, owner, ttlMs, fence) {
@@ -50,4 +60,11 @@ export const clusterDialect: Dialect = {
     const all = [...keys, ...keys.map(counterKeyOf)];
     return new ScriptCall(scripts.clusterTouch, all, args, { read: readTouch });
   },
+  release(keys, owner, place = "") {
+    const all = [...keys, ...keys.map(clusterQueueKeyOf)];
+    return new ScriptCall(scripts.clusterRelease, all, [owner, place], { read: readRelease });
+  },
+  inspect: (key) => inspectCall(key, clusterQueueKeyOf(key)),
+  // In the slot of the lock, where SPUBLISH reaches it.
+  channelOf: (key, base) => `${clusterQueueKeyOf(key)}:${base}`,
 };

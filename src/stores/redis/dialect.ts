@@ -1,15 +1,27 @@
 import type { Batching } from "./batch.ts";
-import type { NodeCall } from "./node-call.ts";
-import { ScriptCall } from "./node-call.ts";
+import { ScriptCall, type NodeCall } from "./node-call.ts";
 import {
   readInspect,
-  readRelease,
   type AcquireReply,
   type InspectReply,
   type ReleaseReply,
   type TouchReply,
 } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
+
+/** Where a waiter stands in the queues of the nodes: the same for its whole wait. */
+export interface Place {
+  /** Its first proposal. The smaller one comes first, on every node. */
+  readonly ticket: number;
+  readonly id: string;
+}
+
+/** What a release does with a waiter's place: gives it up, keeps it, or there is none. */
+export type PlaceLeft = "" | `-${string}` | `=${string}`;
+
+export function placeLeft(how: "-" | "=", place: Place | undefined): PlaceLeft {
+  return place === undefined ? "" : `${how}${place.id}`;
+}
 
 /** How the steps of the protocol are said to a server. */
 export interface Dialect {
@@ -21,17 +33,26 @@ export interface Dialect {
     owner: string,
     ttlMs: number,
     proposal: number,
+    place?: Place,
   ): NodeCall<AcquireReply>;
   /** Raises the fence, extends (`ttlMs` > 0), or proves. */
   touch(keys: readonly string[], owner: string, ttlMs: number, fence: number): NodeCall<TouchReply>;
+  release(keys: readonly string[], owner: string, place?: PlaceLeft): NodeCall<ReleaseReply>;
+  inspect(key: string): NodeCall<InspectReply>;
+  /** Where those who wait for `key` are told that it is theirs, `base` being their manager's. */
+  channelOf(key: string, base: string): string;
 }
 
-/** Giving back needs neither a fence nor the node record, whatever the dialect. */
-export function releaseCall(keys: readonly string[], owner: string): NodeCall<ReleaseReply> {
-  const part = { code: "R", keys, args: [owner] } as const;
-  return new ScriptCall(scripts.release, keys, [owner], { read: readRelease, part });
+/** The key of a lock's queue, on a server of its own. */
+export function queueKeyOf(key: string): string {
+  return `holdfast:queue:${key}`;
 }
 
-export function inspectCall(key: string): NodeCall<InspectReply> {
-  return new ScriptCall(scripts.inspect, [key], [], { read: readInspect });
+/** One channel for all locks a manager waits for. */
+export function channelOf(_key: string, base: string): string {
+  return `holdfast:wake:${base}`;
+}
+
+export function inspectCall(key: string, queue: string): NodeCall<InspectReply> {
+  return new ScriptCall(scripts.inspect, [key, queue], [], { read: readInspect });
 }

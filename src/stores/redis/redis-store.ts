@@ -13,6 +13,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
+  Waiting,
 } from "../../core/store.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
@@ -23,7 +24,7 @@ import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
-import { plainDialect } from "./plain-dialect.ts";
+import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
 import { RedisGrant } from "./quorum/grant.ts";
@@ -32,6 +33,8 @@ import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { RedisWaiting } from "./waiting/redis-waiting.ts";
+import { WakeUps } from "./waiting/wake-ups.ts";
 
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
 export class RedisStore implements OpenStore, RaisingStore {
@@ -39,6 +42,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #oneStep: OneStep;
   readonly #admission: Admission;
   readonly #survey: Survey;
+  readonly #wakeUps: WakeUps;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
   readonly #context: StoreContext;
@@ -57,7 +61,8 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#context = context;
     this.#cluster = connections.some(({ topology }) => topology === "cluster");
     const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
-    const dialect = options.fencing ? fenced : plainDialect;
+    const plain = this.#cluster ? plainClusterDialect : plainDialect;
+    const dialect = options.fencing ? fenced : plain;
     const single = connections.length === 1;
     const nodes = connections.map((connection, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
@@ -96,6 +101,8 @@ export class RedisStore implements OpenStore, RaisingStore {
       prepare: () => this.#admission.prepare(),
     };
     this.#oneStep = new OneStep(this.#quorum);
+    const base = context.runtime.random.uniqueBase();
+    this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, base });
     this.#warnOfEven(nodes.length);
   }
 
@@ -106,6 +113,15 @@ export class RedisStore implements OpenStore, RaisingStore {
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
     const groups = slots.map((resources) => ({ store: this.#oneStep, resources }));
     return await attemptInOrder(groups, request, this.#quorum.clock);
+  }
+
+  /** Only for what one script call can lock: a queue over several slots would have no order. */
+  waiting(resources: readonly string[]): Waiting | undefined {
+    if (this.#cluster) {
+      if (!this.#options.fencing) return undefined;
+      if (bySlot(resources, (resource) => this.#keyOf(resource)).length > 1) return undefined;
+    }
+    return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
@@ -161,6 +177,7 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   async close(): Promise<void> {
     this.#survey.close();
+    this.#wakeUps.close();
     this.#admission.close();
     await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
     await Promise.allSettled(

@@ -14,7 +14,13 @@ export interface BlankReport {
 
 export type AcquireReply =
   | { readonly kind: "granted"; readonly fence: number; readonly runId: string | undefined }
-  | { readonly kind: "held"; readonly holder: Holder }
+  | {
+      readonly kind: "held";
+      /** Undefined where it is free, but for others who wait. */
+      readonly holder: Holder | undefined;
+      /** When the holder's time, or that of the first who waits, is up; undefined if unknown. */
+      readonly freeInMs: number | undefined;
+    }
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
 
@@ -24,7 +30,7 @@ export type TouchReply =
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
 
-/** "G sec usec rid fence", "H sec usec rid pttl value", "B …" or "X …". */
+/** "G sec usec rid fence", "H sec usec rid pttl value", "Q sec usec rid left", "B …" or "X …". */
 export function readAcquire(text: string): AcquireReply {
   const words = text.split(" ");
   switch (words[0]) {
@@ -32,9 +38,10 @@ export function readAcquire(text: string): AcquireReply {
       return { kind: "granted", fence: numberOf(words[4], text), runId: words[3] };
     case "H": {
       // The value may hold spaces: it is a foreign client's to choose.
-      const value = words.slice(5).join(" ");
-      return { kind: "held", holder: holderOf(value, numberOf(words[4], text)) };
+      return heldBy(words.slice(5).join(" "), numberOf(words[4], text));
     }
+    case "Q":
+      return { kind: "held", holder: undefined, freeInMs: numberOf(words[4], text) };
     case "B":
       return { kind: "blank", report: blankReport(words, text) };
     case "X":
@@ -61,15 +68,22 @@ export function readTouch(text: string): TouchReply {
   }
 }
 
-/** "G", "H pttl value" or "X …", of the path without fences. */
+/** "G", "H pttl value", "Q left" or "X …", of the path without fences. */
 export function readPlainAcquire(text: string): AcquireReply {
   if (text === "G") return { kind: "granted", fence: 0, runId: undefined };
   const words = text.split(" ");
   if (words[0] === "H") {
-    const value = words.slice(2).join(" ");
-    return { kind: "held", holder: holderOf(value, numberOf(words[1], text)) };
+    return heldBy(words.slice(2).join(" "), numberOf(words[1], text));
+  }
+  if (words[0] === "Q") {
+    return { kind: "held", holder: undefined, freeInMs: numberOf(words[1], text) };
   }
   return { kind: "refused", error: words[0] === "X" ? refusal(words) : unexpected(text) };
+}
+
+function heldBy(value: string, pttlMs: number): AcquireReply {
+  const holder = holderOf(value, pttlMs);
+  return { kind: "held", holder, freeInMs: holder.remainingMs };
 }
 
 export interface ReleaseReply {
@@ -84,14 +98,19 @@ export function readRelease(text: string): ReleaseReply {
   return { whole: deleted === total };
 }
 
-export type InspectReply = { readonly holder: Holder | undefined };
+export interface InspectReply {
+  readonly holder: Holder | undefined;
+  /** How many managers stand in its queue. */
+  readonly waiters: number;
+}
 
-/** "F", or "I pttl value". */
+/** "F waiters", or "I waiters pttl value". */
 export function readInspect(text: string): InspectReply {
-  if (text === "F") return { holder: undefined };
   const words = text.split(" ");
+  const waiters = numberOf(words[1], text);
+  if (words[0] === "F") return { holder: undefined, waiters };
   if (words[0] !== "I") throw unexpected(text);
-  return { holder: holderOf(words.slice(2).join(" "), numberOf(words[1], text)) };
+  return { holder: holderOf(words.slice(3).join(" "), numberOf(words[2], text)), waiters };
 }
 
 /** A lock's value as `owner|fence`; a foreign value is all owner. */

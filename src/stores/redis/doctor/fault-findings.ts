@@ -84,3 +84,14 @@ export function missingPermissions(names: readonly string[] | undefined, message
         : `ACL SETUSER <user> ${allow}; also look at the key patterns it is given`,
   };
 }
+
+export function noWakeUps(names: readonly string[]): Told {
+  const allow = names.map((name) => `+${name.toLowerCase()}`).join(" ");
+  return {
+    level: "warning",
+    code: "no-wake-ups",
+    what: `this user may not run ${names.join(", ")} on channels that begin with holdfast:`,
+    why: "nobody is told of a release: those who wait ask again and again, and learn it later",
+    remedy: `ACL SETUSER <user> ${allow} &holdfast:*`,
+  };
+}

@@ -1,7 +1,7 @@
 import type { NodeStatus } from "../../../core/store.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import type { Examination } from "./examination.ts";
-import { faultFinding, missingPermissions, writesRefused } from "./fault-findings.ts";
+import { faultFinding, missingPermissions, noWakeUps, writesRefused } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
 import { persistenceFinding } from "./persistence-finding.ts";
 import { duration, type Told } from "./told.ts";
@@ -109,8 +109,9 @@ function* probeFindings(_: Case, examination: Examination): Generator<Told> {
     }
     return;
   }
-  const { denied = [], writeRefusal } = probe;
+  const { denied = [], wakeUpsDenied, writeRefusal } = probe;
   if (denied.length > 0) yield missingPermissions(denied);
+  if (wakeUpsDenied.length > 0) yield noWakeUps(wakeUpsDenied);
   if (writeRefusal !== undefined && info?.role !== "replica") {
     yield faultFinding(new Error(writeRefusal)) ?? writesRefused(writeRefusal);
   }

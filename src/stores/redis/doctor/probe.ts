@@ -10,6 +10,8 @@ export interface Probe {
   readonly serverMs: number | undefined;
   /** Needed commands that this user may not run; undefined where the server cannot tell. */
   readonly denied: readonly string[] | undefined;
+  /** Those for wake-ups that it may not run. */
+  readonly wakeUpsDenied: readonly string[];
   /** What a write is answered with, where it is refused. */
   readonly writeRefusal: string | undefined;
   readonly record: ProbedRecord;
@@ -30,7 +32,7 @@ export interface ProbedRecord {
  * has to be well formed: Redis 7.0 crashes when asked about an EVAL that is cut short.
  */
 const calls = ["EVALSHA x 0", "EVAL x 0"];
-const onLocks = ["GET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
+const onLocks = ["GET @1", "MGET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
 const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL @2 x"];
 
 /** Every command that a user of these options has to be allowed, INFO apart. */
@@ -38,9 +40,14 @@ export function neededCommands(
   options: Pick<ResolvedStoreOptions, "fencing">,
   cluster: boolean,
 ): readonly string[] {
-  const locks = cluster ? onLocks : [...onLocks, "MGET @1"];
-  if (!options.fencing) return [...calls, ...locks];
-  return cluster ? [...calls, "TIME", ...locks] : [...calls, "TIME", ...locks, ...onRecord];
+  const always = [...calls, "TIME", ...onLocks];
+  return options.fencing && !cluster ? [...always, ...onRecord] : always;
+}
+
+/** What it takes to be told of a release. Without it locks work, and those who wait ask again. */
+export function wakeUpCommands(cluster: boolean): readonly string[] {
+  const [publish, subscribe] = cluster ? ["SPUBLISH", "SSUBSCRIBE"] : ["PUBLISH", "SUBSCRIBE"];
+  return [`${publish} holdfast:wake:x x`, `${subscribe} holdfast:wake:x`];
 }
 
 /** A name that no lock has, in the place where locks are. */
@@ -51,7 +58,8 @@ export function probeKey(options: ResolvedStoreOptions): string {
 export function probeCall(options: ResolvedStoreOptions, cluster: boolean): NodeCall<Probe> {
   const keys = [probeKey(options)];
   if (options.fencing && !cluster) keys.push(nodeRecordKey);
-  return new ScriptCall(scripts.probe, keys, neededCommands(options, cluster), { read: readProbe });
+  const asked = [...neededCommands(options, cluster), ...wakeUpCommands(cluster)];
+  return new ScriptCall(scripts.probe, keys, asked, { read: readProbe });
 }
 
 /** Four lines: "D sec usec", the denied, a refusal, the record. */
@@ -65,7 +73,8 @@ export function readProbe(text: string): Probe {
     .map((word) => (word === "-" ? undefined : word));
   return {
     serverMs: seconds === "-" ? undefined : Number(seconds) * 1_000 + Number(micros) / 1_000,
-    denied: names.includes("?") ? undefined : names,
+    denied: names.includes("?") ? undefined : names.filter((name) => !isForWakeUps(name)),
+    wakeUpsDenied: names.filter(isForWakeUps),
     writeRefusal: refusal === "" ? undefined : refusal,
     record: {
       runId: rid,
@@ -76,4 +85,8 @@ export function readProbe(text: string): Probe {
       ttlMaxMs: max === undefined ? undefined : Number(max),
     },
   };
+}
+
+function isForWakeUps(name: string): boolean {
+  return /^S?(PUBLISH|SUBSCRIBE)$/.test(name);
 }

@@ -10,6 +10,7 @@ import type {
   OpenStore,
   ProveOutcome,
   ReleaseOutcome,
+  Waiting,
 } from "../../../core/store.ts";
 import type { Clock } from "../../../core/ports.ts";
 import { attemptInOrder, inOrder } from "../ordered-groups.ts";
@@ -37,6 +38,10 @@ export class GroupsStore implements OpenStore {
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    return await this.#attempt(request, undefined);
+  }
+
+  async #attempt(request: AcquireRequest, waiting: Waiting | undefined): Promise<AttemptOutcome> {
     const { gate, clock } = this.#context;
     const homes = this.#homesOf(request.resources);
     for (const [home, resources] of homes) {
@@ -51,10 +56,24 @@ export class GroupsStore implements OpenStore {
     const [only] = groups;
     const outcome =
       groups.length === 1 && only !== undefined
-        ? await only.store.attempt(request)
+        ? await (waiting ?? only.store).attempt(request)
         : await attemptInOrder(groups, request, clock);
     if (outcome.kind !== "failed" || outcome.retryable) return outcome;
     return await this.#explained(outcome, homes.keys());
+  }
+
+  /** Only within one group: a queue over several of them would have no order. */
+  waiting(resources: readonly string[]): Waiting | undefined {
+    const homes = this.#homesOf(resources);
+    const [home] = homes.keys();
+    if (homes.size !== 1 || home === undefined) return undefined;
+    const waiting = this.#store(home).waiting(resources);
+    if (waiting === undefined) return undefined;
+    return {
+      attempt: (request) => this.#attempt(request, waiting),
+      listen: (listener) => waiting.listen(listener),
+      leave: () => waiting.leave(),
+    };
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {

@@ -52,11 +52,15 @@ export class Admission {
     return this.#states[index] ?? unknownState;
   }
 
-  /** Before an attempt: where too few nodes are known to vote, see first what can be done. */
-  async prepare(): Promise<void> {
-    if (this.#context.options.admission === "off") return;
-    const admitted = this.#states.filter((state) => state.kind === "admitted");
-    if (admitted.length < this.#context.size) await this.sweep();
+  /**
+   * Before an attempt: where too few nodes are known to vote, see first what can be done. Undefined
+   * where there is nothing to be done, so that the attempt begins at once.
+   */
+  prepare(): Promise<void> | undefined {
+    if (this.#context.options.admission === "off") return undefined;
+    let admitted = 0;
+    for (const { kind } of this.#states) if (kind === "admitted") admitted += 1;
+    return admitted < this.#context.size ? this.sweep() : undefined;
   }
 
   /** A node answered that it may not vote. Returns that in words. */

@@ -1,11 +1,12 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/validity.ts";
+import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
-import { countOf, dropStepped, isGrantOf, newBallot, type Ballot } from "./ballot.ts";
+import { countOf, dropStepped, isGrantOf, newBallot, withoutOurs, type Ballot } from "./ballot.ts";
 import { RedisGrant, votesOfNodes } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
@@ -24,14 +25,16 @@ export function attempt(
   quorum: Quorum,
   request: AcquireRequest,
   keys: readonly string[],
+  place?: Place,
 ): Promise<AttemptOutcome> {
-  return new Promise((resolve) => new Attempt(quorum, request, keys, resolve).start());
+  return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
 }
 
 class Attempt {
   readonly #quorum: Quorum;
   readonly #request: AcquireRequest;
   readonly #keys: readonly string[];
+  readonly #place: Place | undefined;
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
   readonly #rounds: { end(): void }[] = [];
@@ -50,16 +53,19 @@ class Attempt {
     quorum: Quorum,
     request: AcquireRequest,
     keys: readonly string[],
+    place: Place | undefined,
     resolve: (outcome: AttemptOutcome) => void,
   ) {
     const { owner, ttlMs } = request;
     this.#quorum = quorum;
     this.#request = request;
     this.#keys = keys;
+    this.#place = place;
     this.#resolve = resolve;
     this.#ballots = quorum.nodes.map(newBallot);
     this.#validityMs = ttlMs - driftMs(quorum.options, ttlMs);
-    this.#acquireCall = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next());
+    const proposal = quorum.proposals.next();
+    this.#acquireCall = quorum.dialect.acquire(keys, owner, ttlMs, proposal, place);
   }
 
   start(): void {
@@ -149,8 +155,9 @@ class Attempt {
         return;
       case "held":
         ballot.vote = ballot.vote === "granted" ? "failed" : "held";
+        ballot.freeInMs = reply.freeInMs;
         this.#holder ??= reply.holder;
-        if (reply.holder.fence !== undefined) {
+        if (reply.holder?.fence !== undefined) {
           this.#quorum.proposals.see(Number(reply.holder.fence));
         }
         return;
@@ -257,7 +264,7 @@ class Attempt {
     const home = this.#quorum;
     const life = this.#life;
     const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes, home, life };
-    const grant = new RedisGrant(terms);
+    const grant = new RedisGrant({ ...terms, place: placeLeft("-", this.#place) });
     this.#grant = grant;
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
@@ -266,16 +273,12 @@ class Attempt {
   #fail(): void {
     this.#end("failed");
     const { owner, ttlMs } = this.#request;
-    const neverAsked = new Set<number>();
-    for (const [index, ballot] of this.#ballots.entries()) {
-      if (!ballot.maybeApplied) neverAsked.add(index);
-    }
-    const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, neverAsked });
+    const place = placeLeft("=", this.#place);
+    const without = withoutOurs(this.#ballots);
+    const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, place, without });
     const { resources } = this.#request;
-    const holder = this.#holder;
-    this.#resolve(
-      refusedOutcome(this.#quorum, { resources, ballots: this.#ballots, holder, cleanup }),
-    );
+    const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
+    this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
   #end(phase: "granted" | "failed"): void {
@@ -291,6 +294,6 @@ class Attempt {
   #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
     if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;
     const { owner, ttlMs } = this.#request;
-    releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs });
+    releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs, place: "" });
   }
 }

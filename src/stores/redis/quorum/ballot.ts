@@ -19,6 +19,8 @@ export interface Ballot {
   /** Something of ours may be there, or on its way there. */
   maybeApplied: boolean;
   runId: string | undefined;
+  /** When it may be free there, where another has it. */
+  freeInMs: number | undefined;
   /** The node's clock epoch when it gave its word. */
   clockEpoch: number;
 }
@@ -34,6 +36,7 @@ export function newBallot(): Ballot {
     asked: 1,
     maybeApplied: true,
     runId: undefined,
+    freeInMs: undefined,
     clockEpoch: 0,
   };
 }
@@ -81,4 +84,16 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
 /** A node that was not waited for has the very same fence. */
 export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolean {
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
+}
+
+/**
+ * The nodes where nothing of ours can be: never asked, or asked once and answered that others have
+ * it. (A lost release is no danger to anybody's safety, so leaving out needless ones is none.)
+ */
+export function withoutOurs(ballots: readonly Ballot[]): ReadonlySet<number> {
+  const without = new Set<number>();
+  for (const [index, { vote, asked, maybeApplied }] of ballots.entries()) {
+    if (!maybeApplied || (vote === "held" && asked === 1)) without.add(index);
+  }
+  return without;
 }

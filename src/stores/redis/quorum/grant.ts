@@ -1,10 +1,13 @@
 import type { Grant } from "../../../core/store.ts";
+import type { PlaceLeft } from "../dialect.ts";
 
 /** What was granted, and under which keys. */
 export class RedisGrant implements Grant {
   readonly resources: readonly string[];
   readonly keys: readonly string[];
   readonly owner: string;
+  /** The place in the nodes' queues that is given up with it. */
+  readonly place: PlaceLeft;
   readonly ttlMs: number;
   readonly validityMs: number;
   /** 0 where the store does not fence. */
@@ -21,6 +24,7 @@ export class RedisGrant implements Grant {
     this.resources = terms.resources;
     this.keys = terms.keys;
     this.owner = terms.owner;
+    this.place = terms.place;
     this.ttlMs = terms.ttlMs;
     this.validityMs = terms.validityMs;
     this.fenceNumber = terms.fenceNumber;
@@ -34,9 +38,9 @@ export class RedisGrant implements Grant {
   }
 
   withFence(fenceNumber: number): RedisGrant {
-    const { resources, keys, owner, ttlMs, validityMs, home, votes, life } = this;
-    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, home, votes, life };
-    return new RedisGrant(terms);
+    const { resources, keys, owner, place, ttlMs, validityMs, home, votes, life } = this;
+    const terms = { resources, keys, owner, place, ttlMs, validityMs, home, votes, life };
+    return new RedisGrant({ ...terms, fenceNumber });
   }
 
   /** Confirmed anew by these nodes, and resting on them from now on. Returns which time it was. */

@@ -1,6 +1,5 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { Inspection, NodeInspection } from "../../../core/store.ts";
-import { inspectCall } from "../dialect.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
@@ -13,10 +12,11 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
   const { nodes, scheduler, options } = quorum;
   return new Promise((resolve) => {
     const seen: NodeInspection[] = [];
+    const waiters: number[] = [];
     let left = nodes.length;
     const round = new Round({
       nodes,
-      call: inspectCall(key),
+      call: quorum.dialect.inspect(key),
       scheduler,
       timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
       wanted: () => left > 0,
@@ -25,6 +25,7 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
         const node = nodes[index]?.name ?? "";
         if (reply.kind === "reply") {
           const { holder } = reply.reply;
+          waiters.push(reply.reply.waiters);
           seen[index] =
             holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder };
         } else {
@@ -34,7 +35,8 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
         left -= 1;
         if (left > 0) return;
         round.end();
-        resolve(summary(resource, seen, quorum.size));
+        // The most that any node knows of: the others may have missed some.
+        resolve({ ...summary(resource, seen, quorum.size), waiters: Math.max(0, ...waiters) });
       },
     });
   });

@@ -7,6 +7,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
+import type { Place } from "../dialect.ts";
 import { lockKey } from "../lock-key.ts";
 import { driftMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
@@ -24,22 +25,23 @@ export class OneStep implements RaisingStore {
     this.#quorum = quorum;
   }
 
-  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+  async attempt(request: AcquireRequest, place?: Place): Promise<AttemptOutcome> {
     const { prefix } = this.#quorum.options;
     const keys = request.resources.map((resource) => lockKey(prefix, resource));
     const misfit = this.#quorum.misfit([]);
     if (misfit !== undefined) {
       return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
     }
-    if (this.#quorum.options.admission === "strict") {
-      await request.cancellation.orUntil(this.#quorum.prepare());
+    const preparing = this.#quorum.prepare();
+    if (preparing !== undefined) {
+      await request.cancellation.orUntil(preparing);
       if (request.cancellation.cancelled) {
         // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
         const error = new ClosedError(request.resources);
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
     }
-    return await attempt(this.#quorum, request, keys);
+    return await attempt(this.#quorum, request, keys, place);
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {

@@ -24,7 +24,7 @@ export interface Quorum {
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
   /** Before an attempt, with admission: see to it that as many nodes vote as may. */
-  prepare(): Promise<void>;
+  prepare(): Promise<void> | undefined;
   /** A node said that it may not vote; returns that in words, with the time it still takes. */
   onBlank(index: number, report: BlankReport): Error;
   /** A grant that needed a second round, to agree on its fence. */

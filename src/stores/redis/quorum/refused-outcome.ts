@@ -27,7 +27,9 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   const granted = countOf(ballots, (ballot) => ballot.vote === "granted");
   const held = countOf(ballots, (ballot) => ballot.vote === "held");
   const wasLate = granted >= size && ballots.filter((ballot) => ballot.confirmed).length >= size;
-  if (granted + held >= size && !wasLate) return { kind: "held", holder, cleanup };
+  if (granted + held >= size && !wasLate) {
+    return { kind: "held", holder, retryInMs: retryIn(ballots, size - granted), cleanup };
+  }
 
   const permanent = ballots.filter(({ vote, cause }) => vote === "failed" && isPermanent(cause));
   const blank = countOf(ballots, (ballot) => ballot.vote === "blank");
@@ -38,4 +40,16 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
     hint,
   });
   return { kind: "failed", error, retryable: permanent.length <= nodes.length - size, cleanup };
+}
+
+/**
+ * When enough nodes may be free, if nobody tells us before. Rivals who each got a part of the votes
+ * have no better time to come again than a random one, soon.
+ */
+function retryIn(ballots: readonly Ballot[], needed: number): number | undefined {
+  if (ballots.some(({ vote }) => vote === "granted")) return undefined;
+  const frees = ballots.flatMap(({ vote, freeInMs }) => {
+    return vote === "held" ? [freeInMs ?? Infinity] : [];
+  });
+  return frees.sort((a, b) => a - b)[needed - 1];
 }

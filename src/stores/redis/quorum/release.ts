@@ -1,5 +1,5 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
-import { releaseCall } from "../dialect.ts";
+import type { PlaceLeft } from "../dialect.ts";
 import type { NodeReply } from "../node-reply.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { ReleaseReply } from "../replies.ts";
@@ -11,8 +11,9 @@ export interface ReleaseRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly ttlMs: number;
-  /** Nodes that were certainly never asked: nothing is owed to them. */
-  readonly neverAsked?: ReadonlySet<number>;
+  readonly place: PlaceLeft;
+  /** Nodes that certainly have nothing of the owner's: nothing is owed to them. */
+  readonly without?: ReadonlySet<number>;
 }
 
 interface Tally {
@@ -44,7 +45,7 @@ export async function releaseAll(quorum: Quorum, request: ReleaseRequest): Promi
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
-  const call = releaseCall(request.keys, request.owner);
+  const call = quorum.dialect.release(request.keys, request.owner, request.place);
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
   node.run(
     call,
@@ -61,19 +62,22 @@ function releaseRound(
   isCertain: (tally: Tally) => boolean,
 ): Promise<Tally> {
   const { nodes, scheduler, owed, options } = quorum;
-  const call = releaseCall(request.keys, request.owner);
+  const call = quorum.dialect.release(request.keys, request.owner, request.place);
   const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
   const debts = new Map<number, Debt>();
   const owe = (index: number): void => {
     const node = nodes[index];
-    if (node === undefined || debts.has(index) || request.neverAsked?.has(index) === true) return;
+    if (node === undefined || debts.has(index)) return;
     debts.set(index, owed.owe(node, call, untilMs));
   };
+  const asked = [...nodes.keys()].filter((index) => request.without?.has(index) !== true);
+  const tally = { deleted: 0, missing: 0 };
+  if (asked.length === 0) return Promise.resolve(tally);
   return new Promise((resolve) => {
-    const tally = { deleted: 0, missing: 0 };
-    let left = nodes.length;
+    let left = asked.length;
     const round = new Round({
       nodes,
+      among: asked,
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),

@@ -1,9 +1,10 @@
 -- Grants all lock keys to one owner, or none.
--- KEYS: [1] node record, [2..] lock keys
+-- KEYS: [1] node record, [2..n] lock keys, [n+1..] their queues
 -- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, [5] owner, [6] ttl ms,
 --       [7] proposal, [8..] shard of each lock key
 -- Returns: "G sec usec rid fence"            granted, or found granted to this owner before
 --          "H sec usec rid pttl value"       held by another
+--          "Q sec usec rid left"             free, but others wait; the first has so many ms
 --          "B sec usec rid since ever max"   this node may not vote
 --          "X CODE detail"                   refused, waiting does not help
 -- @include record
@@ -17,8 +18,9 @@ if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[5] or ARGV[4]) then
   return 'X MAXTTL ' .. (kept[5] or ARGV[4])
 end
 
+local locks = (#KEYS - 1) / 2
 local mine, fence = 0, nil
-for i = 2, #KEYS do
+for i = 2, locks + 1 do
   local value = redis.call('GET', KEYS[i])
   if value then
     local holder, c = owner_and_fence(value)
@@ -28,11 +30,30 @@ for i = 2, #KEYS do
     mine, fence = mine + 1, c
   end
 end
-if mine == #KEYS - 1 then
+if mine == locks then
   -- A repeat of our own acquire. Its time is not refreshed: validity counts from the first send.
   return table.concat({'G', at, rid, fence}, ' ')
 end
 if mine > 0 then return 'X PARTIAL ' .. mine end
+
+local texts = redis.call('MGET', unpack(KEYS, locks + 2))
+for i = 1, locks do
+  if texts[i] then
+    -- @include tell
+    -- @include queue
+    local first
+    for n = i, locks do
+      if texts[n] and not first then
+        first = queue_of(KEYS[locks + 1 + n], KEYS[n + 1], texts[n])[1]
+      end
+    end
+    write_queues(function() return true end)
+    if first then
+      return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+    end
+    break
+  end
+end
 
 local c = math.max(tonumber(ARGV[7]), tonumber(kept[7] or 0) + 1)
 for i = 8, #kept do c = math.max(c, tonumber(kept[i] or 0) + 1) end
@@ -45,5 +66,5 @@ for i = 8, #ARGV do
   count[#count + 1] = fence
 end
 redis.call(unpack(count))
-for i = 2, #KEYS do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
+for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
 return table.concat({'G', at, rid, fence}, ' ')

@@ -1,12 +1,15 @@
 -- Runs the acquires, touches and releases of one turn, each with its own verdict, as if they had
 -- been sent one after the other.
--- KEYS: [1] node record, [2..] lock keys of all operations, in order
+-- KEYS: [1] node record, [2..] for each operation its lock keys, then their queues (not for T)
 -- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, then for each operation:
---       A or T, number of keys, owner, ttl ms, proposal or fence, shard of each key; or
---       R, number of keys, owner
+--       A or T, number of lock keys, owner, ttl ms, proposal or fence, shard of each key;
+--       W (an acquire with a place in the queues), as A, then ticket and waiter id; or
+--       R, number of lock keys, owner, place to give up or to keep
 -- Returns: a list with one reply for each operation, as acquire, touch and release give it
 -- @include record
 local first_key = 2
+-- @include tell
+-- @include queue
 -- @include operations
 local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
 local ops, shards = {}, {}
@@ -14,7 +17,11 @@ local i, key = 5, 2
 while i <= #ARGV do
   local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
   i, key = i + 3, op.last + 1
-  if op.code ~= 'R' then
+  if op.code ~= 'T' then key = key + op.last - op.first + 1 end
+  if op.code == 'R' then
+    op.place = ARGV[i]
+    i = i + 1
+  else
     op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
     i = i + 2
     for _ = op.first, op.last do
@@ -24,6 +31,10 @@ while i <= #ARGV do
         ask[#ask + 1] = ARGV[i]
       end
       i = i + 1
+    end
+    if op.code == 'W' then
+      op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
+      i = i + 2
     end
   end
   ops[#ops + 1] = op
@@ -51,6 +62,7 @@ local function acquire(op)
     if value then
       local holder, c = owner_and_fence(value)
       if holder ~= op.owner then
+        wait_in_queues(op)
         return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
       end
       mine, fence = mine + 1, c
@@ -58,6 +70,12 @@ local function acquire(op)
   end
   if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
   if mine > 0 then return 'X PARTIAL ' .. mine end
+  local first = first_of_others(op)
+  if first then
+    wait_in_queues(op)
+    return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+  end
+  claim_places(op)
   local c = math.max(tonumber(op.number), floor + 1)
   for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
   if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
@@ -86,7 +104,7 @@ local function touch(op)
 end
 
 for _, op in ipairs(ops) do
-  if op.code == 'A' then op.reply = acquire(op)
+  if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
   elseif op.code == 'T' then op.reply = touch(op)
   else op.reply = release(op) end
 end

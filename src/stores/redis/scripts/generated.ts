@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "ec7a2d93f8c97b7e55b1c0eac550d416e26872a6",
+  sha: "f9ab97c7a6cf36160a5ac12248ec5a24ba3a2992",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -57,8 +57,9 @@ if refusal then return refusal end
 if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[5] or ARGV[4]) then
 return 'X MAXTTL ' .. (kept[5] or ARGV[4])
 end
+local locks = (#KEYS - 1) / 2
 local mine, fence = 0, nil
-for i = 2, #KEYS do
+for i = 2, locks + 1 do
 local value = redis.call('GET', KEYS[i])
 if value then
 local holder, c = owner_and_fence(value)
@@ -68,10 +69,110 @@ end
 mine, fence = mine + 1, c
 end
 end
-if mine == #KEYS - 1 then
+if mine == locks then
 return table.concat({'G', at, rid, fence}, ' ')
 end
 if mine > 0 then return 'X PARTIAL ' .. mine end
+local texts = redis.call('MGET', unpack(KEYS, locks + 2))
+for i = 1, locks do
+if texts[i] then
+local function publish(_, base, number)
+redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
+local first
+for n = i, locks do
+if texts[n] and not first then
+first = queue_of(KEYS[locks + 1 + n], KEYS[n + 1], texts[n])[1]
+end
+end
+write_queues(function() return true end)
+if first then
+return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+end
+break
+end
+end
 local c = math.max(tonumber(ARGV[7]), tonumber(kept[7] or 0) + 1)
 for i = 8, #kept do c = math.max(c, tonumber(kept[i] or 0) + 1) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
@@ -82,7 +183,7 @@ count[#count + 1] = ARGV[i]
 count[#count + 1] = fence
 end
 redis.call(unpack(count))
-for i = 2, #KEYS do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
+for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
 return table.concat({'G', at, rid, fence}, ' ')`,
 };
 
@@ -119,7 +220,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "b448c75175594cb05728f074c72e845d90fcf554",
+  sha: "6f98364a3c9123cd4af9cde08da9a06b93bd7719",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -160,6 +261,90 @@ if owner then return owner, fence end
 return value, nil
 end
 local first_key = 2
+local function publish(_, base, number)
+redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
 local view, ttl_view = {}, {}
 local values = redis.call('MGET', unpack(KEYS, first_key))
 for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
@@ -176,6 +361,35 @@ if value then
 for k = op.first, op.last do view[KEYS[k]] = value end
 end
 end
+local function queue_at(op, k, begin)
+local name = KEYS[k + op.last - op.first + 1]
+if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
+end
+local function first_of_others(op)
+for k = op.first, op.last do
+local queue = queue_at(op, k, false)
+if queue and turn_of_another(queue, op.ticket, op.id) then return queue[1] end
+end
+end
+local function wait_in_queues(op)
+if not op.ticket then return end
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+local queue = queue_at(op, k, value)
+if value or (queue and turn_of_another(queue, op.ticket, op.id)) then
+stand(queue, op.ticket, op.id)
+elseif queue then
+leave(queue, op.id)
+end
+end
+end
+local function claim_places(op)
+if not op.ticket then return end
+for k = op.first, op.last do
+local queue = queue_at(op, k, false)
+if queue then claimed(queue, op.id) end
+end
+end
 local function is_owned(value, owner)
 return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
 end
@@ -186,6 +400,9 @@ if is_owned(view[KEYS[k]], op.owner) then
 op.deleted[#op.deleted + 1] = KEYS[k]
 view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
 end
+local queue = queue_at(op, k, false)
+if queue and string.sub(op.place, 1, 1) == '-' then leave(queue, string.sub(op.place, 2)) end
+if queue and string.sub(op.place, 1, 1) == '=' then queue.keeper = string.sub(op.place, 2) end
 end
 return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
 end
@@ -214,6 +431,7 @@ elseif op.touched then touch_all(op)
 elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
 replies[n] = op.reply
 end
+write_queues(function(lock) return not view[lock] end)
 return replies
 end
 local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
@@ -222,7 +440,11 @@ local i, key = 5, 2
 while i <= #ARGV do
 local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
 i, key = i + 3, op.last + 1
-if op.code ~= 'R' then
+if op.code ~= 'T' then key = key + op.last - op.first + 1 end
+if op.code == 'R' then
+op.place = ARGV[i]
+i = i + 1
+else
 op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
 i = i + 2
 for _ = op.first, op.last do
@@ -232,6 +454,10 @@ shards[ARGV[i]] = #ask - 1
 ask[#ask + 1] = ARGV[i]
 end
 i = i + 1
+end
+if op.code == 'W' then
+op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
+i = i + 2
 end
 end
 ops[#ops + 1] = op
@@ -256,6 +482,7 @@ local value = view[KEYS[k]]
 if value then
 local holder, c = owner_and_fence(value)
 if holder ~= op.owner then
+wait_in_queues(op)
 return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
 end
 mine, fence = mine + 1, c
@@ -263,6 +490,12 @@ end
 end
 if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
 if mine > 0 then return 'X PARTIAL ' .. mine end
+local first = first_of_others(op)
+if first then
+wait_in_queues(op)
+return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+end
+claim_places(op)
 local c = math.max(tonumber(op.number), floor + 1)
 for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
@@ -289,7 +522,7 @@ will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
 return table.concat({'K', at, rid}, ' ')
 end
 for _, op in ipairs(ops) do
-if op.code == 'A' then op.reply = acquire(op)
+if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
 elseif op.code == 'T' then op.reply = touch(op)
 else op.reply = release(op) end
 end
@@ -304,30 +537,257 @@ return write_all(ops)`,
 
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "68e45992ff0ad442a2eed91bf2a39e10b78bb38a",
-  source: `local n = #KEYS / 2
+  sha: "63de45ff0b29ef031160f69e50e2cd4ed665ba8d",
+  source: `local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
-local mine, fence = 0, nil
+local values = redis.call('MGET', unpack(KEYS, 1, n))
+local texts = redis.call('MGET', unpack(KEYS, 2 * n + 1))
+local mine, fence, held, queued = 0, nil, nil, #ARGV > 4
 for i = 1, n do
-local value = redis.call('GET', KEYS[i])
-if value then
-local holder, c = string.match(value, '^(.*)|(%d+)$')
-if holder ~= ARGV[1] then
-return table.concat({'H', at, '-', redis.call('PTTL', KEYS[i]), value}, ' ')
-end
-mine, fence = mine + 1, c
+queued = queued or texts[i]
+if values[i] then
+local holder, c = string.match(values[i], '^(.*)|(%d+)$')
+if holder == ARGV[1] then mine, fence = mine + 1, c else held = held or i end
 end
 end
 if mine == n then return table.concat({'G', at, '-', fence}, ' ') end
-if mine > 0 then return 'X PARTIAL ' .. mine end
+if mine > 0 and not held then return 'X PARTIAL ' .. mine end
+local first
+if queued then
+local function publish(name, base, number)
+redis.pcall('SPUBLISH', name .. ':' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
+local ticket, id = tonumber(ARGV[5]), ARGV[6]
+local is_held = {}
+local function blocks(i)
+local queue = queue_of(KEYS[2 * n + i], KEYS[i], texts[i])
+is_held[KEYS[i]] = values[i]
+return values[i] or turn_of_another(queue, ticket, id)
+end
+for i = 1, n do
+if blocks(i) and not values[i] then first = first or queues[i][1] end
+end
+if ticket then
+for i = 1, n do
+if not (held or first) then claimed(queues[i], id)
+elseif blocks(i) then stand(queues[i], ticket, id)
+else leave(queues[i], id) end
+end
+end
+write_queues(function(lock) return not is_held[lock] and (held or first) end)
+if first and not held then
+return table.concat({'Q', at, '-', string.format('%.0f', first.lapse - now_ms())}, ' ')
+end
+end
+if held then
+return table.concat({'H', at, '-', redis.call('PTTL', KEYS[held]), values[held]}, ' ')
+end
 local c = tonumber(ARGV[3])
 for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + 1) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 fence = string.format('%.0f', c)
 for i = n + 1, 2 * n do redis.call('SET', KEYS[i], fence, 'PX', ARGV[4]) end
-for i = 1, n do redis.call('SET', KEYS[i], ARGV[1] .. '|' .. fence, 'PX', ARGV[2]) end
+for i = 1, n do
+if not redis.call('SET', KEYS[i], ARGV[1] .. '|' .. fence, 'PX', ARGV[2], 'NX') then
+for undo = 1, i - 1 do redis.call('DEL', KEYS[undo]) end
+return 'X WRONGTYPE'
+end
+end
 return table.concat({'G', at, '-', fence}, ' ')`,
+};
+
+export const clusterRelease: Script = {
+  name: "cluster-release",
+  sha: "b9a83e5f2ad5c0ae6c1580105c5cce5da101cc60",
+  source: `local locks, deleted = #KEYS / 2, 0
+local values = redis.call('MGET', unpack(KEYS))
+local queued = false
+for i = 1, locks do
+local value = values[i]
+if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
+deleted = deleted + redis.call('DEL', KEYS[i])
+values[i] = false
+end
+queued = queued or values[locks + i]
+end
+if queued then
+local time
+local function publish(name, base, number)
+redis.pcall('SPUBLISH', name .. ':' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
+local kind, id = string.sub(ARGV[2], 1, 1), string.sub(ARGV[2], 2)
+local view = {}
+for i = 1, locks do
+view[KEYS[i]] = values[i]
+local queue = queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+if kind == '-' then leave(queue, id) elseif kind == '=' then queue.keeper = id end
+end
+write_queues(function(lock) return not view[lock] end)
+end
+return 'R ' .. deleted .. ' ' .. locks`,
 };
 
 export const clusterTouch: Script = {
@@ -359,10 +819,18 @@ return table.concat({'K', at, '-'}, ' ')`,
 
 export const inspect: Script = {
   name: "inspect",
-  sha: "68790f00ee1e889c6f5ca7c027222128ae72591b",
-  source: `local value = redis.call('GET', KEYS[1])
-if not value then return 'F' end
-return 'I ' .. redis.call('PTTL', KEYS[1]) .. ' ' .. value`,
+  sha: "51e5e3638374b9fda72a574af78f3e86639dba90",
+  source: `local value, text = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
+local waiters = 0
+if text then
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for lapse in string.gmatch(text, ':(%d+):') do
+if tonumber(lapse) > now then waiters = waiters + 1 end
+end
+end
+if not value then return 'F ' .. waiters end
+return table.concat({'I', waiters, redis.call('PTTL', KEYS[1]), value}, ' ')`,
 };
 
 export const layout: Script = {
@@ -465,9 +933,9 @@ return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')`,
 
 export const plainAcquire: Script = {
   name: "plain-acquire",
-  sha: "8089bb2204299e27e87a271e9e2ae9f6c7865b10",
-  source: `local mine = 0
-for i = 1, #KEYS do
+  sha: "a2c813a74c913be9574dfc9a2ebbbf993b424f7b",
+  source: `local mine, locks = 0, #KEYS / 2
+for i = 1, locks do
 local value = redis.call('GET', KEYS[i])
 if value == ARGV[1] then
 mine = mine + 1
@@ -475,16 +943,199 @@ elseif value then
 return 'H ' .. redis.call('PTTL', KEYS[i]) .. ' ' .. value
 end
 end
-if mine == #KEYS then return 'G' end
+if mine == locks then return 'G' end
 if mine > 0 then return 'X PARTIAL ' .. mine end
-for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+local texts = redis.call('MGET', unpack(KEYS, locks + 1))
+for i = 1, locks do
+if texts[i] then
+local time
+local function publish(_, base, number)
+redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
+local first
+for n = i, locks do
+if texts[n] and not first then
+first = queue_of(KEYS[locks + n], KEYS[n], texts[n])[1]
+end
+end
+write_queues(function() return true end)
+if first then return 'Q ' .. string.format('%.0f', first.lapse - now_ms()) end
+break
+end
+end
+for i = 1, locks do redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 return 'G'`,
 };
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "efdd27c422464c48df3256e91d800d2f9cbc3c0d",
-  source: `local first_key = 1
+  sha: "0ec080184b1bf9205b957d7c5f2717bd9ecfbb13",
+  source: `local first_key, time = 1, nil
+local function publish(_, base, number)
+redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
+end
+end
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
 local view, ttl_view = {}, {}
 local values = redis.call('MGET', unpack(KEYS, first_key))
 for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
@@ -501,6 +1152,35 @@ if value then
 for k = op.first, op.last do view[KEYS[k]] = value end
 end
 end
+local function queue_at(op, k, begin)
+local name = KEYS[k + op.last - op.first + 1]
+if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
+end
+local function first_of_others(op)
+for k = op.first, op.last do
+local queue = queue_at(op, k, false)
+if queue and turn_of_another(queue, op.ticket, op.id) then return queue[1] end
+end
+end
+local function wait_in_queues(op)
+if not op.ticket then return end
+for k = op.first, op.last do
+local value = view[KEYS[k]]
+local queue = queue_at(op, k, value)
+if value or (queue and turn_of_another(queue, op.ticket, op.id)) then
+stand(queue, op.ticket, op.id)
+elseif queue then
+leave(queue, op.id)
+end
+end
+end
+local function claim_places(op)
+if not op.ticket then return end
+for k = op.first, op.last do
+local queue = queue_at(op, k, false)
+if queue then claimed(queue, op.id) end
+end
+end
 local function is_owned(value, owner)
 return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
 end
@@ -511,6 +1191,9 @@ if is_owned(view[KEYS[k]], op.owner) then
 op.deleted[#op.deleted + 1] = KEYS[k]
 view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
 end
+local queue = queue_at(op, k, false)
+if queue and string.sub(op.place, 1, 1) == '-' then leave(queue, string.sub(op.place, 2)) end
+if queue and string.sub(op.place, 1, 1) == '=' then queue.keeper = string.sub(op.place, 2) end
 end
 return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
 end
@@ -539,15 +1222,19 @@ elseif op.touched then touch_all(op)
 elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
 replies[n] = op.reply
 end
+write_queues(function(lock) return not view[lock] end)
 return replies
 end
 local ops, i, key = {}, 1, 1
 while i <= #ARGV do
 local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
 i, key = i + 3, op.last + 1
-if op.code ~= 'R' then
-op.ttl = ARGV[i]
+if op.code ~= 'T' then key = key + op.last - op.first + 1 end
+if op.code == 'R' then op.place = ARGV[i] else op.ttl = ARGV[i] end
 i = i + 1
+if op.code == 'W' then
+op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
+i = i + 2
 end
 ops[#ops + 1] = op
 end
@@ -558,11 +1245,18 @@ local value = view[KEYS[k]]
 if value == op.owner then
 mine = mine + 1
 elseif value then
+wait_in_queues(op)
 return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
 end
 end
 if mine == op.last - op.first + 1 then return 'G' end
 if mine > 0 then return 'X PARTIAL ' .. mine end
+local first = first_of_others(op)
+if first then
+wait_in_queues(op)
+return 'Q ' .. string.format('%.0f', first.lapse - now_ms())
+end
+claim_places(op)
 will_set(op, op.owner)
 return 'G'
 end
@@ -576,7 +1270,7 @@ will_touch(op, nil, tonumber(op.ttl))
 return 'K'
 end
 for _, op in ipairs(ops) do
-if op.code == 'A' then op.reply = acquire(op)
+if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
 elseif op.code == 'T' then op.reply = touch(op)
 else op.reply = release(op) end
 end
@@ -639,15 +1333,112 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "8a5d2d0f44e26f6a15fba338ba68b652d2ee6914",
-  source: `local deleted = 0
-for i = 1, #KEYS do
-local value = redis.call('GET', KEYS[i])
+  sha: "04b0fe14c9b9adb872b736953c1b4848786f618b",
+  source: `local locks, deleted = #KEYS / 2, 0
+local values = redis.call('MGET', unpack(KEYS))
+local queued = false
+for i = 1, locks do
+local value = values[i]
 if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
 deleted = deleted + redis.call('DEL', KEYS[i])
+values[i] = false
+end
+queued = queued or values[locks + i]
+end
+if queued then
+local time
+local function publish(_, base, number)
+redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local place_ms, claim_ms, places_max = 3000, 150, 1000
+local queues = {}
+local function now_ms()
+time = time or redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function queue_of(name, lock, text)
+local queue = queues[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+queues[#queues + 1], queues[name] = queue, queue
+if text then
+for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+if tonumber(lapse) > now_ms() then
+queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+else
+queue.changed = true
 end
 end
-return 'R ' .. deleted .. ' ' .. #KEYS`,
+end
+return queue
+end
+local function is_before(place, ticket, id)
+return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+end
+local function turn_of_another(queue, ticket, id)
+local head = queue[1]
+return head and (not ticket or is_before(head, ticket, id))
+end
+local function leave(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then
+table.remove(queue, n)
+queue.changed = true
+return
+end
+end
+end
+local function stand(queue, ticket, id)
+leave(queue, id)
+if #queue >= places_max then return end
+local at = #queue + 1
+while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+queue.changed = true
+end
+local function lapse_soon(queue, place)
+local lapse = now_ms() + claim_ms
+if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function claimed(queue, id)
+for n = 1, #queue do
+if queue[n].id == id then lapse_soon(queue, queue[n]) end
+end
+end
+local function write_queue(queue)
+if #queue == 0 then
+redis.call('DEL', queue.name)
+return
+end
+local places, last = {}, 0
+for n = 1, #queue do
+local place = queue[n]
+places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+last = math.max(last, place.lapse)
+end
+redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+end
+local function write_queues(is_free)
+for n = 1, #queues do
+local queue = queues[n]
+local head = queue[1]
+local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
+if tells then lapse_soon(queue, head) end
+if queue.changed then write_queue(queue) end
+if tells then
+local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
+if base then publish(queue.name, base, number) end
+end
+end
+end
+local view = {}
+for i = 1, locks do
+view[KEYS[i]] = values[i]
+queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+end
+write_queues(function(lock) return not view[lock] end)
+end
+return 'R ' .. deleted .. ' ' .. locks`,
 };
 
 export const touch: Script = {

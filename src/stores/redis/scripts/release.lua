@@ -1,13 +1,28 @@
 -- Deletes the lock keys that still belong to the owner. Gated by nothing: giving back is always
 -- safe, also on a node that may not vote.
--- KEYS: [1..] lock keys
+-- KEYS: [1..n] lock keys, [n+1..] their queues
 -- ARGV: [1] owner
 -- Returns: "R deleted total"
-local deleted = 0
-for i = 1, #KEYS do
-  local value = redis.call('GET', KEYS[i])
+local locks, deleted = #KEYS / 2, 0
+local values = redis.call('MGET', unpack(KEYS))
+local queued = false
+for i = 1, locks do
+  local value = values[i]
   if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
     deleted = deleted + redis.call('DEL', KEYS[i])
+    values[i] = false
   end
+  queued = queued or values[locks + i]
 end
-return 'R ' .. deleted .. ' ' .. #KEYS
+if queued then
+  local time
+  -- @include tell
+  -- @include queue
+  local view = {}
+  for i = 1, locks do
+    view[KEYS[i]] = values[i]
+    queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+  end
+  write_queues(function(lock) return not view[lock] end)
+end
+return 'R ' .. deleted .. ' ' .. locks

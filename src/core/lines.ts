@@ -1,0 +1,93 @@
+import { TooManyWaitersError, type Holder } from "./errors.ts";
+
+/** Beyond this a queue is no queue any more but a fault that grows. */
+const waitersMax = 10_000;
+
+/** Somebody in a line. */
+export interface LineWaiter {
+  /** It is its turn, or an attempt has become worth while. May come at any time, and twice. */
+  wake(): void;
+}
+
+/** The waiters of one resource, in the order they came. */
+interface Line {
+  readonly waiters: Set<LineWaiter>;
+  /** One of them was granted it, so that nobody needs to ask before that lease is over. */
+  held: boolean;
+  /** Who had it when somebody of ours asked last. */
+  holder: Holder | undefined;
+}
+
+/**
+ * Those of one manager who wait for the same resource: one of them contends with the rest of the
+ * world, the others stand behind it and send nothing. There is a line only while somebody waits.
+ */
+export class Lines {
+  readonly #lines = new Map<string, Line>();
+
+  /** Whether somebody waits for it, so that a newcomer has to stand behind them. */
+  has(resource: string): boolean {
+    return this.#lines.size > 0 && this.#lines.has(resource);
+  }
+
+  join(resource: string, waiter: LineWaiter): void {
+    let line = this.#lines.get(resource);
+    if (line === undefined) {
+      line = { waiters: new Set(), held: false, holder: undefined };
+      this.#lines.set(resource, line);
+    }
+    if (line.waiters.size >= waitersMax) throw new TooManyWaitersError([resource], waitersMax);
+    line.waiters.add(waiter);
+  }
+
+  /** Whether `waiter` is the one that contends. */
+  isTurnOf(resource: string, waiter: LineWaiter): boolean {
+    const line = this.#lines.get(resource);
+    return line !== undefined && !line.held && frontOf(line) === waiter;
+  }
+
+  holderOf(resource: string): Holder | undefined {
+    return this.#lines.get(resource)?.holder;
+  }
+
+  /** For those behind, who ask nobody themselves. */
+  noticeHolder(resource: string, holder: Holder | undefined): void {
+    const line = this.#lines.get(resource);
+    if (line !== undefined) line.holder = holder;
+  }
+
+  /** `waiter` was granted it: the next one waits for the end of that lease. */
+  granted(resource: string, waiter: LineWaiter, holder: Holder): void {
+    const line = this.#lines.get(resource);
+    if (line === undefined) return;
+    line.waiters.delete(waiter);
+    line.held = true;
+    line.holder = holder;
+    if (line.waiters.size === 0) this.#lines.delete(resource);
+  }
+
+  /** `waiter` gives up. Where it was the one that contended, the next one does. */
+  leave(resource: string, waiter: LineWaiter): void {
+    const line = this.#lines.get(resource);
+    if (line === undefined) return;
+    const contended = !line.held && frontOf(line) === waiter;
+    line.waiters.delete(waiter);
+    if (line.waiters.size === 0) this.#lines.delete(resource);
+    else if (contended) frontOf(line)?.wake();
+  }
+
+  /** A lease of ours on these is over, given back or lost: whoever is next asks at once. */
+  over(resources: readonly string[]): void {
+    if (this.#lines.size === 0) return;
+    for (const resource of resources) {
+      const line = this.#lines.get(resource);
+      if (line === undefined) continue;
+      line.held = false;
+      frontOf(line)?.wake();
+    }
+  }
+}
+
+function frontOf({ waiters }: Line): LineWaiter | undefined {
+  return waiters.values().next().value;
+}

@@ -1,0 +1,111 @@
+import type { Cancellation } from "./cancellation.ts";
+import type { Holder } from "./errors.ts";
+import type { LineWaiter, Lines } from "./lines.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Grant, OpenStore, Waiting } from "./store.ts";
+
+const pauseMsMax = 60_000;
+
+interface WaitContext {
+  readonly scheduler: Scheduler;
+  readonly store: OpenStore;
+  readonly lines: Lines;
+}
+
+/**
+ * One call that waits: its place in the manager's own line and in the store's queue, and its
+ * pauses. Several resources at once stand in no line: their order would depend on all of them.
+ */
+export class Wait implements LineWaiter {
+  /** The store's side of it; undefined where the store has none. */
+  readonly store: Waiting | undefined;
+  readonly #scheduler: Scheduler;
+  readonly #lines: Lines;
+  readonly #line: string | undefined;
+  readonly #cancellation: Cancellation;
+  #resume: (() => void) | undefined;
+  /** Woken while nobody paused: the next pause is none. */
+  #woken = false;
+
+  constructor(context: WaitContext, resources: readonly string[], cancellation: Cancellation) {
+    const { scheduler, lines, store } = context;
+    this.#scheduler = scheduler;
+    this.#lines = lines;
+    this.#cancellation = cancellation;
+    this.#line = resources.length === 1 ? resources[0] : undefined;
+    // Before anything is drawn or opened for it: a line that is full refuses.
+    if (this.#line !== undefined) lines.join(this.#line, this);
+    this.store = store.waiting?.(resources);
+  }
+
+  /** Nobody of the same manager comes before it. */
+  get isItsTurn(): boolean {
+    return this.#line === undefined || this.#lines.isTurnOf(this.#line, this);
+  }
+
+  /** Somebody else's turn, and still time and a wish to wait for its own. */
+  mustStandBy(leftMs: number): boolean {
+    return leftMs > 0 && !this.#cancellation.cancelled && !this.isItsTurn;
+  }
+
+  /** Who holds it, as far as anybody in the line knows. */
+  get holder(): Holder | undefined {
+    return this.#line === undefined ? undefined : this.#lines.holderOf(this.#line);
+  }
+
+  wake(): void {
+    const resume = this.#resume;
+    if (resume === undefined) this.#woken = true;
+    else resume();
+  }
+
+  /** From here on only what happens after the attempt began is a reason for another. */
+  attemptBegins(): void {
+    this.#woken = false;
+  }
+
+  refused(holder: Holder | undefined): void {
+    if (this.#line !== undefined) this.#lines.noticeHolder(this.#line, holder);
+  }
+
+  granted({ owner, fence }: Grant, label: string | undefined): void {
+    const holder = {
+      owner,
+      ...(label === undefined ? {} : { label }),
+      ...(fence === undefined ? {} : { fence }),
+    };
+    if (this.#line !== undefined) this.#lines.granted(this.#line, this, holder);
+  }
+
+  /** Gives up both places. Never rejects. */
+  async leave(): Promise<void> {
+    if (this.#line !== undefined) this.#lines.leave(this.#line, this);
+    await this.store?.leave();
+  }
+
+  /**
+   * Resolves after `ms`, or when woken, told or cancelled. One promise and no more: whoever is
+   * woken by a release has to ask in the very turn in which it is sent, to travel with it.
+   */
+  pause(ms: number): Promise<void> {
+    if (this.#cancellation.cancelled || this.#woken) {
+      this.#woken = false;
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      this.#resume = () => {
+        this.#resume = undefined;
+        this.#cancellation.listen(undefined);
+        this.store?.listen(undefined);
+        this.#scheduler.cancel(task);
+        resolve();
+      };
+      // Also for a wait without an end: somebody waits, so the process goes on.
+      const dueMs = this.#scheduler.clock.monotonicMs() + Math.min(ms, pauseMsMax);
+      const task = this.#scheduler.at(dueMs, true, () => this.wake());
+      this.#cancellation.listen(() => this.wake());
+      // Last, for it may call at once.
+      this.store?.listen(() => this.wake());
+    });
+  }
+}

@@ -1,0 +1,119 @@
+import { nowMsOf, type ScriptContext } from "./script-context.ts";
+
+const placeMs = 3_000;
+const claimMs = 150;
+const placesMax = 1_000;
+
+interface Place {
+  readonly ticket: number;
+  readonly id: string;
+  readonly lapseMs: number;
+}
+
+/** Those who wait for one lock, as a script sees and leaves them. */
+export interface Queue {
+  readonly name: string;
+  readonly lock: string;
+  places: Place[];
+  changed: boolean;
+  /** Whoever keeps its place after a vote that was not enough need not be told. */
+  keeper: string | undefined;
+}
+
+/** The same steps as `_queue.lua`; a differential test compares the two. */
+export class Queues {
+  readonly #context: ScriptContext;
+  readonly #nowMs: number;
+  readonly #channelOf: (queue: Queue, base: string) => string;
+  readonly #found = new Map<string, Queue>();
+
+  constructor(context: ScriptContext, sharded = false) {
+    this.#context = context;
+    this.#nowMs = nowMsOf(context);
+    this.#channelOf = (queue, base) =>
+      sharded ? `${queue.name}:${base}` : `holdfast:wake:${base}`;
+  }
+
+  /** Undefined where nobody waits, unless one is to be begun. */
+  at(name: string, lock: string, begin: boolean): Queue | undefined {
+    const known = this.#found.get(name);
+    const text = known === undefined ? this.#context.data.textOf(name) : undefined;
+    if (known !== undefined || (text === undefined && !begin)) return known;
+    const all = placesIn(text ?? "");
+    const places = all.filter(({ lapseMs }) => lapseMs > this.#nowMs);
+    const changed = places.length < all.length;
+    const queue: Queue = { name, lock, places, changed, keeper: undefined };
+    this.#found.set(name, queue);
+    return queue;
+  }
+
+  turnOfAnother(queue: Queue | undefined, ticket: number | undefined, id: string): boolean {
+    const [head] = queue?.places ?? [];
+    return head !== undefined && (ticket === undefined || isBefore(head, ticket, id));
+  }
+
+  stand(queue: Queue, ticket: number, id: string): void {
+    this.leave(queue, id);
+    if (queue.places.length >= placesMax) return;
+    const at = queue.places.findIndex((place) => !isBefore(place, ticket, id));
+    const place = { ticket, id, lapseMs: this.#nowMs + placeMs };
+    queue.places.splice(at < 0 ? queue.places.length : at, 0, place);
+    queue.changed = true;
+  }
+
+  leave(queue: Queue, id: string): void {
+    const left = queue.places.filter((place) => place.id !== id);
+    if (left.length < queue.places.length) queue.changed = true;
+    queue.places = left;
+  }
+
+  claimed(queue: Queue, id: string): void {
+    queue.places = queue.places.map((place) => {
+      return place.id === id ? this.#lapsingSoon(queue, place) : place;
+    });
+  }
+
+  leftMs(queue: Queue): number {
+    return (queue.places[0]?.lapseMs ?? this.#nowMs) - this.#nowMs;
+  }
+
+  /** Writes what has changed, and tells the head of every lock that is left free. */
+  finish(isFree: (lock: string) => boolean): void {
+    const { publish } = this.#context;
+    for (const queue of this.#found.values()) {
+      const [head, ...rest] = queue.places;
+      const tells = head !== undefined && head.id !== queue.keeper && isFree(queue.lock);
+      if (tells) queue.places = [this.#lapsingSoon(queue, head), ...rest];
+      if (queue.changed) this.#write(queue);
+      const [, base, number] = (tells && /^(.*)-w(\w+)$/.exec(head.id)) || [];
+      if (base !== undefined && number !== undefined) publish(this.#channelOf(queue, base), number);
+    }
+  }
+
+  #lapsingSoon(queue: Queue, place: Place): Place {
+    const lapseMs = this.#nowMs + claimMs;
+    if (place.lapseMs <= lapseMs) return place;
+    queue.changed = true;
+    return { ...place, lapseMs };
+  }
+
+  #write({ name, places }: Queue): void {
+    const { data } = this.#context;
+    if (places.length === 0) {
+      data.delete(name);
+      return;
+    }
+    const text = places.map(({ ticket, lapseMs, id }) => `${ticket}:${lapseMs}:${id}`).join(" ");
+    data.set(name, text, Math.max(...places.map(({ lapseMs }) => lapseMs)) - this.#nowMs);
+  }
+}
+
+function isBefore(place: Place, ticket: number, id: string): boolean {
+  return place.ticket < ticket || (place.ticket === ticket && place.id < id);
+}
+
+function placesIn(text: string): Place[] {
+  return [...text.matchAll(/(\d+):(\d+):(\S+)/g)].map(([, ticket, lapse, id = ""]) => {
+    return { ticket: Number(ticket), lapseMs: Number(lapse), id };
+  });
+}

@@ -1,0 +1,75 @@
+import type { Queues } from "./queues.ts";
+import type { PlaceAsked, ScriptContext } from "./script-context.ts";
+
+/** Lock keys and, behind them, as many queues. */
+export interface Locks {
+  readonly locks: readonly string[];
+  readonly queues: readonly string[];
+}
+
+export function locksOf(keys: readonly string[]): Locks {
+  return { locks: keys.slice(0, keys.length / 2), queues: keys.slice(keys.length / 2) };
+}
+
+/** How long the first of those who come before has; undefined where the lock is for us. */
+export function firstOfOthers(
+  queues: Queues,
+  { locks, queues: names }: Locks,
+  place: PlaceAsked | undefined,
+): number | undefined {
+  for (const [index, lock] of locks.entries()) {
+    const queue = queues.at(names[index] ?? "", lock, false);
+    if (queue !== undefined && queues.turnOfAnother(queue, place?.ticket, place?.id ?? "")) {
+      return queues.leftMs(queue);
+    }
+  }
+  return undefined;
+}
+
+/** Refused: takes a place where it has to wait, and stands in nobody's way elsewhere. */
+export function waitInQueues(
+  { data }: ScriptContext,
+  queues: Queues,
+  { locks, queues: names }: Locks,
+  place: PlaceAsked | undefined,
+): void {
+  if (place === undefined) return;
+  const { ticket, id } = place;
+  for (const [index, lock] of locks.entries()) {
+    const isHeld = data.textOf(lock) !== undefined;
+    const queue = queues.at(names[index] ?? "", lock, isHeld);
+    if (queue === undefined) continue;
+    if (isHeld || queues.turnOfAnother(queue, ticket, id)) queues.stand(queue, ticket, id);
+    else queues.leave(queue, id);
+  }
+}
+
+export function claimPlaces(
+  queues: Queues,
+  { locks, queues: names }: Locks,
+  place: PlaceAsked | undefined,
+): void {
+  for (const [index, lock] of locks.entries()) {
+    const queue = queues.at(names[index] ?? "", lock, false);
+    if (queue !== undefined && place !== undefined) queues.claimed(queue, place.id);
+  }
+}
+
+/** Deletes what is the owner's, and gives up or keeps a place; the queues are finished later. */
+export function releaseIn(
+  { data, args }: ScriptContext,
+  queues: Queues,
+  { locks, queues: names }: Locks,
+): string {
+  const [owner = "", place = ""] = args;
+  let deleted = 0;
+  for (const [index, lock] of locks.entries()) {
+    const value = data.textOf(lock);
+    if (value === owner || value?.startsWith(`${owner}|`) === true) deleted += data.delete(lock);
+    const queue = queues.at(names[index] ?? "", lock, false);
+    if (queue === undefined) continue;
+    if (place.startsWith("-")) queues.leave(queue, place.slice(1));
+    if (place.startsWith("=")) queue.keeper = place.slice(1);
+  }
+  return `R ${deleted} ${locks.length}`;
+}

@@ -1,0 +1,30 @@
+-- Deletes the lock keys of one slot that still belong to the owner; as release, for a Cluster.
+-- KEYS: [1..n] lock keys, [n+1..] their queues
+-- ARGV: [1] owner, [2] "-id" to give up a place, "=id" to keep one after a vote that was not
+--       enough, or nothing
+-- Returns: "R deleted total"
+local locks, deleted = #KEYS / 2, 0
+local values = redis.call('MGET', unpack(KEYS))
+local queued = false
+for i = 1, locks do
+  local value = values[i]
+  if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
+    deleted = deleted + redis.call('DEL', KEYS[i])
+    values[i] = false
+  end
+  queued = queued or values[locks + i]
+end
+if queued then
+  local time
+  -- @include tell-shard
+  -- @include queue
+  local kind, id = string.sub(ARGV[2], 1, 1), string.sub(ARGV[2], 2)
+  local view = {}
+  for i = 1, locks do
+    view[KEYS[i]] = values[i]
+    local queue = queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+    if kind == '-' then leave(queue, id) elseif kind == '=' then queue.keeper = id end
+  end
+  write_queues(function(lock) return not view[lock] end)
+end
+return 'R ' .. deleted .. ' ' .. locks

@@ -1,0 +1,129 @@
+import type { Task } from "../../../core/scheduler.ts";
+import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
+import type { Place } from "../dialect.ts";
+import { lockKey } from "../lock-key.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { OneStep } from "../quorum/one-step.ts";
+import type { Quorum } from "../quorum/quorum.ts";
+import { Round } from "../quorum/round.ts";
+import type { ReleaseReply } from "../replies.ts";
+import type { WakeUps } from "./wake-ups.ts";
+
+/** After the first node's word the others get this long to say the same. */
+const togetherMs = 2;
+
+/** A wait on one node or on a quorum: the same ticket on all of them, for as long as it lasts. */
+export class RedisWaiting implements Waiting {
+  readonly #quorum: Quorum;
+  readonly #oneStep: OneStep;
+  readonly #wakeUps: WakeUps;
+  readonly #keys: readonly string[];
+  readonly #number: string;
+  readonly #place: Place;
+  #channels: readonly string[] | undefined;
+  #listener: (() => void) | undefined;
+  /** A bit for each node that has called since the last attempt began. */
+  #told = 0;
+  #together: Task | undefined;
+  #ttlMs = 0;
+  #leaving: Round<ReleaseReply> | undefined;
+
+  constructor(quorum: Quorum, oneStep: OneStep, wakeUps: WakeUps, resources: readonly string[]) {
+    this.#quorum = quorum;
+    this.#oneStep = oneStep;
+    this.#wakeUps = wakeUps;
+    this.#keys = resources.map((resource) => lockKey(quorum.options.prefix, resource));
+    this.#number = wakeUps.newNumber();
+    const id = `${wakeUps.base}-w${this.#number}`;
+    this.#place = { ticket: quorum.proposals.next(), id };
+  }
+
+  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    // Listening before the first place is taken: what is said in between would be lost.
+    const opening = this.#listening(request.ttlMs);
+    if (opening !== undefined) await request.cancellation.orUntil(opening);
+    this.#forgetTold();
+    this.#ttlMs = request.ttlMs;
+    const outcome = await this.#oneStep.attempt(request, this.#place);
+    // The place goes with the release of what was granted.
+    if (outcome.kind === "granted") this.#stopListening();
+    return outcome;
+  }
+
+  listen(listener: (() => void) | undefined): void {
+    this.#listener = listener;
+    if (listener !== undefined && this.#isTold) this.#tell();
+  }
+
+  async leave(): Promise<void> {
+    this.#listener = undefined;
+    this.#stopListening();
+    if (this.#ttlMs === 0 || this.#leaving !== undefined) return;
+    const { nodes, scheduler, options, dialect } = this.#quorum;
+    // Nobody's lock has a waiter for its owner, so only the place goes. A node that misses this
+    // forgets the place by itself, within seconds.
+    const call = dialect.release(this.#keys, this.#place.id, `-${this.#place.id}`);
+    const timeoutMs = nodeTimeoutMs(options, this.#ttlMs);
+    await new Promise<void>((resolve) => {
+      let left = nodes.length;
+      const onReply = (_index: number, _reply: unknown, late: boolean): void => {
+        if (late) return;
+        left -= 1;
+        if (left === 0) resolve();
+      };
+      const wanted = (): boolean => true;
+      this.#leaving = new Round({ nodes, call, scheduler, timeoutMs, wanted, onReply });
+    });
+  }
+
+  #listening(ttlMs: number): Promise<void> | undefined {
+    if (this.#channels !== undefined) return undefined;
+    const { dialect, options } = this.#quorum;
+    const channels = this.#keys.map((key) => dialect.channelOf(key, this.#wakeUps.base));
+    this.#channels = [...new Set(channels)];
+    this.#wakeUps.register(this.#number, (node) => this.#onTold(node));
+    return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));
+  }
+
+  #stopListening(): void {
+    this.#forgetTold();
+    if (this.#channels === undefined) return;
+    this.#wakeUps.forget(this.#number);
+    this.#wakeUps.leave(this.#channels);
+    this.#channels = undefined;
+  }
+
+  #onTold(node: number): void {
+    this.#told |= 1 << node;
+    if (this.#isTold) {
+      this.#tell();
+    } else if (this.#together === undefined) {
+      const { scheduler, clock } = this.#quorum;
+      const dueMs = clock.monotonicMs() + togetherMs;
+      this.#together = scheduler.at(dueMs, true, () => {
+        this.#together = undefined;
+        this.#told = -1;
+        this.#tell();
+      });
+    }
+  }
+
+  /** By a quorum, or by some for long enough. */
+  get #isTold(): boolean {
+    let count = 0;
+    for (let rest = this.#told; rest !== 0; rest &= rest - 1) count += 1;
+    return count >= this.#quorum.size;
+  }
+
+  #tell(): void {
+    if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
+    this.#together = undefined;
+    this.#listener?.();
+  }
+
+  #forgetTold(): void {
+    this.#told = 0;
+    if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
+    this.#together = undefined;
+  }
+}
