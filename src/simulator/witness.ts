@@ -11,10 +11,15 @@ interface Tenure {
   readonly record: AttemptRecord;
   readonly acquiredMs: number;
   trustedUntilMs: number;
+  /** Since when its end has passed by the wall clock, without a break. */
+  wallOverSinceMs: number | undefined;
   isOver: boolean;
 }
 
-/** How late a wall clock that was set forward may be noticed: the scheduler looks every second. */
+/**
+ * For how long the wall clock may show the end before it is noticed, where the monotonic clock does
+ * not: the scheduler looks at it every second.
+ */
 const clockLookMs = 1_100;
 
 /** Watches every lease of a world, asking only what a user could ask, and notes what is wrong. */
@@ -73,6 +78,7 @@ export class Witness {
       record,
       acquiredMs: nowMs,
       trustedUntilMs: nowMs,
+      wallOverSinceMs: undefined,
       isOver: false,
     };
     this.#tenures.push(tenure);
@@ -97,9 +103,10 @@ export class Witness {
     return this.#abandoned.has(owner) && this.#lost.has(owner);
   }
 
-  /** From here on the manager itself gives back what is held. */
-  closing(machine: SimulatedProcess): void {
+  /** From here on the manager itself gives back what is held. Returns the world's time. */
+  closing(machine: SimulatedProcess): number {
     this.#closing.add(machine);
+    return this.#scene.nowMs;
   }
 
   /** The user gives it back, and from here on claims nothing. */
@@ -123,6 +130,13 @@ export class Witness {
   /** Asks what a user who looks at its leases right now would be told. */
   askAll(machine: SimulatedProcess): void {
     for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
+  }
+
+  /** Somebody set its wall clock: an end may have passed, or lie ahead again. */
+  onClientStep(machine: SimulatedProcess): void {
+    for (const tenure of this.#active) {
+      if (tenure.machine === machine) this.#mustBeSignalled(tenure);
+    }
   }
 
   #ask(tenure: Tenure): void {
@@ -169,7 +183,7 @@ export class Witness {
       if (record.validUntilMonotonicMs === monotonicMs) this.#mustBeSignalled(tenure);
     });
     const wallMs = record.validUntilWallMs;
-    const byWall = machine.wall.realUntil(wallMs, nowMs) + clockLookMs;
+    const byWall = machine.wall.realUntil(wallMs, nowMs);
     this.#scene.after(byWall, () => {
       if (record.validUntilWallMs === wallMs) this.#mustBeSignalled(tenure);
     });
@@ -178,18 +192,18 @@ export class Witness {
   #mustBeSignalled(tenure: Tenure): void {
     const { machine, record } = tenure;
     if (tenure.isOver || machine.hasCrashed) return;
+    const { nowMs } = this.#scene;
     const byMonotonicMs = machine.monotonicMs() - record.validUntilMonotonicMs;
-    const byWallMs = machine.wallMs() - record.validUntilWallMs - clockLookMs;
+    const byWallMs = machine.wall.at(nowMs) - record.validUntilWallMs;
+    if (byWallMs < -0.001) tenure.wallOverSinceMs = undefined;
+    else tenure.wallOverSinceMs ??= nowMs;
     // The clock was held or set back meanwhile: it is not over yet.
     const overMs = Math.max(byMonotonicMs, byWallMs);
     if (overMs < -0.001) {
       this.#scene.after(-overMs, () => this.#mustBeSignalled(tenure));
       return;
     }
-    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
-    // which it looks at its wall clock count by the monotonic one, which may have stood still.
-    const turnMs = byMonotonicMs >= -0.001 ? 3 : clockLookMs;
-    const waitMs = machine.isPaused ? 5 : turnMs - machine.runsForMs();
+    const waitMs = this.#graceMs(tenure, byMonotonicMs >= -0.001);
     if (waitMs > 0) {
       this.#scene.after(waitMs, () => this.#mustBeSignalled(tenure));
       return;
@@ -197,6 +211,16 @@ export class Witness {
     const told = `${machine.name} was not told of the end of ${record.resources.join("+")}`;
     this.report("late-signal", `${told}, ${overMs.toFixed(3)} ms over`);
     tenure.isOver = true;
+  }
+
+  /** How much longer nobody can expect to be told of an end that has come. */
+  #graceMs({ machine, wallOverSinceMs }: Tenure, byMonotonic: boolean): number {
+    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
+    // which it looks at its wall clock count by the monotonic one, which may have stood still.
+    if (machine.isPaused) return 5;
+    if (byMonotonic) return 3 - machine.runsForMs();
+    const seenForMs = this.#scene.nowMs - (wallOverSinceMs ?? this.#scene.nowMs);
+    return clockLookMs - Math.min(seenForMs, machine.runsForMs());
   }
 }
 

@@ -6,9 +6,9 @@ import { RedisStore } from "../stores/redis/redis-store.ts";
 import { Assumptions } from "./assumptions.ts";
 import { Guarantees } from "./guarantees.ts";
 import { Link } from "./network/link.ts";
-import { ownerAndFence } from "./node/script-context.ts";
 import { SimulatedNode } from "./node/simulated-node.ts";
-import { RecordingStore, type AttemptRecord } from "./process/recording-store.ts";
+import { Orphans, type Inhabitant } from "./orphans.ts";
+import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scene } from "./scene.ts";
@@ -19,13 +19,6 @@ import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
 import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
-
-interface Inhabitant {
-  readonly machine: SimulatedProcess;
-  readonly links: readonly Link[];
-  readonly client: SimulatedClient;
-  readonly recording: RecordingStore;
-}
 
 /** Nodes, clients and what befalls them, from the first moment to the last. */
 export class World implements FaultTargets {
@@ -44,9 +37,7 @@ export class World implements FaultTargets {
   readonly #undos = new Set<Undo>();
   /** Who has held something since everything healed. */
   readonly #progress = new Set<string>();
-  /** Words of commands that a node executed when nobody could hear of it any more. */
-  readonly #strays = new Set<string>();
-  readonly #setBackMs = new Map<SimulatedNode, number>();
+  readonly #orphans: Orphans;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, keepTrace: boolean) {
@@ -58,6 +49,7 @@ export class World implements FaultTargets {
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
     this.nodes = nodes.map((plan, index) => new SimulatedNode(this.scene, index, plan));
+    this.#orphans = new Orphans(this.scene, this.witness, this.nodes, scenario);
     for (let client = 0; client < scenario.clients.length; client += 1) this.#populate(client, 1);
     for (const fault of scenario.faults) this.#plan(fault);
     this.scene.after(scenario.safetyMs, () => this.#heal());
@@ -92,7 +84,7 @@ export class World implements FaultTargets {
 
   onNodeStep(node: SimulatedNode, byMs: number): void {
     this.#guarantees.onNodeStep(node, byMs);
-    if (byMs < 0) this.#setBackMs.set(node, this.scene.nowMs);
+    if (byMs < 0) this.#orphans.onSetBack(node);
   }
 
   onSuspended(machine: SimulatedProcess): void {
@@ -101,6 +93,7 @@ export class World implements FaultTargets {
 
   onClientStep(machine: SimulatedProcess, byMs: number): void {
     if (byMs < 0) this.#guarantees.onSetBack(machine);
+    this.witness.onClientStep(machine);
     for (const inhabitant of this.#present) {
       if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
     }
@@ -163,9 +156,8 @@ export class World implements FaultTargets {
       const text = `${told(command)} → ${String(reply)}`;
       this.scene.tell(at.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
       this.#guarantees.onExecuted(at, command, reply);
-      const isGrant = command[0] === "SET" || String(reply).startsWith("G");
-      const isTooLate = isStray || this.#of(machine)?.client.isClosing === true;
-      if (isGrant && isTooLate) for (const word of command) this.#strays.add(`${at.name} ${word}`);
+      const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
+      if (isTooLate) this.#orphans.onExecutedTooLate(at, command, reply);
     });
   }
 
@@ -253,34 +245,9 @@ export class World implements FaultTargets {
     }
     this.scene.after(50, () => {
       this.promises.reportUnsettled();
-      this.#reportOrphans();
+      this.#orphans.report(this.inhabitants);
       this.#phase = "over";
     });
-  }
-
-  /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
-  #reportOrphans(): void {
-    const { resources } = this.#scenario.work;
-    const living = this.inhabitants.filter(({ machine }) => !machine.hasCrashed);
-    for (const node of this.nodes) {
-      for (const key of node.server.data.keys()) {
-        if (!resources.includes(key)) continue;
-        const { owner } = ownerAndFence(node.server.data.get(key) ?? "");
-        const of = living.flatMap(({ recording }) => recording.byOwner.get(owner) ?? [])[0];
-        if (of === undefined || this.#isExcused(node, key, of)) continue;
-        const text = `${of.machine.name} left "${key}" on ${node.name} (${owner})`;
-        this.witness.report("orphan-key", text);
-      }
-    }
-  }
-
-  /** Nobody could know that it was there, or that it would still be there by now. */
-  #isExcused(node: SimulatedNode, key: string, of: AttemptRecord): boolean {
-    if (this.witness.wasAbandoned(of.owner)) return true;
-    if (this.#strays.has(`${node.name} ${of.owner}`)) return true;
-    if ((this.#setBackMs.get(node) ?? -1) >= of.startedMs) return true;
-    // A node whose clock is slow keeps it beyond the time that its client counts.
-    return node.server.data.pttl(key) < of.ttlMs * this.#scenario.store.driftFactor;
   }
 }
 

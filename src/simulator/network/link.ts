@@ -40,6 +40,7 @@ export class Link implements RedisConnection {
   readonly #onExecuted: OnExecuted;
   readonly #unanswered: Message[] = [];
   #connection: Connection | undefined;
+  #connectedSinceMs = Infinity;
   #cutsThere = 0;
   #cutsBack = 0;
   #lagMs = 0;
@@ -99,6 +100,11 @@ export class Link implements RedisConnection {
   /** Nothing is on its way, there or back. */
   get isIdle(): boolean {
     return (this.#connection?.pending.length ?? 0) === 0 && this.#unanswered.length === 0;
+  }
+
+  /** Since when it is connected without a break; Infinity while it is not. */
+  get connectedSinceMs(): number {
+    return this.#connection === undefined ? Infinity : this.#connectedSinceMs;
   }
 
   lag(byMs: number): void {
@@ -210,6 +216,7 @@ export class Link implements RedisConnection {
       if (!reachable || node.isFrozen) return this.#connectLater(this.#random.between(5, 60));
       const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
       this.#connection = connection;
+      this.#connectedSinceMs = this.#scene.nowMs;
       node.clients.add(connection);
       for (const message of this.#unanswered.splice(0)) {
         this.#transmit(connection, { ...message, stray: false });
