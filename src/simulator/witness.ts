@@ -28,6 +28,7 @@ export class Witness {
   readonly grants: GrantRecord[] = [];
   readonly confirmations: ConfirmationRecord[] = [];
   readonly #scene: Scene;
+  readonly #restsOnQuorum: (record: AttemptRecord) => boolean;
   readonly #tenures: Tenure[] = [];
   readonly #byRecord = new Map<AttemptRecord, Tenure>();
   readonly #abandoned = new Set<string>();
@@ -36,8 +37,9 @@ export class Witness {
   readonly #closing = new Set<SimulatedProcess>();
   #active: Tenure[] = [];
 
-  constructor(scene: Scene) {
+  constructor(scene: Scene, restsOnQuorum: (record: AttemptRecord) => boolean) {
     this.#scene = scene;
+    this.#restsOnQuorum = restsOnQuorum;
   }
 
   get tenures(): TenureRecord[] {
@@ -90,6 +92,7 @@ export class Witness {
       if (each.record.resources.some((name) => record.resources.includes(name))) this.#ask(each);
     }
     this.#expectSignal(tenure);
+    this.#mustRestOnQuorum(tenure);
   }
 
   /** The user will not give it back: its keys live on until they expire. */
@@ -125,6 +128,16 @@ export class Witness {
     if (tenure === undefined) return;
     if (tenure.isOver) this.#scene.after(0, () => this.#mustStayOver(tenure));
     else this.#expectSignal(tenure);
+    this.#scene.after(0, () => this.#mustRestOnQuorum(tenure));
+  }
+
+  /** It heard that a node's clock was set forward: keys that it counted on may be gone. */
+  heardOfStep(machine: SimulatedProcess): void {
+    this.#scene.after(0, () => {
+      for (const tenure of this.#active) {
+        if (tenure.machine === machine) this.#mustRestOnQuorum(tenure);
+      }
+    });
   }
 
   /** Asks what a user who looks at its leases right now would be told. */
@@ -153,6 +166,18 @@ export class Witness {
     if (overMs <= 0) return;
     const told = `${machine.name} still trusts ${record.resources.join("+")}`;
     this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
+    tenure.isOver = true;
+  }
+
+  #mustRestOnQuorum(tenure: Tenure): void {
+    const { machine, lease, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed || machine.isPaused) return;
+    if (this.#restsOnQuorum(record)) return;
+    this.#scene.enter();
+    const { state } = lease;
+    if (state !== "held" && state !== "doubtful") return;
+    const told = `${machine.name} trusts ${record.resources.join("+")}`;
+    this.report("too-few-votes", `${told}, for which too few nodes have given their word`);
     tenure.isOver = true;
   }
 

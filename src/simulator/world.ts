@@ -13,6 +13,7 @@ import { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scene } from "./scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
+import { Votes } from "./votes.ts";
 import { Witness } from "./witness.ts";
 import { SimulatedClient } from "./workload/client.ts";
 import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
@@ -38,13 +39,16 @@ export class World implements FaultTargets {
   /** Who has held something since everything healed. */
   readonly #progress = new Set<string>();
   readonly #orphans: Orphans;
+  readonly #votes: Votes;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, keepTrace: boolean) {
     this.#scenario = scenario;
     const { seed, nodes, store, work } = scenario;
     this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
-    this.witness = new Witness(this.scene);
+    this.#votes = new Votes(this.scene, scenario);
+    const size = Math.floor(nodes.length / 2) + 1;
+    this.witness = new Witness(this.scene, (record) => this.#votes.count(record) >= size);
     this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
@@ -84,16 +88,19 @@ export class World implements FaultTargets {
 
   onNodeStep(node: SimulatedNode, byMs: number): void {
     this.#guarantees.onNodeStep(node, byMs);
+    this.#votes.onNodeStep(node, byMs);
     if (byMs < 0) this.#orphans.onSetBack(node);
   }
 
   onSuspended(machine: SimulatedProcess): void {
     this.#guarantees.onSuspended(machine);
+    this.#votes.onOwnClock(machine);
   }
 
   onClientStep(machine: SimulatedProcess, byMs: number): void {
     if (byMs < 0) this.#guarantees.onSetBack(machine);
     this.witness.onClientStep(machine);
+    this.#votes.onOwnClock(machine);
     for (const inhabitant of this.#present) {
       if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
     }
@@ -152,12 +159,18 @@ export class World implements FaultTargets {
 
   #link(machine: SimulatedProcess, node: SimulatedNode): Link {
     const { link } = this.#scenario;
-    return new Link(this.scene, machine, node, link, (at, command, reply, isStray) => {
-      const text = `${told(command)} → ${String(reply)}`;
-      this.scene.tell(at.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
-      this.#guarantees.onExecuted(at, command, reply);
-      const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
-      if (isTooLate) this.#orphans.onExecutedTooLate(at, command, reply);
+    return new Link(this.scene, machine, node, link, {
+      onExecuted: (command, reply, isStray) => {
+        const text = `${told(command)} → ${String(reply)}`;
+        this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        this.#guarantees.onExecuted(node, command, reply);
+        this.#votes.onExecuted(node, command);
+        const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
+        if (isTooLate) this.#orphans.onExecutedTooLate(node, command, reply);
+      },
+      onHeard: (heard) => {
+        if (this.#votes.onHeard(machine, node, heard)) this.witness.heardOfStep(machine);
+      },
     });
   }
 
