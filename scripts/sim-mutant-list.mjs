@@ -494,4 +494,108 @@ export const mutants = [
       },
     ],
   },
+  {
+    name: "clock-steps-unseen",
+    breaks: "a node's clock that was set forward is seen in its next reply",
+    changes: [
+      {
+        file: "stores/redis/clock-watch.ts",
+        from: `return stepped ? stepMs : 0;`,
+        to: `return stepped ? stepMs * 0 : 0;`,
+      },
+    ],
+  },
+  {
+    name: "step-keeps-votes",
+    breaks: "a lease loses the vote of a node whose clock was set forward",
+    changes: [
+      {
+        file: "stores/redis/redis-store.ts",
+        from: `if (stepMs < 0) return;`,
+        to: `if (stepMs !== 0) return;`,
+      },
+    ],
+  },
+  {
+    name: "attempt-keeps-stepped",
+    breaks: "an attempt takes back the vote of a node whose clock was set forward meanwhile",
+    changes: [
+      {
+        file: attempt,
+        from: `confirmed - dropStepped(nodes, this.#ballots) >= size`,
+        to: `confirmed + 0 * dropStepped(nodes, this.#ballots) >= size`,
+      },
+    ],
+  },
+  {
+    name: "older-word-counts",
+    breaks: "a node's word for an older extension is no vote for the newest",
+    changes: [
+      {
+        file: "stores/redis/quorum/grant.ts",
+        from: `if (confirmation === this.#confirmations) this.votes`,
+        to: `if (confirmation <= this.#confirmations) this.votes`,
+      },
+    ],
+  },
+  {
+    name: "extend-keeps-stepped",
+    breaks: "an extend takes back the vote of a node whose clock was set forward meanwhile",
+    changes: [{ file: touch, from: `        takeBackStepped(nodes, ballots);\n`, to: "" }],
+  },
+  {
+    name: "batch-verdicts-mixed",
+    breaks: "each operation of a batch gets its own verdict",
+    changes: [
+      {
+        file: "stores/redis/sender.ts",
+        from: `call.readPart(replies[index])`,
+        to: `call.readPart(replies[items.length - 1 - index])`,
+      },
+    ],
+  },
+  {
+    name: "batch-one-for-all",
+    breaks: "each operation of a batch gets its own verdict",
+    changes: [
+      {
+        file: "stores/redis/sender.ts",
+        from: `call.readPart(replies[index])`,
+        to: `call.readPart(call.part?.code === items[0]?.call.part?.code ? replies[0] : replies[index])`,
+      },
+    ],
+  },
+  {
+    name: "batch-failure-untold",
+    breaks: "what failed as a batch is tried again one by one",
+    changes: [
+      {
+        file: "stores/redis/sender.ts",
+        from: `      } else if (lacking && !byText) {`,
+        to: `      } else if (lacking) {
+        for (const { settle } of items) settle({ kind: "unsent", error: new Error("no script") });
+      } else if (!byText) {`,
+      },
+    ],
+  },
+  {
+    name: "waits-put-off-ends",
+    breaks: "a timer that is due is not set anew",
+    changes: [
+      {
+        file: "core/scheduler.ts",
+        from: `  #arm(): void {
+    this.#keepProcess();`,
+        to: `  #arm(): void {
+    const before = this.#letExit;
+    this.#keepProcess();
+    if ((before === undefined) !== (this.#letExit === undefined)) this.#disarm();`,
+      },
+      {
+        file: "core/scheduler.ts",
+        from: `if (!this.#running) this.#keepProcess();`,
+        to: `if (!this.#running) this.#arm();`,
+      },
+    ],
+  },
 ];

@@ -17,14 +17,18 @@ export interface Task {
  */
 const sleepMsMax = 1_000;
 
-/** One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. */
+/**
+ * One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. A
+ * second one does nothing but keep the process running while a task asks for it: if the first had
+ * to be set anew whenever that changes, a busy process would put off what is due again and again.
+ */
 export class Scheduler {
   readonly clock: Clock;
   readonly #heap: Task[] = [];
   #keepAliveCount = 0;
   #armedForMs = Infinity;
-  #armedKeepAlive = false;
   #cancel: CancelTimer | undefined;
+  #letExit: CancelTimer | undefined;
   #running = false;
   #offsetMs: number;
   #stepped: (() => void) | undefined;
@@ -72,10 +76,8 @@ export class Scheduler {
       this.#down(last.heapIndex);
     }
     // An armed timer that finds nothing due costs less than arming anew on every cancel.
-    if (this.#heap.length === 0 || (this.#armedKeepAlive && this.#keepAliveCount === 0)) {
-      this.#disarm();
-      if (!this.#running) this.#arm();
-    }
+    if (this.#heap.length === 0) this.#disarm();
+    if (!this.#running) this.#keepProcess();
   }
 
   /** Runs `callback` once at `dueMs`; the returned task can be cancelled. */
@@ -86,17 +88,16 @@ export class Scheduler {
   }
 
   #arm(): void {
+    this.#keepProcess();
     const first = this.#heap[0];
     if (first === undefined) return;
-    const keepAlive = this.#keepAliveCount > 0;
     const nowMs = this.clock.monotonicMs();
     const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
-    const armed = this.#cancel !== undefined;
-    if (armed && this.#armedForMs <= dueMs && this.#armedKeepAlive === keepAlive) return;
+    // One that should have fired by now is about to: a new one could only fire later.
+    if (this.#cancel !== undefined && this.#armedForMs <= Math.max(dueMs, nowMs)) return;
     this.#disarm();
     this.#armedForMs = dueMs;
-    this.#armedKeepAlive = keepAlive;
-    this.#cancel = this.clock.setTimer(Math.max(0, dueMs - nowMs), keepAlive, () => {
+    this.#cancel = this.clock.setTimer(Math.max(0, dueMs - nowMs), false, () => {
       this.#cancel = undefined;
       this.#armedForMs = Infinity;
       this.#runDue();
@@ -107,7 +108,18 @@ export class Scheduler {
     this.#cancel?.();
     this.#cancel = undefined;
     this.#armedForMs = Infinity;
-    this.#armedKeepAlive = false;
+  }
+
+  #keepProcess(): void {
+    if (this.#keepAliveCount === 0) {
+      this.#letExit?.();
+      this.#letExit = undefined;
+      return;
+    }
+    this.#letExit ??= this.clock.setTimer(sleepMsMax, true, () => {
+      this.#letExit = undefined;
+      this.#keepProcess();
+    });
   }
 
   #runDue(): void {

@@ -44,6 +44,7 @@ export interface Violation {
     | "mutex-model"
     | "late-signal"
     | "trust-beyond-validity"
+    | "too-few-votes"
     | "stale-write"
     | "orphan-key"
     | "late-promise"

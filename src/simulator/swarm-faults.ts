@@ -15,6 +15,8 @@ export type Temper =
   | "rolling"
   /** Attempts that began before a loss are made to end after it was seen. */
   | "straddling"
+  /** Clocks of nodes are set forward while leases rest on few of them. */
+  | "stepping"
   | "mixed";
 
 const timedKinds: readonly FaultKind[] = [
@@ -54,13 +56,14 @@ function commonFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault
   const kinds = kindsOf(random, temper);
   const count = random.pick([0, 3, 8, 20, 40]);
   if (kinds.length === 0 || temper === "storm") return [];
-  if (temper === "rolling" || temper === "straddling") return [];
+  if (temper === "rolling" || temper === "straddling" || temper === "stepping") return [];
   return Array.from({ length: count }, () => faultOf(random, random.pick(kinds), sizes));
 }
 
 function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
   if (temper === "rolling") return rollingFaults(random, sizes);
   if (temper === "straddling") return straddlingFaults(random, sizes);
+  if (temper === "stepping") return steppingFaults(random, sizes);
   const { safetyMs, ttlMs } = sizes;
   const untimed: readonly FaultKind[] = ["evict", "evict", "evict", "evict", "step-node", "reset"];
   switch (temper) {
@@ -152,6 +155,39 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
       client: slow,
       suspended: false,
     });
+  }
+  return faults;
+}
+
+/**
+ * A client reaches a bare quorum, or it hears an old word of one node more, whose newer ones are on
+ * their way. Then the clock of one of the quorum is set forward.
+ */
+function steppingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
+  const { nodeCount, clientCount, safetyMs, ttlMs } = sizes;
+  const size = Math.floor(nodeCount / 2) + 1;
+  const faults: Fault[] = [];
+  for (let startMs = ttlMs; startMs < safetyMs; startMs += 3 * ttlMs) {
+    const first = random.integer(0, nodeCount - 1);
+    const nodeAt = (place: number): number => (first + place) % nodeCount;
+    const client = random.integer(0, clientCount - 1);
+    const cut = { kind: "cut", client } as const;
+    for (let place = size + 1; place < nodeCount; place += 1) {
+      const [atMs, forMs, node] = [startMs, 2.5 * ttlMs, nodeAt(place)];
+      faults.push({ ...cut, direction: "both", atMs, forMs, node });
+    }
+    const staleMs = startMs + random.between(0, ttlMs / 2);
+    const stale = { ...cut, node: nodeAt(size) };
+    faults.push({ ...stale, direction: "back", atMs: staleMs, forMs: ttlMs / 2 });
+    const cutMs = staleMs + random.between(0, ttlMs / 2);
+    faults.push({ ...stale, direction: "there", atMs: cutMs, forMs: 2 * ttlMs });
+    const lag = { kind: "lag", client, node: nodeAt(1) } as const;
+    const byMs = ttlMs * random.pick([0.02, 0.07]);
+    faults.push({ ...lag, atMs: startMs, forMs: 2.5 * ttlMs, byMs });
+    for (let steps = random.integer(1, 3); steps > 0; steps -= 1) {
+      const atMs = cutMs + random.between(0, random.pick([0.7, 2]) * ttlMs);
+      faults.push({ kind: "step-node", atMs, node: first, byMs: ttlMs * random.between(2, 6) });
+    }
   }
   return faults;
 }

@@ -10,6 +10,7 @@ const tempers: readonly Temper[] = [
   "lossy",
   "rolling",
   "straddling",
+  "stepping",
   "mixed",
 ];
 
@@ -21,7 +22,8 @@ export function scenarioOf(seed: number): Scenario {
   const isFenceHunt = temper === "untimed" || temper === "storm" || isLosing;
   const nodeCount = random.pick(nodeCountsOf(temper));
   const isOld = random.chance(isLosing ? 0.3 : 0.15);
-  const scaleMs = random.pick(isLosing ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
+  const isShort = isLosing || temper === "stepping";
+  const scaleMs = random.pick(isShort ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
   const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
   const store = storeOf(random, temper, nodeCount, ttlMs);
   // Half of what is taken off for drift, for each side, and a little less.
@@ -56,6 +58,7 @@ export function scenarioOf(seed: number): Scenario {
 
 function nodeCountsOf(temper: Temper): readonly number[] {
   if (temper === "straddling") return [3];
+  if (temper === "stepping") return [3, 3, 5];
   if (temper === "storm" || temper === "untimed") return [3, 3, 3, 4, 5];
   return temper === "rolling" ? [1, 3, 3, 3, 5] : [1, 1, 3, 3, 3, 4, 5, 5];
 }
@@ -73,7 +76,8 @@ function storeOf(
   ttlMs: number,
 ): StorePlan {
   const isLosing = temper === "rolling" || temper === "straddling";
-  const fencing = temper === "untimed" || temper === "storm" || isLosing || random.chance(0.75);
+  const isFenced = temper === "untimed" || temper === "storm" || temper === "stepping" || isLosing;
+  const fencing = isFenced || random.chance(0.75);
   const strict = fencing && (isLosing || random.chance(nodeCount >= 3 ? 0.8 : 0.5));
   const isPatient =
     temper === "untimed" || temper === "storm" || temper === "straddling" || random.chance(0.4);
@@ -122,18 +126,19 @@ function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["
   // Between two losses somebody must hold something; or nobody may ask, so that no counter is
   // lifted again by an ordinary grant.
   const isLosing = temper === "rolling" || temper === "straddling";
+  const isStepping = temper === "stepping";
   const thinks = isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
-  const holds = isLosing ? [0.02, 0.3] : [0.02, 0.1, 0.4, 1];
+  const holds = isLosing ? [0.02, 0.3] : isStepping ? [0.4, 1] : [0.02, 0.1, 0.4, 1];
   return {
     resources: ["a", "b", "c"].slice(0, random.pick(isBusy ? [1, 1, 2] : [1, 1, 2, 3])),
-    loops: random.pick(isStorm ? [1, 2, 2] : [1, 1, 2]),
+    loops: random.pick(isStepping ? [2, 3] : isStorm ? [1, 2, 2] : [1, 1, 2]),
     ttlMs,
     waitMs: ttlMs * random.between(0.5, 4),
     thinkMs: ttlMs * random.pick(isBusy ? [0.01, 0.1] : thinks),
     holdMs: ttlMs * random.pick(isBusy ? [0.005, 0.1] : holds),
     retryMinMs: Math.max(1, Math.round(ttlMs / 50)),
     retryMaxMs: Math.max(5, Math.round(ttlMs / (isStorm ? 15 : 5))),
-    renewChance: random.pick([0, 0.5, 1]),
+    renewChance: random.pick(isStepping ? [1] : [0, 0.5, 1]),
     severalChance: random.pick([0, 0.2, 0.5]),
     abandonChance: random.pick([0, 0.1]),
     abortChance: random.pick([0, 0.2]),

@@ -11,10 +11,15 @@ interface Tenure {
   readonly record: AttemptRecord;
   readonly acquiredMs: number;
   trustedUntilMs: number;
+  /** Since when its end has passed by the wall clock, without a break. */
+  wallOverSinceMs: number | undefined;
   isOver: boolean;
 }
 
-/** How late a wall clock that was set forward may be noticed: the scheduler looks every second. */
+/**
+ * For how long the wall clock may show the end before it is noticed, where the monotonic clock does
+ * not: the scheduler looks at it every second.
+ */
 const clockLookMs = 1_100;
 
 /** Watches every lease of a world, asking only what a user could ask, and notes what is wrong. */
@@ -23,6 +28,7 @@ export class Witness {
   readonly grants: GrantRecord[] = [];
   readonly confirmations: ConfirmationRecord[] = [];
   readonly #scene: Scene;
+  readonly #restsOnQuorum: (record: AttemptRecord) => boolean;
   readonly #tenures: Tenure[] = [];
   readonly #byRecord = new Map<AttemptRecord, Tenure>();
   readonly #abandoned = new Set<string>();
@@ -31,8 +37,9 @@ export class Witness {
   readonly #closing = new Set<SimulatedProcess>();
   #active: Tenure[] = [];
 
-  constructor(scene: Scene) {
+  constructor(scene: Scene, restsOnQuorum: (record: AttemptRecord) => boolean) {
     this.#scene = scene;
+    this.#restsOnQuorum = restsOnQuorum;
   }
 
   get tenures(): TenureRecord[] {
@@ -73,6 +80,7 @@ export class Witness {
       record,
       acquiredMs: nowMs,
       trustedUntilMs: nowMs,
+      wallOverSinceMs: undefined,
       isOver: false,
     };
     this.#tenures.push(tenure);
@@ -84,6 +92,7 @@ export class Witness {
       if (each.record.resources.some((name) => record.resources.includes(name))) this.#ask(each);
     }
     this.#expectSignal(tenure);
+    this.#mustRestOnQuorum(tenure);
   }
 
   /** The user will not give it back: its keys live on until they expire. */
@@ -97,9 +106,10 @@ export class Witness {
     return this.#abandoned.has(owner) && this.#lost.has(owner);
   }
 
-  /** From here on the manager itself gives back what is held. */
-  closing(machine: SimulatedProcess): void {
+  /** From here on the manager itself gives back what is held. Returns the world's time. */
+  closing(machine: SimulatedProcess): number {
     this.#closing.add(machine);
+    return this.#scene.nowMs;
   }
 
   /** The user gives it back, and from here on claims nothing. */
@@ -118,11 +128,28 @@ export class Witness {
     if (tenure === undefined) return;
     if (tenure.isOver) this.#scene.after(0, () => this.#mustStayOver(tenure));
     else this.#expectSignal(tenure);
+    this.#scene.after(0, () => this.#mustRestOnQuorum(tenure));
+  }
+
+  /** It heard that a node's clock was set forward: keys that it counted on may be gone. */
+  heardOfStep(machine: SimulatedProcess): void {
+    this.#scene.after(0, () => {
+      for (const tenure of this.#active) {
+        if (tenure.machine === machine) this.#mustRestOnQuorum(tenure);
+      }
+    });
   }
 
   /** Asks what a user who looks at its leases right now would be told. */
   askAll(machine: SimulatedProcess): void {
     for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
+  }
+
+  /** Somebody set its wall clock: an end may have passed, or lie ahead again. */
+  onClientStep(machine: SimulatedProcess): void {
+    for (const tenure of this.#active) {
+      if (tenure.machine === machine) this.#mustBeSignalled(tenure);
+    }
   }
 
   #ask(tenure: Tenure): void {
@@ -139,6 +166,18 @@ export class Witness {
     if (overMs <= 0) return;
     const told = `${machine.name} still trusts ${record.resources.join("+")}`;
     this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
+    tenure.isOver = true;
+  }
+
+  #mustRestOnQuorum(tenure: Tenure): void {
+    const { machine, lease, record } = tenure;
+    if (tenure.isOver || machine.hasCrashed || machine.isPaused) return;
+    if (this.#restsOnQuorum(record)) return;
+    this.#scene.enter();
+    const { state } = lease;
+    if (state !== "held" && state !== "doubtful") return;
+    const told = `${machine.name} trusts ${record.resources.join("+")}`;
+    this.report("too-few-votes", `${told}, for which too few nodes have given their word`);
     tenure.isOver = true;
   }
 
@@ -169,7 +208,7 @@ export class Witness {
       if (record.validUntilMonotonicMs === monotonicMs) this.#mustBeSignalled(tenure);
     });
     const wallMs = record.validUntilWallMs;
-    const byWall = machine.wall.realUntil(wallMs, nowMs) + clockLookMs;
+    const byWall = machine.wall.realUntil(wallMs, nowMs);
     this.#scene.after(byWall, () => {
       if (record.validUntilWallMs === wallMs) this.#mustBeSignalled(tenure);
     });
@@ -178,18 +217,18 @@ export class Witness {
   #mustBeSignalled(tenure: Tenure): void {
     const { machine, record } = tenure;
     if (tenure.isOver || machine.hasCrashed) return;
+    const { nowMs } = this.#scene;
     const byMonotonicMs = machine.monotonicMs() - record.validUntilMonotonicMs;
-    const byWallMs = machine.wallMs() - record.validUntilWallMs - clockLookMs;
+    const byWallMs = machine.wall.at(nowMs) - record.validUntilWallMs;
+    if (byWallMs < -0.001) tenure.wallOverSinceMs = undefined;
+    else tenure.wallOverSinceMs ??= nowMs;
     // The clock was held or set back meanwhile: it is not over yet.
     const overMs = Math.max(byMonotonicMs, byWallMs);
     if (overMs < -0.001) {
       this.#scene.after(-overMs, () => this.#mustBeSignalled(tenure));
       return;
     }
-    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
-    // which it looks at its wall clock count by the monotonic one, which may have stood still.
-    const turnMs = byMonotonicMs >= -0.001 ? 3 : clockLookMs;
-    const waitMs = machine.isPaused ? 5 : turnMs - machine.runsForMs();
+    const waitMs = this.#graceMs(tenure, byMonotonicMs >= -0.001);
     if (waitMs > 0) {
       this.#scene.after(waitMs, () => this.#mustBeSignalled(tenure));
       return;
@@ -197,6 +236,16 @@ export class Witness {
     const told = `${machine.name} was not told of the end of ${record.resources.join("+")}`;
     this.report("late-signal", `${told}, ${overMs.toFixed(3)} ms over`);
     tenure.isOver = true;
+  }
+
+  /** How much longer nobody can expect to be told of an end that has come. */
+  #graceMs({ machine, wallOverSinceMs }: Tenure, byMonotonic: boolean): number {
+    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
+    // which it looks at its wall clock count by the monotonic one, which may have stood still.
+    if (machine.isPaused) return 5;
+    if (byMonotonic) return 3 - machine.runsForMs();
+    const seenForMs = this.#scene.nowMs - (wallOverSinceMs ?? this.#scene.nowMs);
+    return clockLookMs - Math.min(seenForMs, machine.runsForMs());
   }
 }
 

@@ -6,26 +6,20 @@ import { RedisStore } from "../stores/redis/redis-store.ts";
 import { Assumptions } from "./assumptions.ts";
 import { Guarantees } from "./guarantees.ts";
 import { Link } from "./network/link.ts";
-import { ownerAndFence } from "./node/script-context.ts";
 import { SimulatedNode } from "./node/simulated-node.ts";
-import { RecordingStore, type AttemptRecord } from "./process/recording-store.ts";
+import { Orphans, type Inhabitant } from "./orphans.ts";
+import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scene } from "./scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
+import { Votes } from "./votes.ts";
 import { Witness } from "./witness.ts";
 import { SimulatedClient } from "./workload/client.ts";
 import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
 import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
-
-interface Inhabitant {
-  readonly machine: SimulatedProcess;
-  readonly links: readonly Link[];
-  readonly client: SimulatedClient;
-  readonly recording: RecordingStore;
-}
 
 /** Nodes, clients and what befalls them, from the first moment to the last. */
 export class World implements FaultTargets {
@@ -44,20 +38,22 @@ export class World implements FaultTargets {
   readonly #undos = new Set<Undo>();
   /** Who has held something since everything healed. */
   readonly #progress = new Set<string>();
-  /** Words of commands that a node executed when nobody could hear of it any more. */
-  readonly #strays = new Set<string>();
-  readonly #setBackMs = new Map<SimulatedNode, number>();
+  readonly #orphans: Orphans;
+  readonly #votes: Votes;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, keepTrace: boolean) {
     this.#scenario = scenario;
     const { seed, nodes, store, work } = scenario;
     this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
-    this.witness = new Witness(this.scene);
+    this.#votes = new Votes(this.scene, scenario);
+    const size = Math.floor(nodes.length / 2) + 1;
+    this.witness = new Witness(this.scene, (record) => this.#votes.count(record) >= size);
     this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
     this.nodes = nodes.map((plan, index) => new SimulatedNode(this.scene, index, plan));
+    this.#orphans = new Orphans(this.scene, this.witness, this.nodes, scenario);
     for (let client = 0; client < scenario.clients.length; client += 1) this.#populate(client, 1);
     for (const fault of scenario.faults) this.#plan(fault);
     this.scene.after(scenario.safetyMs, () => this.#heal());
@@ -92,15 +88,19 @@ export class World implements FaultTargets {
 
   onNodeStep(node: SimulatedNode, byMs: number): void {
     this.#guarantees.onNodeStep(node, byMs);
-    if (byMs < 0) this.#setBackMs.set(node, this.scene.nowMs);
+    this.#votes.onNodeStep(node, byMs);
+    if (byMs < 0) this.#orphans.onSetBack(node);
   }
 
   onSuspended(machine: SimulatedProcess): void {
     this.#guarantees.onSuspended(machine);
+    this.#votes.onOwnClock(machine);
   }
 
   onClientStep(machine: SimulatedProcess, byMs: number): void {
     if (byMs < 0) this.#guarantees.onSetBack(machine);
+    this.witness.onClientStep(machine);
+    this.#votes.onOwnClock(machine);
     for (const inhabitant of this.#present) {
       if (inhabitant !== undefined) this.#guarantees.onClocks(inhabitant.machine);
     }
@@ -159,13 +159,18 @@ export class World implements FaultTargets {
 
   #link(machine: SimulatedProcess, node: SimulatedNode): Link {
     const { link } = this.#scenario;
-    return new Link(this.scene, machine, node, link, (at, command, reply, isStray) => {
-      const text = `${told(command)} → ${String(reply)}`;
-      this.scene.tell(at.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
-      this.#guarantees.onExecuted(at, command, reply);
-      const isGrant = command[0] === "SET" || String(reply).startsWith("G");
-      const isTooLate = isStray || this.#of(machine)?.client.isClosing === true;
-      if (isGrant && isTooLate) for (const word of command) this.#strays.add(`${at.name} ${word}`);
+    return new Link(this.scene, machine, node, link, {
+      onExecuted: (command, reply, isStray) => {
+        const text = `${told(command)} → ${String(reply)}`;
+        this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        this.#guarantees.onExecuted(node, command, reply);
+        this.#votes.onExecuted(node, command);
+        const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
+        if (isTooLate) this.#orphans.onExecutedTooLate(node, command, reply);
+      },
+      onHeard: (heard) => {
+        if (this.#votes.onHeard(machine, node, heard)) this.witness.heardOfStep(machine);
+      },
     });
   }
 
@@ -253,34 +258,9 @@ export class World implements FaultTargets {
     }
     this.scene.after(50, () => {
       this.promises.reportUnsettled();
-      this.#reportOrphans();
+      this.#orphans.report(this.inhabitants);
       this.#phase = "over";
     });
-  }
-
-  /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
-  #reportOrphans(): void {
-    const { resources } = this.#scenario.work;
-    const living = this.inhabitants.filter(({ machine }) => !machine.hasCrashed);
-    for (const node of this.nodes) {
-      for (const key of node.server.data.keys()) {
-        if (!resources.includes(key)) continue;
-        const { owner } = ownerAndFence(node.server.data.get(key) ?? "");
-        const of = living.flatMap(({ recording }) => recording.byOwner.get(owner) ?? [])[0];
-        if (of === undefined || this.#isExcused(node, key, of)) continue;
-        const text = `${of.machine.name} left "${key}" on ${node.name} (${owner})`;
-        this.witness.report("orphan-key", text);
-      }
-    }
-  }
-
-  /** Nobody could know that it was there, or that it would still be there by now. */
-  #isExcused(node: SimulatedNode, key: string, of: AttemptRecord): boolean {
-    if (this.witness.wasAbandoned(of.owner)) return true;
-    if (this.#strays.has(`${node.name} ${of.owner}`)) return true;
-    if ((this.#setBackMs.get(node) ?? -1) >= of.startedMs) return true;
-    // A node whose clock is slow keeps it beyond the time that its client counts.
-    return node.server.data.pttl(key) < of.ttlMs * this.#scenario.store.driftFactor;
   }
 }
 

@@ -25,7 +25,19 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
+// dist/core/cancellation.d.ts: in index.d.ts
+
+// dist/core/doctor.d.ts: in index.d.ts
+
+// dist/core/errors.d.ts: in index.d.ts
+
+// dist/core/events.d.ts: in index.d.ts
+
 // dist/core/ports.d.ts: in index.d.ts
+
+// dist/core/scheduler.d.ts: in index.d.ts
+
+// dist/core/store.d.ts: in index.d.ts
 
 // dist/simulator/assumptions.d.ts
 export interface Break {
@@ -125,7 +137,7 @@ export interface ConfirmationRecord {
     readonly startedMs: number;
 }
 export interface Violation {
-    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
     readonly atMs: number;
     readonly text: string;
 }
@@ -140,6 +152,7 @@ import { type RedisConnection } from "../../clients/contract.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
+import type { HeardReply } from "../votes.ts";
 export interface LinkPlan {
     readonly delayMs: number;
     readonly tailChance: number;
@@ -148,21 +161,24 @@ export interface LinkPlan {
     readonly strayMs: number;
     readonly resends: boolean;
 }
-export type OnExecuted = (node: SimulatedNode, command: readonly string[], reply: unknown, 
-isStray: boolean) => void;
+export interface LinkWatch {
+    onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
+    onHeard(heard: HeardReply): void;
+}
 export declare class Link implements RedisConnection {
     #private;
     readonly library = "simulated";
     readonly topology = "standalone";
     readonly machine: SimulatedProcess;
     readonly node: SimulatedNode;
-    constructor(scene: Scene, machine: SimulatedProcess, node: SimulatedNode, plan: LinkPlan, onExecuted: OnExecuted);
+    constructor(scene: Scene, machine: SimulatedProcess, node: SimulatedNode, plan: LinkPlan, watch: LinkWatch);
     send(_key: string, command: readonly string[]): Promise<unknown>;
     subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     cut(there: boolean, back: boolean): void;
     heal(there: boolean, back: boolean): void;
     calm(): void;
     get isIdle(): boolean;
+    get connectedSinceMs(): number;
     lag(byMs: number): void;
     break(): void;
     abandon(): void;
@@ -250,6 +266,39 @@ export declare class SimulatedNode {
     takeSnapshot(): void;
     crash(silent: boolean): void;
     restart(kept: Kept): boolean;
+}
+
+// dist/simulator/process/recording-store.d.ts
+import type { Store } from "../../core/store.ts";
+import type { Scene } from "../scene.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
+export interface AttemptRecord {
+    readonly machine: SimulatedProcess;
+    readonly owner: string;
+    readonly resources: readonly string[];
+    readonly ttlMs: number;
+    readonly startedMs: number;
+    readonly startedMonotonicMs: number;
+    readonly startedWallMs: number;
+    completedMs: number | undefined;
+    heldSinceMs: number;
+    fence: bigint | undefined;
+    validUntilMonotonicMs: number;
+    validUntilWallMs: number;
+}
+export interface RecordingOptions {
+    readonly scene: Scene;
+    readonly machine: SimulatedProcess;
+    readonly validityMs: (ttlMs: number) => number;
+    readonly onGranted: (record: AttemptRecord) => void;
+    readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
+}
+export declare class RecordingStore {
+    #private;
+    readonly byOwner: Map<string, AttemptRecord>;
+    readonly byResources: WeakMap<readonly string[], AttemptRecord>;
+    constructor(options: RecordingOptions);
+    over(store: Store): Store;
 }
 
 // dist/simulator/process/simulated-process.d.ts
@@ -503,6 +552,28 @@ export declare class Trace {
     get events(): readonly TraceEvent[];
     get hash(): string;
     add(atMs: number, lane: string, kind: string, text: string): void;
+}
+
+// dist/simulator/votes.d.ts
+import type { SimulatedNode } from "./node/simulated-node.ts";
+import type { AttemptRecord } from "./process/recording-store.ts";
+import type { SimulatedProcess } from "./process/simulated-process.ts";
+import type { Scenario } from "./scenario.ts";
+import type { Scene } from "./scene.ts";
+export interface HeardReply {
+    readonly incarnation: number;
+    readonly sentMs: number;
+    readonly executedMs: number;
+    readonly reply: unknown;
+}
+export declare class Votes {
+    #private;
+    constructor(scene: Scene, scenario: Scenario);
+    onNodeStep(node: SimulatedNode, byMs: number): void;
+    onOwnClock(machine: SimulatedProcess): void;
+    onExecuted(node: SimulatedNode, command: readonly string[]): void;
+    onHeard(machine: SimulatedProcess, node: SimulatedNode, heard: HeardReply): boolean;
+    count({ machine, owner, heldSinceMs }: AttemptRecord): number;
 }
 
 // dist/simulator/workload/register.d.ts

@@ -141,15 +141,52 @@ describe("keeping the process alive", () => {
     scheduler.at(5_000, false, () => undefined);
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
     const wait = scheduler.at(100, true, () => undefined);
-    expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 1]);
+    expect([clock.pendingTimers, clock.keepingAlive]).toEqual([2, 1]);
     scheduler.cancel(wait);
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
     scheduler.at(50, true, () => undefined);
     expect(clock.keepingAlive).toBe(1);
     await clock.advance(50);
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
+    scheduler.at(4_000, true, () => undefined);
+    await clock.advance(3_500);
+    expect(clock.keepingAlive).toBe(1);
+    await clock.advance(500);
+    expect(clock.keepingAlive).toBe(0);
+  });
+
+  test("never puts off what is due, however often it begins and ends", async () => {
+    const { clock, scheduler } = coarse();
+    const ran: number[] = [];
+    scheduler.at(10, false, () => ran.push(clock.monotonicMs()));
+    for (let turn = 0; turn < 40; turn += 1) {
+      const wait = scheduler.at(1_000, true, () => undefined);
+      await clock.advance(0.4);
+      scheduler.cancel(wait);
+    }
+    expect(ran).toEqual([10]);
+  });
+
+  test("or tasks that were due still earlier do not put off what is due", async () => {
+    const { clock, scheduler } = coarse();
+    await clock.advance(100);
+    const ran: number[] = [];
+    for (let turn = 0; turn < 10; turn += 1) {
+      scheduler.at(50 - turn, false, () => ran.push(clock.monotonicMs()));
+      await clock.advance(0.4);
+    }
+    expect(ran[0]).toBe(101);
   });
 });
+
+/** Timers of whole milliseconds, at least one, as those of Node.js are. */
+function coarse() {
+  const clock = new ManualClock();
+  const set = clock.setTimer.bind(clock);
+  clock.setTimer = (delayMs, keepAlive, callback) =>
+    set(Math.max(1, Math.ceil(delayMs)), keepAlive, callback);
+  return { clock, scheduler: new Scheduler(clock) };
+}
 
 describe("the clocks", () => {
   test("are looked at once a second, whatever is due when", async () => {
@@ -248,9 +285,9 @@ test("does what a sorted list would do, in any order of calls", async () => {
         expect(sorted(ran)).toEqual(sorted(expected));
         expect(ran.map(({ atMs }) => atMs)).toEqual(expected.map(({ atMs }) => atMs));
         expect(scheduler.size).toBe(due.size);
-        expect(clock.pendingTimers).toBe(due.size > 0 ? 1 : 0);
         const keeping = [...due.keys()].some((task) => task % 3 === 0);
         expect(clock.keepingAlive).toBe(keeping ? 1 : 0);
+        expect(clock.pendingTimers - clock.keepingAlive).toBe(due.size > 0 ? 1 : 0);
       }
     }),
     { numRuns: 300 },

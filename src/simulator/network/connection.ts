@@ -3,10 +3,17 @@ import type { NodeClient } from "../node/simulated-node.ts";
 /** One command on its way, and whoever waits for its reply. */
 export interface Message {
   readonly command: readonly string[];
+  readonly sentMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
   /** Will still arrive although its connection is gone. */
   stray: boolean;
+}
+
+interface HeldReply {
+  readonly message: Message;
+  readonly reply: unknown;
+  readonly executedMs: number;
 }
 
 /** A TCP connection: what is sent on it arrives in order, or not at all. */
@@ -15,7 +22,7 @@ export class Connection implements NodeClient {
   readonly incarnation: number;
   readonly pending: Message[] = [];
   heldRequests: Message[] = [];
-  heldReplies: { readonly message: Message; readonly reply: unknown }[] = [];
+  heldReplies: HeldReply[] = [];
   open = true;
   readonly #onCrash: (connection: Connection) => void;
   #lastArrivalMs = 0;
@@ -54,11 +61,9 @@ export class Connection implements NodeClient {
     for (const message of held) carry({ connection: this, message });
   }
 
-  releaseReplies(
-    bring: (held: { connection: Connection; message: Message; reply: unknown }) => void,
-  ): void {
+  releaseReplies(bring: (held: HeldReply & { connection: Connection }) => void): void {
     const held = this.heldReplies;
     this.heldReplies = [];
-    for (const { message, reply } of held) bring({ connection: this, message, reply });
+    for (const reply of held) bring({ connection: this, ...reply });
   }
 }

@@ -3,6 +3,7 @@ import { ReplyError } from "../node/keyspace.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
+import type { HeardReply } from "../votes.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Connection, type Message } from "./connection.ts";
 import { Listening } from "./listening.ts";
@@ -20,14 +21,20 @@ export interface LinkPlan {
   readonly resends: boolean;
 }
 
-/** The node saw a command: the world's checkers look at each. */
-export type OnExecuted = (
-  node: SimulatedNode,
-  command: readonly string[],
-  reply: unknown,
-  /** Its connection was gone: nobody will hear the reply. */
-  isStray: boolean,
-) => void;
+/** What the world's checkers are told of each command. */
+export interface LinkWatch {
+  /** The node saw it. A stray's connection was gone: nobody will hear the reply. */
+  onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
+  /** The process has the reply, and has not acted on it yet. */
+  onHeard(heard: HeardReply): void;
+}
+
+interface Answer {
+  readonly connection: Connection;
+  readonly message: Message;
+  readonly reply: unknown;
+  readonly executedMs: number;
+}
 
 /** One client's way to one node: a driver with a connection that breaks and comes back. */
 export class Link implements RedisConnection {
@@ -38,10 +45,11 @@ export class Link implements RedisConnection {
   readonly #scene: Scene;
   readonly #plan: LinkPlan;
   readonly #random: SeededRandom;
-  readonly #onExecuted: OnExecuted;
+  readonly #watch: LinkWatch;
   readonly #listening: Listening;
   readonly #unanswered: Message[] = [];
   #connection: Connection | undefined;
+  #connectedSinceMs = Infinity;
   #cutsThere = 0;
   #cutsBack = 0;
   #lagMs = 0;
@@ -52,14 +60,14 @@ export class Link implements RedisConnection {
     machine: SimulatedProcess,
     node: SimulatedNode,
     plan: LinkPlan,
-    onExecuted: OnExecuted,
+    watch: LinkWatch,
   ) {
     this.#scene = scene;
     this.machine = machine;
     this.node = node;
     this.#plan = plan;
     this.#random = scene.random.fork(`${machine.name}-${node.name}`);
-    this.#onExecuted = onExecuted;
+    this.#watch = watch;
     this.#listening = new Listening({
       scene,
       machine,
@@ -77,7 +85,8 @@ export class Link implements RedisConnection {
       return Promise.reject(new NotConnectedError(this.library, "reconnecting"));
     }
     return new Promise((resolve, reject) => {
-      this.#transmit(connection, { command, resolve, reject, stray: false });
+      const sentMs = this.#scene.nowMs;
+      this.#transmit(connection, { command, sentMs, resolve, reject, stray: false });
     });
   }
 
@@ -117,6 +126,11 @@ export class Link implements RedisConnection {
   /** Nothing is on its way, there or back. */
   get isIdle(): boolean {
     return (this.#connection?.pending.length ?? 0) === 0 && this.#unanswered.length === 0;
+  }
+
+  /** Since when it is connected without a break; Infinity while it is not. */
+  get connectedSinceMs(): number {
+    return this.#connection === undefined ? Infinity : this.#connectedSinceMs;
   }
 
   lag(byMs: number): void {
@@ -184,20 +198,22 @@ export class Link implements RedisConnection {
       if (!(error instanceof ReplyError)) throw error;
       reply = error;
     }
-    this.#onExecuted(node, message.command, reply, !connection.open);
+    this.#watch.onExecuted(message.command, reply, !connection.open);
     if (!connection.open) return;
-    if (this.#cutsBack > 0) connection.heldReplies.push({ message, reply });
-    else this.#bring({ connection, message, reply });
+    const executedMs = this.#scene.nowMs;
+    if (this.#cutsBack > 0) connection.heldReplies.push({ message, reply, executedMs });
+    else this.#bring({ connection, message, reply, executedMs });
   }
 
-  #bring(answer: { connection: Connection; message: Message; reply: unknown }): void {
-    const { connection, message, reply } = answer;
+  #bring({ connection, message, reply, executedMs }: Answer): void {
     const arrivesMs = connection.nextReply(this.#scene.nowMs + this.#delayMs());
     this.#scene.after(arrivesMs - this.#scene.nowMs, () => {
       if (!connection.open || !connection.settled(message)) return;
       this.machine.enter("network", () => {
         if (reply instanceof Error) message.reject(reply);
         else message.resolve(reply);
+        const { incarnation } = connection;
+        this.#watch.onHeard({ incarnation, sentMs: message.sentMs, executedMs, reply });
       });
     });
   }
@@ -233,6 +249,7 @@ export class Link implements RedisConnection {
       if (!this.#isReachable) return this.#connectLater(this.#random.between(5, 60));
       const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
       this.#connection = connection;
+      this.#connectedSinceMs = this.#scene.nowMs;
       node.clients.add(connection);
       for (const message of this.#unanswered.splice(0)) {
         this.#transmit(connection, { ...message, stray: false });

@@ -21,6 +21,8 @@ export interface AttemptRecord {
   readonly startedMonotonicMs: number;
   readonly startedWallMs: number;
   completedMs: number | undefined;
+  /** When its grant or its last extension began: older words of nodes are no part of it. */
+  heldSinceMs: number;
   fence: bigint | undefined;
   /** By the process's own clocks; the checkers compute them anew from the options. */
   validUntilMonotonicMs: number;
@@ -102,6 +104,7 @@ export class RecordingStore {
       startedMonotonicMs,
       startedWallMs,
       completedMs: undefined,
+      heldSinceMs: scene.nowMs,
       fence: undefined,
       validUntilMonotonicMs: startedMonotonicMs + validityMs(ttlMs),
       validUntilWallMs: startedWallMs + validityMs(ttlMs),
@@ -127,6 +130,7 @@ export class RecordingStore {
     if (outcome.kind === "extended" && record !== undefined) {
       record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
+      record.heldSinceMs = startedMs;
       onConfirmed(record, startedMs);
     }
     return outcome;

@@ -29,7 +29,7 @@ export class SimulatedClient {
   readonly #parts: ClientParts;
   readonly #random: SeededRandom;
   #isStopping = false;
-  #isClosing = false;
+  #closingSinceMs: number | undefined;
   #isClosed = false;
   #loops = 0;
 
@@ -40,8 +40,8 @@ export class SimulatedClient {
   }
 
   /** Has begun to close: what arrives anywhere from now on was sent by a driver on its own. */
-  get isClosing(): boolean {
-    return this.#isClosing;
+  get closingSinceMs(): number | undefined {
+    return this.#closingSinceMs;
   }
 
   /** Done with everything, or dead. */
@@ -80,8 +80,7 @@ export class SimulatedClient {
   async #close(): Promise<void> {
     const { locks, promises, plan } = this.#parts;
     const { machine } = this;
-    this.#isClosing = true;
-    this.#parts.witness.closing(machine);
+    this.#closingSinceMs = this.#parts.witness.closing(machine);
     await promises.watch(machine, "close", promises.closeMs(plan.ttlMs), locks.close());
     this.#isClosed = true;
   }

@@ -78,7 +78,7 @@ export function stampOf(reply: unknown): Stamp | undefined {
     }
     return undefined;
   }
-  if (typeof reply !== "string" || !/^[GHKNB] \d/.test(reply)) return undefined;
+  if (typeof reply !== "string" || !/^[GHQKNB] \d/.test(reply)) return undefined;
   const [, seconds, micros, runId] = reply.split(" ", 4);
   const serverMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
   // The path without fences sends no time: "H pttl value" is not a stamp.

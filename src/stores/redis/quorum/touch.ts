@@ -1,5 +1,6 @@
 import { QuorumError, type HoldfastError } from "../../../core/errors.ts";
 import { nodeTimeoutMs } from "../options.ts";
+import type { RedisNode } from "../node.ts";
 import { countOf, newBallot, votesOf, type Ballot } from "./ballot.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -54,7 +55,9 @@ export function touch(
           ballot.cause = reply.reply.error;
         } else {
           ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
+          ballot.clockEpoch = nodes[index]?.clockEpoch ?? 0;
         }
+        takeBackStepped(nodes, ballots);
         const outcome = decide(ballots, nodes.length, size);
         if (outcome === undefined) return;
         decided = true;
@@ -65,6 +68,15 @@ export function touch(
       },
     });
   });
+}
+
+/** A clock that was set forward since may have ended the key at once, and the word with it. */
+function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): void {
+  for (const [index, ballot] of ballots.entries()) {
+    if (ballot.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    ballot.vote = "unknown";
+    ballot.cause = new Error("its clock was set forward after it had answered");
+  }
 }
 
 function indicesOf(ballots: readonly Ballot[]): number[] {
