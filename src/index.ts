@@ -34,6 +34,7 @@ export {
   StoreError,
   UnsupportedError,
 } from "./core/errors.ts";
+export type { BreakOutcome } from "./core/break.ts";
 export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
