@@ -65,8 +65,8 @@ function fit(
   return natural;
 }
 
-const wide =
-  /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}/u;
+const scripts = ["Han", "Hiragana", "Katakana", "Hangul"].map((name) => `\\p{Script=${name}}`);
+const wide = new RegExp([...scripts, "\\p{Emoji_Presentation}"].join("|"), "u");
 const segmenter = new Intl.Segmenter();
 
 /** How many cells of the terminal it takes. */

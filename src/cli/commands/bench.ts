@@ -1,5 +1,5 @@
 import { histogram, measure, quantile, type Measured } from "../bench/measure.ts";
-import { interruptible } from "../exec/signals.ts";
+import { interruptible } from "../interruptible.ts";
 import { Failure } from "../failure.ts";
 import type { Output } from "../output.ts";
 import { flagDuration, flagInteger, type AddCommand, type Session } from "../session.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Connected } from "../connect.ts";
-import { interruptible } from "../exec/signals.ts";
+import { interruptible } from "../interruptible.ts";
 import { Failure, Interrupted } from "../failure.ts";
 import { holderText } from "../lock-view.ts";
 import { flagDuration, type AddCommand, type Session } from "../session.ts";

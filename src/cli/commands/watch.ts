@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Connected } from "../connect.ts";
-import { interruptible } from "../exec/signals.ts";
+import { interruptible } from "../interruptible.ts";
 import { failureOf } from "../failure.ts";
 import { holderText, lockDocument } from "../lock-view.ts";
 import type { Output } from "../output.ts";

@@ -1,7 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { constants } from "node:os";
+import type { Writable } from "node:stream";
 import { signalBase } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
+import { gated, gateDescriptor } from "./gate.ts";
 import { isAlive, signalAll, type Target } from "./target.ts";
 
 export interface CommandEnd {
@@ -15,15 +17,15 @@ const lookMs = 20;
 export class RunningCommand {
   readonly target: Target;
   readonly ended: Promise<CommandEnd>;
-  #over = false;
+  readonly #gate: Writable;
 
   private constructor(child: ChildProcess, target: Target) {
     this.target = target;
+    this.#gate = child.stdio[gateDescriptor] as Writable;
+    // It was killed at the gate: its end tells.
+    this.#gate.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
-      child.once("exit", (code, signal) => {
-        this.#over = true;
-        resolve({ code, signal });
-      });
+      child.once("exit", (code, signal) => resolve({ code, signal }));
     });
   }
 
@@ -37,15 +39,21 @@ export class RunningCommand {
     args: readonly string[],
     env: NodeJS.ProcessEnv,
   ): Promise<RunningCommand> {
-    const terminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
-    const child = spawn(file, [...args], { stdio: "inherit", detached: !terminal, env });
+    const kind = targetKind();
+    const [shell = "", ...rest] = gated(file, args, env);
+    const child = spawn(shell, rest, {
+      stdio: ["inherit", "inherit", "inherit", "pipe"],
+      detached: kind === "group",
+      env,
+    });
     const { pid } = child;
     if (pid === undefined) throw await notStarted(child, file);
-    return new RunningCommand(child, { pid, kind: terminal ? "tree" : "group" });
+    return new RunningCommand(child, { pid, kind });
   }
 
-  get over(): boolean {
-    return this.#over;
+  /** Until now it has waited; from now on it is the command. */
+  letGo(): void {
+    this.#gate.end("\n");
   }
 
   /** SIGTERM now, SIGKILL after `killAfterMs` to what is left. Resolves when nothing is. */
@@ -62,6 +70,11 @@ export class RunningCommand {
   }
 }
 
+export function targetKind(): Target["kind"] {
+  const streams = [process.stdin, process.stdout, process.stderr];
+  return streams.some(({ isTTY }) => isTTY) ? "tree" : "group";
+}
+
 /** As shells tell it. */
 export function exitCodeOf({ code, signal }: CommandEnd): number {
   return signal === null ? (code ?? 0) : signalBase + constants.signals[signal];
@@ -69,7 +82,5 @@ export function exitCodeOf({ code, signal }: CommandEnd): number {
 
 async function notStarted(child: ChildProcess, file: string): Promise<Failure> {
   const error = await new Promise<NodeJS.ErrnoException>((resolve) => child.once("error", resolve));
-  if (error.code === "ENOENT") return new Failure("notFound", `${file}: command not found`, error);
-  const why = error.code === "EACCES" ? "permission denied" : error.message;
-  return new Failure("cannotRun", `${file}: cannot be executed: ${why}`, error);
+  return new Failure("cannotRun", `${file}: cannot be executed: ${error.message}`, error);
 }

@@ -5,11 +5,12 @@ import { exitCodes } from "../exit-codes.ts";
 import { Failure, Interrupted } from "../failure.ts";
 import { toJson, type Output } from "../output.ts";
 import type { Session } from "../session.ts";
-import { exitCodeOf, RunningCommand, type CommandEnd } from "./command.ts";
+import { exitCodeOf, RunningCommand, targetKind, type CommandEnd } from "./command.ts";
+import { checkExecutable } from "./gate.ts";
 import { heldVariables, refuseOwn } from "./held-above.ts";
 import { LeaseWatch } from "./lease-watch.ts";
-import { interruptible, passSignals } from "./signals.ts";
-import { killAfterMs, type StopTerms } from "./stop-plan.ts";
+import { commandSink, SignalRelay, waitingSink } from "./signal-relay.ts";
+import { killAfterMs, marginMs, type StopTerms } from "./stop-plan.ts";
 import { Watchdog } from "./watchdog-client.ts";
 
 export interface ExecPlan extends StopTerms {
@@ -27,34 +28,37 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
   if (process.platform === "win32") {
     throw new Failure("unsupported", "exec needs process groups and signals: on Windows use WSL");
   }
-  return await session.using(
-    async (connected) => {
-      await refuseOwn(connected, plan.resources);
-      const lease = await acquire(connected, plan);
-      try {
-        return await new Execution(connected, lease, plan, session.output).run();
-      } finally {
-        await lease.release();
-      }
-    },
-    { fencing: plan.fencing },
-  );
+  checkExecutable(plan.file);
+  const relay = new SignalRelay(targetKind());
+  try {
+    return await session.using(
+      async (connected) => {
+        await refuseOwn(connected, plan.resources);
+        const lease = await acquire(connected, plan, relay);
+        try {
+          return await new Execution(connected, lease, plan, session.output).run(relay);
+        } finally {
+          await lease.release();
+        }
+      },
+      { fencing: plan.fencing },
+    );
+  } finally {
+    relay.end();
+  }
 }
 
-async function acquire({ locks }: Connected, plan: ExecPlan): Promise<Lease> {
-  const { ttlMs, waitMs, maxHoldMs, label } = plan;
-  const outcome = await interruptible((signal) =>
-    locks.acquire(plan.resources, {
-      ttl: ttlMs,
-      wait: waitMs === Infinity ? "forever" : waitMs,
-      maxHold: maxHoldMs,
-      renew: true,
-      label,
-      signal,
-    }),
-  );
-  if ("result" in outcome) return outcome.result;
-  throw new Interrupted(outcome.interrupted);
+async function acquire({ locks }: Connected, plan: ExecPlan, relay: SignalRelay): Promise<Lease> {
+  const { ttlMs, waitMs, maxHoldMs, label, resources } = plan;
+  const controller = new AbortController();
+  relay.to(waitingSink((signal) => controller.abort(new Interrupted(signal))));
+  const { signal } = controller;
+  const wait = waitMs === Infinity ? "forever" : waitMs;
+  const terms = { ttl: ttlMs, wait, maxHold: maxHoldMs, renew: true, label, signal } as const;
+  const lease = await locks.acquire(resources, terms);
+  if (!signal.aborted) return lease;
+  await lease.release();
+  throw signal.reason;
 }
 
 /** One command under one lease. */
@@ -74,46 +78,60 @@ class Execution {
     this.#output = output;
   }
 
-  async run(): Promise<number> {
+  async run(relay: SignalRelay): Promise<number> {
     const { file, args } = this.#plan;
     const watchdog = new Watchdog(() => {
       this.#output.warn("the watchdog was killed: should holdfast be killed too, nobody stops it");
     });
     try {
       const command = await RunningCommand.start(file, args, this.#environment());
-      // At once, before anything else can happen to us.
       this.#tell(watchdog, command);
-      return await this.#attend(command, watchdog);
+      command.letGo();
+      return await this.#attend(command, watchdog, relay);
     } finally {
       await watchdog.dismiss();
     }
   }
 
-  async #attend(command: RunningCommand, watchdog: Watchdog): Promise<number> {
+  async #attend(
+    command: RunningCommand,
+    watchdog: Watchdog,
+    relay: SignalRelay,
+  ): Promise<number> {
     const { locks } = this.#connected;
-    const watch = new LeaseWatch(this.#lease, this.#plan, (why) => this.#stop(command, why));
-    const undo = [
-      locks.on("renewed", () => this.#tell(watchdog, command)),
-      passSignals(command.target, () => {
-        watch.look();
-        return this.#stopped === undefined;
-      }),
-    ];
+    const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
+      const killMs = this.#stop(command, why);
+      // Should we be stopped now, the watchdog does the rest, without a second SIGTERM.
+      this.#tell(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
+    });
+    const mayGoOn = (): boolean => {
+      watch.look();
+      return this.#stopped === undefined;
+    };
+    relay.to(commandSink(command.target, mayGoOn));
+    const stopTelling = locks.on("renewed", () => this.#tell(watchdog, command));
     const end = await command.ended;
     watch.end();
     await this.#stopped;
-    for (const one of undo) one();
+    stopTelling();
+    if ((await watchdog.dismiss()) && this.#why === "") {
+      this.#why = "the lease was not renewed while holdfast stood still; the command was stopped";
+      if (!this.#output.json) this.#output.note(this.#why);
+    }
     return await this.#judge(end);
   }
 
-  #stop(command: RunningCommand, why: "lost" | "doubtful"): void {
+  /** Has how long until SIGKILL. */
+  #stop(command: RunningCommand, why: "lost" | "doubtful"): number {
     const leftMs = why === "lost" ? 0 : this.#lease.remainingMs();
     const reason = this.#lease.signal.reason as LeaseLostError | undefined;
     const cause = why === "lost" ? reason?.message : "the lease could not be renewed in time";
     this.#why = cause ?? "the lease was lost";
     const left = leftMs > 0 ? `, ${leftMs} ms before it ends` : "";
     if (!this.#output.json) this.#output.note(`${this.#why}; stopping the command${left}`);
-    this.#stopped = command.stop(killAfterMs(this.#plan, leftMs));
+    const killMs = killAfterMs(this.#plan, leftMs);
+    this.#stopped = command.stop(killMs);
+    return killMs;
   }
 
   /** Work that ran outside its lease never passes for done, whatever it ended with. */
@@ -163,13 +181,15 @@ class Execution {
     };
   }
 
-  #tell(watchdog: Watchdog, { target }: RunningCommand): void {
-    const leftMs = this.#lease.remainingMs();
-    const { ttlMs, graceMs } = this.#plan;
+  #tell(
+    watchdog: Watchdog,
+    { target }: RunningCommand,
+    { leftMs, graceMs } = { leftMs: this.#lease.remainingMs(), graceMs: this.#plan.graceMs },
+  ): void {
     watchdog.tell({
       target,
-      terms: { ttlMs, graceMs },
-      untilNs: String(process.hrtime.bigint() + BigInt(leftMs) * 1_000_000n),
+      terms: { ttlMs: this.#plan.ttlMs, graceMs },
+      untilNs: String(process.hrtime.bigint() + BigInt(Math.floor(leftMs)) * 1_000_000n),
       untilWallMs: Date.now() + leftMs,
       // The embedded store frees the locks of a dead process at once.
       orphanGraceMs: this.#connected.kind === "embedded" ? 0 : graceMs,

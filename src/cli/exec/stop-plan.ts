@@ -23,8 +23,8 @@ export function stopLeftMs(terms: StopTerms): number {
 }
 
 /**
- * How long after SIGTERM comes SIGKILL: after the grace, but inside the validity that is left. Where
- * nothing is left, because the lease was taken, only the grace counts.
+ * How long after SIGTERM comes SIGKILL: after the grace, but inside the validity that is left.
+ * Where nothing is left, because the lease was taken, only the grace counts.
  */
 export function killAfterMs(terms: StopTerms, leftMs: number): number {
   const insideMs = leftMs - marginMs(terms) / 2;

@@ -12,6 +12,7 @@ export class Watchdog {
   #last: Order | undefined;
   #starts = 0;
   #over = false;
+  #acted = false;
   readonly #onGone: () => void;
 
   /** `onGone`: it has been killed more often than it was worth starting it again. */
@@ -25,19 +26,20 @@ export class Watchdog {
     this.#child?.stdin?.write(writeOrder(order));
   }
 
-  /** The command is over: nothing is to be guarded any more. */
-  async dismiss(): Promise<void> {
+  /**
+   * The command is over: nothing is to be guarded any more. Has whether the watchdog ended it, which
+   * it says before it does.
+   */
+  async dismiss(): Promise<boolean> {
     this.#over = true;
     const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    child.ref();
-    const gone = new Promise<void>((resolve) => {
-      child.once("exit", () => resolve());
-      child.once("error", () => resolve());
-    });
-    // Not asked but killed: it may not even have started, and nobody needs to wait for that.
-    child.kill("SIGKILL");
-    await gone;
+    if (child !== undefined) {
+      const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+      // Not asked but killed: it may not even have started, and nobody needs to wait for that.
+      child.kill("SIGKILL");
+      await closed;
+    }
+    return this.#acted;
   }
 
   #start(): void {
@@ -45,22 +47,25 @@ export class Watchdog {
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
     const child = spawn(process.execPath, [script], {
       detached: true,
-      stdio: ["pipe", "ignore", "ignore"],
+      stdio: ["pipe", "pipe", "ignore"],
       cwd: "/",
       env: {},
     });
     this.#child = child;
     // A broken pipe shows as its exit.
     child.stdin.on("error", () => undefined);
+    child.stdout.on("data", () => {
+      this.#acted = true;
+    });
     child.once("error", () => this.#gone());
-    child.once("exit", () => this.#gone());
-    child.unref();
+    child.once("close", () => this.#gone());
     if (this.#last !== undefined) child.stdin.write(writeOrder(this.#last));
   }
 
   #gone(): void {
-    if (this.#over) return;
     this.#child = undefined;
+    // One that has done its work is not needed again.
+    if (this.#over || this.#acted) return;
     if (this.#starts < startsMax) this.#start();
     else this.#onGone();
   }

@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { readOrder, type Order } from "./orders.ts";
 import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
@@ -52,6 +53,7 @@ function stop(last: Order, graceMs: number): void {
   const { target, terms } = last;
   const left = Math.max(1, leftMs(last));
   const killAtMs = performance.now() + killAfterMs({ ...terms, graceMs }, left);
+  tellFirst();
   let known = signalAll(target, graceMs > 0 ? "SIGTERM" : "SIGKILL");
   // A stopped process cannot end before it goes on.
   known = signalAll(target, "SIGCONT", known);
@@ -65,4 +67,13 @@ function stop(last: Order, graceMs: number): void {
     process.exit(0);
   };
   look();
+}
+
+/** Before the command ends, so that `exec`, if it lives, cannot mistake it for an ordinary end. */
+function tellFirst(): void {
+  try {
+    writeSync(process.stdout.fd, "stopping\n");
+  } catch {
+    // Nobody is there to be told.
+  }
 }

@@ -31,7 +31,8 @@ export function renderFrame(frame: Frame, output: Output, rows: number): readonl
   const room = Math.max(1, rows - 5);
   const shown = sightings.slice(0, room);
   const count = sightings.length === 1 ? "1 lock" : `${sightings.length} locks`;
-  const head = `${colors.bold("holdfast")}  ${count}  ${colors.dim(cut(store, output.columns - 24))}`;
+  const place = colors.dim(cut(store, output.columns - 24));
+  const head = `${colors.bold("holdfast")}  ${count}  ${place}`;
   const body =
     shown.length === 0
       ? [colors.dim("nothing is held")]
