@@ -41,7 +41,8 @@ function report(error: unknown, how: { readonly json: boolean; readonly debug: b
 function asFailure(error: unknown): Failure {
   if (error instanceof CommanderError) {
     // Thrown where it would show the help instead: after `holdfast fence`, for one.
-    if (error.code === "commander.help") return new Failure("misuse", "a command is missing; see --help");
+    if (error.code === "commander.help")
+      return new Failure("misuse", "a command is missing; see --help");
     return new Failure("misuse", `${error.message.replace(/^error: /, "")}; see holdfast --help`);
   }
   const known = failureOf(error);

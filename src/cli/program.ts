@@ -39,7 +39,9 @@ export function buildProgram(host: Host): Command {
 
 /** The parser writes help by itself, but errors are ours to tell, in one line. */
 function quieten(command: Command): void {
-  command.exitOverride().configureOutput({ writeErr: () => undefined, outputError: () => undefined });
+  command
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined, outputError: () => undefined });
   command.showSuggestionAfterError(true).allowExcessArguments(false);
   if (command.parent !== null) command.configureHelp({ showGlobalOptions: true });
   for (const child of command.commands) quieten(child);

@@ -133,7 +133,9 @@ describe("a store that cannot be used", () => {
     const args = ["exec", "r", "--store", server.url, "--", "true"];
     const { code, stdout, stderr } = await cli.run(args);
     expect({ code, stdout }).toEqual({ code: 69, stdout: "" });
-    expect(stderr).toMatch(/^holdfast: cannot reach the store: 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/);
+    expect(stderr).toMatch(
+      /^holdfast: cannot reach the store: 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/,
+    );
   });
 
   test("a server that accepts and says nothing: 69, in bounded time", async () => {
@@ -154,7 +156,15 @@ describe("a store that cannot be used", () => {
     expect(refused.code).toBe(69);
     expect(refused.stderr).toMatch(/^holdfast: cannot reach the store \(needs 2 of 3 servers\): /);
     const most = `redlock:${one?.url}?admission=off,${other?.url},${gone.url}`;
-    const { code, stdout, stderr } = await cli.run(["exec", "r", "--store", most, "--", "echo", "x"]);
+    const { code, stdout, stderr } = await cli.run([
+      "exec",
+      "r",
+      "--store",
+      most,
+      "--",
+      "echo",
+      "x",
+    ]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "x\n" });
     expect(stderr).toMatch(/^holdfast: warning: a server cannot be reached: .*\n$/);
   });
@@ -164,7 +174,10 @@ describe("a store that cannot be used", () => {
     onTestFinished(() => server.stop());
     const user = password === "" ? "" : `:${password}@`;
     const store = `redis://${user}127.0.0.1:${server.port}`;
-    for (const args of [["exec", "r", "--store", store, "--", "true"], ["ls", "-s", store]]) {
+    for (const args of [
+      ["exec", "r", "--store", store, "--", "true"],
+      ["ls", "-s", store],
+    ]) {
       const { code, stdout, stderr } = await cli.run(args);
       expect({ code, stdout }).toEqual({ code: 77, stdout: "" });
       expect(stderr).toMatch(/^holdfast: the server refused us: .*(WRONGPASS|NOAUTH).*\n$/);

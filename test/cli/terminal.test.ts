@@ -88,7 +88,17 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     const store = `embedded:${folder}`;
     const file = join(folder, "pids");
     const bystander = join(folder, "bystander");
-    const exec = [process.execPath, cli.program, "exec", "r", "--store", store, "--ttl", "1s", "--"];
+    const exec = [
+      process.execPath,
+      cli.program,
+      "exec",
+      "r",
+      "--store",
+      store,
+      "--ttl",
+      "1s",
+      "--",
+    ];
     const command = [...exec, ...worker(file)].map(quoted).join(" ");
     // In the same process group, as in a script that runs in a terminal.
     const line = `sleep 1000 & echo $! >> ${bystander}; ${command}; echo code:$?; kill $!`;
@@ -192,7 +202,8 @@ function commandPid(root: number, part: string): number {
     for (const { pid, parent, args } of all) {
       if (!below.has(parent) || below.has(pid)) continue;
       below.add(pid);
-      const isOurs = part === "main.js" ? args.startsWith(process.execPath) : args.startsWith("sh ");
+      const isOurs =
+        part === "main.js" ? args.startsWith(process.execPath) : args.startsWith("sh ");
       if (isOurs && args.includes(part) && found < 0) found = pid;
     }
   }

@@ -93,11 +93,7 @@ class Execution {
     }
   }
 
-  async #attend(
-    command: RunningCommand,
-    watchdog: Watchdog,
-    relay: SignalRelay,
-  ): Promise<number> {
+  async #attend(command: RunningCommand, watchdog: Watchdog, relay: SignalRelay): Promise<number> {
     const { locks } = this.#connected;
     const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
       const killMs = this.#stop(command, why);
