@@ -1,10 +1,14 @@
 // @ts-check
-/** Builds dist/ from src/: the Lua module, then one JavaScript and one .d.ts file per source. */
+/**
+ * Builds dist/ from src/: the Lua module, then one JavaScript and one .d.ts file per source of the
+ * library, then the command line, which is bundled with the packages that it uses.
+ */
 
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -26,13 +30,50 @@ export function compile(outDir, flags = []) {
   );
 }
 
+/**
+ * Bundles src/cli/ into `outDir`/cli: two entries, and chunks that they load when needed. Only what
+ * has native code stays outside.
+ *
+ * @param {string} outDir
+ */
+export async function bundleCli(outDir) {
+  const cli = join(root, "src", "cli");
+  await build({
+    root,
+    configFile: false,
+    logLevel: "error",
+    publicDir: false,
+    ssr: { noExternal: true },
+    build: {
+      ssr: true,
+      outDir: join(outDir, "cli"),
+      emptyOutDir: true,
+      target: "node20",
+      // Names stay: errors are told by theirs.
+      minify: false,
+      rollupOptions: {
+        input: {
+          main: join(cli, "main.ts"),
+          watchdog: join(cli, "exec", "watchdog.ts"),
+        },
+        external: ["lmdb"],
+        output: {
+          entryFileNames: "[name].js",
+          // Without a hash: a build has the same names every time.
+          chunkFileNames: "part-[name].js",
+        },
+      },
+    },
+  });
+}
+
 /** @param {readonly string[]} args */
 function run(args) {
   const result = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
   return { status: result.status ?? 1, output: result.stdout + result.stderr };
 }
 
-function main() {
+async function main() {
   for (const step of [
     () => run([join("scripts", "generate-lua.mjs")]),
     () => compile(join(root, "dist")),
@@ -44,6 +85,7 @@ function main() {
       return;
     }
   }
+  await bundleCli(join(root, "dist"));
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) main();
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();

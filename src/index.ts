@@ -35,6 +35,7 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
+export type { BreakOutcome } from "./core/break.ts";
 export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";

@@ -1,4 +1,5 @@
 import { acquire, failure, type AcquireContext } from "./acquire.ts";
+import { breakLock, type BreakOutcome } from "./break.ts";
 import { Cancellation } from "./cancellation.ts";
 import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
@@ -41,6 +42,14 @@ export interface Locks extends AsyncDisposable {
   using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
   /** Who holds it, as each node tells. Asks for nothing, changes nothing. */
   inspect(resource: string): Promise<Inspection>;
+  /** Every resource that is held now, by name. UnsupportedError where the store cannot tell. */
+  list(): Promise<readonly Inspection[]>;
+  /**
+   * Takes a lock away from its holder, who learns it at its next renewal and may still be writing:
+   * give the fence of the outcome to your guards. An inspection says whom to take it from: a later
+   * holder keeps it. A name means whoever has it at this moment.
+   */
+  break(seen: string | Inspection): Promise<BreakOutcome>;
   /** The state of each node of the store. */
   nodes(): Promise<readonly NodeStatus[]>;
   /**
@@ -145,6 +154,19 @@ class LockManager implements Locks {
       throw new InvalidOptionError("resource", "one name", resource);
     }
     return await this.#track(this.#store.inspect(name));
+  }
+
+  async list(): Promise<readonly Inspection[]> {
+    if (this.#closing !== undefined) throw new ClosedError();
+    if (this.#store.list === undefined) throw new UnsupportedError("this store cannot list");
+    const held = await this.#track(this.#store.list());
+    return held.toSorted((a, b) => (a.resource < b.resource ? -1 : 1));
+  }
+
+  async break(seen: string | Inspection): Promise<BreakOutcome> {
+    const shown = typeof seen === "string" ? await this.inspect(seen) : seen;
+    this.#checked(shown.resource);
+    return await this.#track(breakLock(this.#context, this.#defaults, shown));
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {

@@ -31,3 +31,8 @@ export function labelOf(owner: string): string | undefined {
     return undefined;
   }
 }
+
+/** Whether a value found in a store was made by `Owners`, and not by a foreign client. */
+export function isOwner(value: string): boolean {
+  return /^[\w-]{16,64}-[0-9a-z]+(@[^|\s]*)?$/.test(value);
+}

@@ -94,6 +94,14 @@ export interface Inspection {
   readonly nodes: readonly NodeInspection[];
 }
 
+export type BreakAnswer =
+  /** One of the owners had it, and none of them can have it any more. */
+  | { readonly kind: "broken" }
+  /** None of the owners had it. */
+  | { readonly kind: "gone" }
+  /** Not enough nodes answered: they may have it still. */
+  | { readonly kind: "failed"; readonly error: HoldfastError };
+
 export interface NodeStatus {
   readonly node: string;
   /** Undefined where the store admits no nodes, or has not asked yet. */
@@ -138,6 +146,13 @@ export interface OpenStore {
   prove(grant: Grant): Promise<ProveOutcome>;
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
+  /**
+   * Everything that is not free, in no order. Left out where the store cannot list; rejects with
+   * UnsupportedError where only its client cannot.
+   */
+  list?(): Promise<readonly Inspection[]>;
+  /** Takes `resource` from these owners, wherever they have it, and from nobody else. */
+  break?(resource: string, owners: readonly string[]): Promise<BreakAnswer>;
   nodes(): Promise<readonly NodeStatus[]>;
   /** What is wrong with servers and set-up, for leases of `ttlMs`. Rejects for nothing. */
   doctor(ttlMs: number): Promise<readonly Finding[]>;

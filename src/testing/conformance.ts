@@ -4,6 +4,7 @@ import { expiring } from "./conformance/expiring.ts";
 import { fencing } from "./conformance/fencing.ts";
 import type { ConformanceCase } from "./conformance/harness.ts";
 import { inspecting } from "./conformance/inspecting.ts";
+import { listing } from "./conformance/listing.ts";
 import { naming } from "./conformance/naming.ts";
 import { several } from "./conformance/several.ts";
 import { using } from "./conformance/using.ts";
@@ -27,5 +28,6 @@ export const storeConformance: readonly ConformanceCase[] = [
   ...naming,
   ...using,
   ...inspecting,
+  ...listing,
   ...badInput,
 ];

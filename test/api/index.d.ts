@@ -11,6 +11,7 @@ export { renderFindings } from "./core/doctor.ts";
 export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
 export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
+export type { BreakOutcome } from "./core/break.ts";
 export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
@@ -18,6 +19,53 @@ export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
 export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
 export type { Inspection, NodeInspection, NodeStatus, ReleaseOutcome, Store, StoreCapabilities, } from "./core/store.ts";
+
+// dist/core/acquire.d.ts
+import type { Cancellation } from "./cancellation.ts";
+import type { Emitter } from "./events.ts";
+import type { Lines } from "./lines.ts";
+import type { ResolvedOptions } from "./options.ts";
+import type { Owners } from "./owners.ts";
+import type { Instant, Runtime } from "./ports.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
+export interface AcquireContext {
+    readonly runtime: Runtime;
+    readonly scheduler: Scheduler;
+    readonly store: OpenStore;
+    readonly events: Emitter;
+    readonly owners: Owners;
+    readonly lines: Lines;
+}
+export interface Acquired {
+    readonly grant: Grant;
+    readonly started: Instant;
+    readonly attempts: number;
+    readonly waitedMs: number;
+}
+type Refused = Exclude<AttemptOutcome, {
+    kind: "granted";
+}>;
+export declare function acquire(context: AcquireContext, resources: readonly string[], options: ResolvedOptions, cancellation: Cancellation): Promise<Acquired | Refused>;
+export declare function failure(resources: readonly string[], refused: Refused, attempts: number, waitedMs: number): Error;
+export {};
+
+// dist/core/break.d.ts
+import { type AcquireContext } from "./acquire.ts";
+import { type Holder } from "./errors.ts";
+import type { ResolvedOptions } from "./options.ts";
+import type { Inspection } from "./store.ts";
+export type BreakOutcome = {
+    readonly broken: true;
+    readonly resource: string;
+    readonly holders: readonly Holder[];
+    readonly fence: bigint | undefined;
+} | {
+    readonly broken: false;
+    readonly resource: string;
+    readonly reason: "free" | "changed";
+};
+export declare function breakLock(context: AcquireContext, options: ResolvedOptions, seen: Inspection): Promise<BreakOutcome>;
 
 // dist/core/cancellation.d.ts
 export declare class Cancellation {
@@ -254,7 +302,25 @@ export interface LeaseTerms {
     readonly label: string | undefined;
 }
 
+// dist/core/lines.d.ts
+import { type Holder } from "./errors.ts";
+export interface LineWaiter {
+    wake(): void;
+}
+export declare class Lines {
+    #private;
+    has(resource: string): boolean;
+    join(resource: string, waiter: LineWaiter): void;
+    isTurnOf(resource: string, waiter: LineWaiter): boolean;
+    holderOf(resource: string): Holder | undefined;
+    noticeHolder(resource: string, holder: Holder | undefined): void;
+    granted(resource: string, waiter: LineWaiter, holder: Holder): void;
+    leave(resource: string, waiter: LineWaiter): void;
+    over(resources: readonly string[]): void;
+}
+
 // dist/core/locks.d.ts
+import { type BreakOutcome } from "./break.ts";
 import { type Finding } from "./doctor.ts";
 import { type LockEventName, type LockListener } from "./events.ts";
 import type { Lease } from "./lease.ts";
@@ -270,6 +336,8 @@ export interface Locks extends AsyncDisposable {
     using<Result>(resources: Resources, work: Work<Result>): Promise<Result>;
     using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
     inspect(resource: string): Promise<Inspection>;
+    list(): Promise<readonly Inspection[]>;
+    break(seen: string | Inspection): Promise<BreakOutcome>;
     nodes(): Promise<readonly NodeStatus[]>;
     doctor(): Promise<readonly Finding[]>;
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
@@ -307,6 +375,16 @@ export declare const ttlMinMs = 10;
 export declare const builtInDefaults: ResolvedOptions;
 export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions;
 export declare function knownOptions(option: string, given: object, names: readonly string[]): void;
+
+// dist/core/owners.d.ts
+import type { Random } from "./ports.ts";
+export declare class Owners {
+    #private;
+    constructor(random: Random);
+    next(label: string | undefined): string;
+}
+export declare function labelOf(owner: string): string | undefined;
+export declare function isOwner(value: string): boolean;
 
 // dist/core/ports.d.ts
 export interface Instant {
@@ -438,6 +516,17 @@ export interface Inspection {
     readonly waiters?: number;
     readonly nodes: readonly NodeInspection[];
 }
+export type BreakAnswer = 
+{
+    readonly kind: "broken";
+}
+ | {
+    readonly kind: "gone";
+}
+ | {
+    readonly kind: "failed";
+    readonly error: HoldfastError;
+};
 export interface NodeStatus {
     readonly node: string;
     readonly admission: "admitted" | "quarantined" | "unknown" | "off";
@@ -464,6 +553,8 @@ export interface OpenStore {
     prove(grant: Grant): Promise<ProveOutcome>;
     release(grant: Grant): Promise<ReleaseOutcome>;
     inspect(resource: string): Promise<Inspection>;
+    list?(): Promise<readonly Inspection[]>;
+    break?(resource: string, owners: readonly string[]): Promise<BreakAnswer>;
     nodes(): Promise<readonly NodeStatus[]>;
     doctor(ttlMs: number): Promise<readonly Finding[]>;
     close(): Promise<void>;

@@ -19,6 +19,10 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
+// dist/core/acquire.d.ts: in index.d.ts
+
+// dist/core/break.d.ts: in index.d.ts
+
 // dist/core/cancellation.d.ts: in index.d.ts
 
 // dist/core/doctor.d.ts: in index.d.ts
@@ -31,9 +35,13 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/lease.d.ts: in index.d.ts
 
+// dist/core/lines.d.ts: in index.d.ts
+
 // dist/core/locks.d.ts: in index.d.ts
 
 // dist/core/options.d.ts: in index.d.ts
+
+// dist/core/owners.d.ts: in index.d.ts
 
 // dist/core/ports.d.ts: in index.d.ts
 

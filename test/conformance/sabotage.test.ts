@@ -148,6 +148,31 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
       };
     },
   },
+  "lists what is free": {
+    noticedBy: "lists what is held, and nothing else",
+    open: (store) => ({
+      list: async () => {
+        const held = (await store.list?.()) ?? [];
+        const [one] = held;
+        const free = one?.resource.replace(/}.*/, "}free") ?? "";
+        return one === undefined ? held : [...held, { ...one, resource: free }];
+      },
+    }),
+  },
+  "breaks whoever holds it": {
+    noticedBy: "never breaks a later holder than the one that was seen",
+    open: (store) => ({
+      break: async (resource) => {
+        const { nodes } = await store.inspect(resource);
+        const owners = nodes.flatMap(({ holder }) => holder?.owner ?? []);
+        return (await store.break?.(resource, owners)) ?? { kind: "gone" };
+      },
+    }),
+  },
+  "says that it broke a lock, and leaves it": {
+    noticedBy: "breaks a lock, and its holder learns it by the next renewal",
+    open: () => ({ break: async () => ({ kind: "broken" }) }),
+  },
   "leaves a lock behind": {
     noticedBy: "proves a lease that is held",
     open: (store) => ({
@@ -175,6 +200,11 @@ function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): Confor
         prove: (grant) => opened.prove(grant),
         release: (grant) => opened.release(grant),
         inspect: (resource) => opened.inspect(resource),
+        ...(opened.list && { list: () => opened.list?.() ?? Promise.resolve([]) }),
+        ...(opened.break && {
+          break: (resource, owners) =>
+            opened.break?.(resource, owners) ?? Promise.resolve({ kind: "gone" }),
+        }),
         nodes: () => opened.nodes(),
         doctor: (ttlMs) => opened.doctor(ttlMs),
         close: () => opened.close(),

@@ -4,6 +4,7 @@ import type { Finding } from "../../core/doctor.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
+  BreakAnswer,
   ExtendOutcome,
   Grant,
   Inspection,
@@ -119,10 +120,24 @@ export class EmbeddedStore implements OpenStore {
     if (answer.result === undefined) {
       return { ...nothing, state: "free", nodes: [{ node, vote: "free" }] };
     }
-    const holder = this.#holder(answer.result);
-    const { label, fence, remainingMs } = holder;
-    const nodes = [{ node, vote: "held", holder }] as const;
-    return { resource, state: "held", label, fence, remainingMs, nodes };
+    return this.#inspection(answer.result);
+  }
+
+  async list(): Promise<readonly Inspection[]> {
+    const answer = await this.#transact((table) => table.all(this.#clock.nowMs()));
+    if (!answer.ok) throw answer.error;
+    return answer.result.map((entry) => this.#inspection(entry));
+  }
+
+  async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
+    const answer = await this.#transact((table) => {
+      const owner = table.find(resource, this.#clock.nowMs())?.owner;
+      if (owner === undefined || !owners.includes(owner)) return false;
+      table.remove(resource, owner);
+      return true;
+    });
+    if (!answer.ok) return { kind: "failed", error: answer.error };
+    return { kind: answer.result ? "broken" : "gone" };
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {
@@ -196,6 +211,13 @@ export class EmbeddedStore implements OpenStore {
     await this.#transact((table) => {
       for (const resource of resources) table.remove(resource, owner);
     });
+  }
+
+  #inspection(entry: Entry): Inspection {
+    const holder = this.#holder(entry);
+    const { label, fence, remainingMs } = holder;
+    const nodes = [{ node, vote: "held", holder }] as const;
+    return { resource: entry.resource, state: "held", label, fence, remainingMs, nodes };
   }
 
   #holder({ owner, fence, expiresMs }: Entry): Holder {

@@ -73,6 +73,23 @@ export class Table {
     return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
   }
 
+  /** Everything held now. */
+  all(nowMs: number): readonly Entry[] {
+    const found: Entry[] = [];
+    let start = entryPrefix;
+    for (;;) {
+      const page = [...this.#database.getRange({ start, end: entriesEnd, limit: sweepMax })];
+      for (const { value } of page) {
+        const entry = decode(value, this.#directory);
+        if (!this.#isOver(entry, nowMs)) found.push(entry);
+      }
+      const last = page.at(-1);
+      if (last === undefined || page.length < sweepMax) return found;
+      // The least key after it.
+      start = `${last.key}\u0000`;
+    }
+  }
+
   put(entry: Omit<Entry, "holder">): void {
     this.#database.putSync(keyOf(entry.resource), encode({ ...entry, holder: this.#machine.self }));
   }

@@ -33,6 +33,11 @@ export class Entries {
     for (let look = 0; look < looksPerEntry; look += 1) this.#lookAtNext(nowMs);
   }
 
+  /** Those that have not expired. */
+  live(nowMs: number): readonly (readonly [string, Entry])[] {
+    return [...this.#byResource].filter(([, entry]) => entry.expiresMs > nowMs);
+  }
+
   delete(resource: string): void {
     this.#byResource.delete(resource);
   }

@@ -7,6 +7,7 @@ import type { Finding } from "../../core/doctor.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
+  BreakAnswer,
   ExtendOutcome,
   Grant,
   Inspection,
@@ -108,15 +109,19 @@ class MemoryStore implements OpenStore {
 
   inspect(resource: string): Promise<Inspection> {
     const entry = this.#shared.entries.get(resource, this.#clock.monotonicMs());
-    const holder = entry === undefined ? undefined : this.#holder(entry);
-    return Promise.resolve({
-      resource,
-      state: holder === undefined ? "free" : "held",
-      label: holder?.label,
-      fence: holder?.fence,
-      remainingMs: holder?.remainingMs,
-      nodes: [holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder }],
-    });
+    return Promise.resolve(this.#inspection(resource, entry));
+  }
+
+  list(): Promise<readonly Inspection[]> {
+    const live = this.#shared.entries.live(this.#clock.monotonicMs());
+    return Promise.resolve(live.map(([resource, entry]) => this.#inspection(resource, entry)));
+  }
+
+  break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
+    const owner = this.#ownerOf(resource);
+    if (owner === undefined || !owners.includes(owner)) return Promise.resolve({ kind: "gone" });
+    this.#shared.entries.delete(resource);
+    return Promise.resolve({ kind: "broken" });
   }
 
   nodes(): Promise<readonly NodeStatus[]> {
@@ -146,6 +151,18 @@ class MemoryStore implements OpenStore {
 
   #ownerOf(resource: string): string | undefined {
     return this.#shared.entries.get(resource, this.#clock.monotonicMs())?.owner;
+  }
+
+  #inspection(resource: string, entry: Entry | undefined): Inspection {
+    const holder = entry === undefined ? undefined : this.#holder(entry);
+    return {
+      resource,
+      state: holder === undefined ? "free" : "held",
+      label: holder?.label,
+      fence: holder?.fence,
+      remainingMs: holder?.remainingMs,
+      nodes: [holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder }],
+    };
   }
 
   #holder(entry: Entry): Holder {

@@ -5,6 +5,7 @@ import type { LockEvents } from "../../core/events.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
+  BreakAnswer,
   ExtendOutcome,
   Grant,
   Inspection,
@@ -27,8 +28,10 @@ import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-g
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
+import { breakOwners } from "./quorum/break.ts";
 import { RedisGrant } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
+import { list } from "./quorum/list.ts";
 import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
@@ -148,6 +151,14 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   async inspect(resource: string): Promise<Inspection> {
     return await inspect(this.#quorum, resource, this.#keyOf(resource));
+  }
+
+  async list(): Promise<readonly Inspection[]> {
+    return await list(this.#quorum);
+  }
+
+  async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
+    return await breakOwners(this.#quorum, resource, this.#keyOf(resource), owners);
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {

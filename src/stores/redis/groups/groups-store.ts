@@ -3,6 +3,7 @@ import { ClosedError } from "../../../core/errors.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
+  BreakAnswer,
   ExtendOutcome,
   Grant,
   Inspection,
@@ -90,6 +91,18 @@ export class GroupsStore implements OpenStore {
 
   async inspect(resource: string): Promise<Inspection> {
     return await this.#store(this.#homeOf(resource)).inspect(resource);
+  }
+
+  async list(): Promise<readonly Inspection[]> {
+    const all = this.#context.stores.map(async (store, home) => {
+      // What an older layout left in another group is nobody's lock any more.
+      return (await store.list()).filter(({ resource }) => this.#homeOf(resource) === home);
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
+    return await this.#store(this.#homeOf(resource)).break(resource, owners);
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {

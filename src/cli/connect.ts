@@ -1,0 +1,74 @@
+import { createLocks } from "../index.ts";
+import type { Locks } from "../core/locks.ts";
+import type { LockDefaults } from "../core/options.ts";
+import type { RedisStoreOptions } from "../stores/redis/index.ts";
+import { Failure } from "./failure.ts";
+import type { Output } from "./output.ts";
+import { describeStore, storeIdentity } from "./store-address.ts";
+import type { StoreAddress, StoreSettings } from "./store-address.ts";
+
+/** A store in use by one command. */
+export interface Connected {
+  readonly locks: Locks;
+  readonly kind: StoreAddress["kind"];
+  readonly fencing: boolean;
+  readonly description: string;
+  readonly identity: string;
+  close(): Promise<void>;
+}
+
+export interface ConnectOptions {
+  readonly defaults?: LockDefaults;
+  /** False for leases without a fence, where the store can do without. */
+  readonly fencing?: boolean;
+  readonly output: Output;
+}
+
+/** Opens the store, or fails within some seconds. What only some commands need is loaded here. */
+export async function connect(address: StoreAddress, options: ConnectOptions): Promise<Connected> {
+  const about = {
+    kind: address.kind,
+    description: describeStore(address),
+    identity: storeIdentity(address),
+  };
+  if (address.kind === "embedded") {
+    const { embedded } = await import("../stores/embedded/index.ts");
+    const locks = createLocks(embedded(address.directory), options.defaults);
+    return { ...about, locks, fencing: true, close: () => locks.close() };
+  }
+  const { openRedisClients } = await import("./redis-clients.ts");
+  const { redis, redlock } = await import("../stores/redis/index.ts");
+  const settings = storeOptions(address.settings, options.fencing);
+  const { servers } = address;
+  const opened = await openRedisClients(servers, Math.floor(servers.length / 2) + 1);
+  for (const why of opened.unreachable) options.output.warn(`a server cannot be reached: ${why}`);
+  try {
+    const [only] = opened.clients;
+    const store =
+      address.kind === "redis" && only !== undefined
+        ? redis(only, settings)
+        : redlock(opened.clients, settings);
+    const locks = createLocks(store, options.defaults);
+    const close = async (): Promise<void> => {
+      await locks.close();
+      opened.close();
+    };
+    return { ...about, locks, fencing: store.capabilities.fencing, close };
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+function storeOptions(settings: StoreSettings, fencing: boolean | undefined): RedisStoreOptions {
+  const { prefix, maxTtl, nodeTimeout, admission } = settings;
+  const told = settings.fencing;
+  if (told !== undefined && told !== "true" && told !== "false") {
+    throw new Failure("misuse", `expected fencing to be true or false, got "${told}"`);
+  }
+  const without = fencing === false || told === "false";
+  const given = { prefix, maxTtl, nodeTimeout, admission };
+  // Texts are checked by the store itself, which names the option and what it expects.
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(set), ...(without ? { fencing: false } : {}) };
+}

@@ -1,0 +1,51 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { Failure } from "../failure.ts";
+
+/**
+ * A command that has started must be known to the watchdog already, or it would be on its own if we
+ * died in between. So a shell stands at the gate in its place: it waits for a line on descriptor 3,
+ * and then becomes the command, with the same pid. If we die before, it ends.
+ */
+const script =
+  'IFS= read -r holdfast_gate <&3 || exit 125; exec 3<&-; unset holdfast_gate; exec "$@"';
+
+/** Names that a shell may drop from the environment when it hands it on. */
+const oddName = /[^A-Za-z0-9_]|^[0-9]/;
+
+export const gateDescriptor = 3;
+
+export function gated(
+  file: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): readonly string[] {
+  const odd = Object.entries(env).flatMap(([name, value]) =>
+    oddName.test(name) && value !== undefined ? [`${name}=${value}`] : [],
+  );
+  const command = odd.length === 0 ? [file, ...args] : ["env", ...odd, file, ...args];
+  return ["/bin/sh", "-c", script, "holdfast", ...command];
+}
+
+/** Looked for before the lock is asked for: nobody waits in line for a typing error. */
+export function checkExecutable(file: string): void {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  const paths = file.includes("/") ? [file] : folders.map((folder) => join(folder || ".", file));
+  const there = paths.filter(isFile);
+  if (there.length === 0) throw new Failure("notFound", `${file}: command not found`);
+  if (there.some(isExecutable)) return;
+  throw new Failure("cannotRun", `${file}: cannot be executed: permission denied`);
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

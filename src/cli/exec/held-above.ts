@@ -1,0 +1,49 @@
+import type { Connected } from "../connect.ts";
+import { Failure } from "../failure.ts";
+
+/** What an `exec` tells those inside its command, besides what scripts read. */
+export interface HeldAbove {
+  readonly store: string;
+  readonly resources: readonly string[];
+  readonly fence: string | undefined;
+  readonly pid: number;
+}
+
+const variable = "HOLDFAST_HELD";
+
+export function heldAbove(): readonly HeldAbove[] {
+  try {
+    const told: unknown = JSON.parse(process.env[variable] ?? "[]");
+    return Array.isArray(told) ? (told as readonly HeldAbove[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+export function heldVariables(own: HeldAbove): Readonly<Record<string, string>> {
+  return { [variable]: JSON.stringify([...heldAbove(), own]) };
+}
+
+/**
+ * Waiting for a lock that the `exec` around us holds would be waiting for ourselves. Asks the store
+ * before it refuses: the variable may have outlived the lock, in a process left behind.
+ */
+export async function refuseOwn(
+  { locks, identity }: Connected,
+  resources: readonly string[],
+): Promise<void> {
+  for (const above of heldAbove()) {
+    if (above.store !== identity) continue;
+    for (const resource of resources) {
+      if (!above.resources.includes(resource)) continue;
+      const { state, fence } = await locks.inspect(resource);
+      const same = above.fence === undefined || above.fence === String(fence);
+      if (state !== "held" || !same) continue;
+      throw new Failure(
+        "misuse",
+        `"${resource}" is held by the exec around this one (pid ${above.pid}): it would wait ` +
+          "for itself. Inside, just do the work",
+      );
+    }
+  }
+}

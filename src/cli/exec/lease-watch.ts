@@ -1,0 +1,43 @@
+import type { Lease } from "../../core/lease.ts";
+import { stopLeftMs, type StopTerms } from "./stop-plan.ts";
+
+/** At least this often, because the machine may sleep while the monotonic clock stands still. */
+const lookMsMax = 500;
+
+/** Calls `onEnd` once, when the lease is lost or has too little left to wait any longer. */
+export class LeaseWatch {
+  readonly #lease: Lease;
+  readonly #terms: StopTerms;
+  readonly #onEnd: (why: "lost" | "doubtful") => void;
+  readonly #look = (): void => this.look();
+  #timer: NodeJS.Timeout | undefined;
+  #over = false;
+
+  constructor(lease: Lease, terms: StopTerms, onEnd: (why: "lost" | "doubtful") => void) {
+    this.#lease = lease;
+    this.#terms = terms;
+    this.#onEnd = onEnd;
+    lease.signal.addEventListener("abort", this.#look);
+    this.#timer = setTimeout(this.#look, 0);
+  }
+
+  look(): void {
+    if (this.#over) return;
+    clearTimeout(this.#timer);
+    const spareMs = this.#lease.remainingMs() - stopLeftMs(this.#terms);
+    if (this.#lease.state === "lost") return this.#finish("lost");
+    if (spareMs <= 0) return this.#finish("doubtful");
+    this.#timer = setTimeout(this.#look, Math.min(lookMsMax, Math.ceil(spareMs)));
+  }
+
+  end(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#lease.signal.removeEventListener("abort", this.#look);
+  }
+
+  #finish(why: "lost" | "doubtful"): void {
+    this.end();
+    this.#onEnd(why);
+  }
+}

@@ -1,0 +1,194 @@
+import type { Lease } from "../../core/lease.ts";
+import type { LeaseLostError } from "../../core/errors.ts";
+import type { Connected } from "../connect.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure, Interrupted } from "../failure.ts";
+import { toJson, type Output } from "../output.ts";
+import type { Session } from "../session.ts";
+import { exitCodeOf, RunningCommand, targetKind, type CommandEnd } from "./command.ts";
+import { checkExecutable } from "./gate.ts";
+import { heldVariables, refuseOwn } from "./held-above.ts";
+import { LeaseWatch } from "./lease-watch.ts";
+import { commandSink, SignalRelay, waitingSink } from "./signal-relay.ts";
+import { killAfterMs, marginMs, type StopTerms } from "./stop-plan.ts";
+import { Watchdog } from "./watchdog-client.ts";
+
+export interface ExecPlan extends StopTerms {
+  readonly resources: readonly string[];
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly waitMs: number;
+  readonly maxHoldMs: number;
+  readonly label: string;
+  readonly fencing: boolean;
+}
+
+/** Takes the locks, runs the command under them, and has the exit code. */
+export async function runExec(session: Session, plan: ExecPlan): Promise<number> {
+  if (process.platform === "win32") {
+    throw new Failure("unsupported", "exec needs process groups and signals: on Windows use WSL");
+  }
+  checkExecutable(plan.file);
+  const relay = new SignalRelay(targetKind());
+  try {
+    return await session.using(
+      async (connected) => {
+        await refuseOwn(connected, plan.resources);
+        const lease = await acquire(connected, plan, relay);
+        try {
+          return await new Execution(connected, lease, plan, session.output).run(relay);
+        } finally {
+          await lease.release();
+        }
+      },
+      { fencing: plan.fencing },
+    );
+  } finally {
+    relay.end();
+  }
+}
+
+async function acquire({ locks }: Connected, plan: ExecPlan, relay: SignalRelay): Promise<Lease> {
+  const { ttlMs, waitMs, maxHoldMs, label, resources } = plan;
+  const controller = new AbortController();
+  relay.to(waitingSink((signal) => controller.abort(new Interrupted(signal))));
+  const { signal } = controller;
+  const wait = waitMs === Infinity ? "forever" : waitMs;
+  const terms = { ttl: ttlMs, wait, maxHold: maxHoldMs, renew: true, label, signal } as const;
+  const lease = await locks.acquire(resources, terms);
+  if (!signal.aborted) return lease;
+  await lease.release();
+  throw signal.reason;
+}
+
+/** One command under one lease. */
+class Execution {
+  readonly #connected: Connected;
+  readonly #lease: Lease;
+  readonly #plan: ExecPlan;
+  readonly #output: Output;
+  readonly #startedMs = performance.now();
+  #stopped: Promise<void> | undefined;
+  #why = "";
+
+  constructor(connected: Connected, lease: Lease, plan: ExecPlan, output: Output) {
+    this.#connected = connected;
+    this.#lease = lease;
+    this.#plan = plan;
+    this.#output = output;
+  }
+
+  async run(relay: SignalRelay): Promise<number> {
+    const { file, args } = this.#plan;
+    const watchdog = new Watchdog(() => {
+      this.#output.warn("the watchdog was killed: should holdfast be killed too, nobody stops it");
+    });
+    try {
+      const command = await RunningCommand.start(file, args, this.#environment());
+      this.#tell(watchdog, command);
+      command.letGo();
+      return await this.#attend(command, watchdog, relay);
+    } finally {
+      await watchdog.dismiss();
+    }
+  }
+
+  async #attend(command: RunningCommand, watchdog: Watchdog, relay: SignalRelay): Promise<number> {
+    const { locks } = this.#connected;
+    const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
+      const killMs = this.#stop(command, why);
+      // Should we be stopped now, the watchdog does the rest, without a second SIGTERM.
+      this.#tell(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
+    });
+    const mayGoOn = (): boolean => {
+      watch.look();
+      return this.#stopped === undefined;
+    };
+    relay.to(commandSink(command.target, mayGoOn));
+    const stopTelling = locks.on("renewed", () => this.#tell(watchdog, command));
+    const end = await command.ended;
+    watch.end();
+    await this.#stopped;
+    stopTelling();
+    if ((await watchdog.dismiss()) && this.#why === "") {
+      this.#why = "the lease was not renewed while holdfast stood still; the command was stopped";
+      if (!this.#output.json) this.#output.note(this.#why);
+    }
+    return await this.#judge(end);
+  }
+
+  /** Has how long until SIGKILL. */
+  #stop(command: RunningCommand, why: "lost" | "doubtful"): number {
+    const leftMs = why === "lost" ? 0 : this.#lease.remainingMs();
+    const reason = this.#lease.signal.reason as LeaseLostError | undefined;
+    const cause = why === "lost" ? reason?.message : "the lease could not be renewed in time";
+    this.#why = cause ?? "the lease was lost";
+    const left = leftMs > 0 ? `, ${leftMs} ms before it ends` : "";
+    if (!this.#output.json) this.#output.note(`${this.#why}; stopping the command${left}`);
+    const killMs = killAfterMs(this.#plan, leftMs);
+    this.#stopped = command.stop(killMs);
+    return killMs;
+  }
+
+  /** Work that ran outside its lease never passes for done, whatever it ended with. */
+  async #judge(end: CommandEnd): Promise<number> {
+    const outcome = await this.#lease.release();
+    if (this.#stopped === undefined && !outcome.released) {
+      if (outcome.reason === "unreachable") {
+        this.#output.warn("the lock could not be given back: it ends by itself, with its TTL");
+      } else {
+        this.#why = `the lease was lost while the command ran (${outcome.reason})`;
+        if (!this.#output.json) this.#output.note(this.#why);
+      }
+    }
+    const exit = this.#why === "" ? exitCodeOf(end) : exitCodes.lost.code;
+    if (this.#output.json) this.#report(end, exit);
+    return exit;
+  }
+
+  /** To stderr: stdout is the command's. */
+  #report(end: CommandEnd, exit: number): void {
+    const { resources } = this.#lease;
+    const told = {
+      resources,
+      fence: this.#fence,
+      exit,
+      command: end,
+      lost: this.#why === "" ? undefined : this.#why,
+      heldMs: Math.round(performance.now() - this.#startedMs),
+    };
+    process.stderr.write(`${toJson(told)}\n`);
+  }
+
+  get #fence(): string | undefined {
+    return this.#connected.fencing ? String(this.#lease.fence) : undefined;
+  }
+
+  #environment(): NodeJS.ProcessEnv {
+    const { resources } = this.#lease;
+    const fence = this.#fence;
+    const { identity: store } = this.#connected;
+    return {
+      ...process.env,
+      HOLDFAST_RESOURCE: resources.join("\n"),
+      HOLDFAST_FENCE: fence,
+      HOLDFAST_EXPIRES_AT: String(Date.now() + this.#lease.remainingMs()),
+      ...heldVariables({ store, resources, fence, pid: process.pid }),
+    };
+  }
+
+  #tell(
+    watchdog: Watchdog,
+    { target }: RunningCommand,
+    { leftMs, graceMs } = { leftMs: this.#lease.remainingMs(), graceMs: this.#plan.graceMs },
+  ): void {
+    watchdog.tell({
+      target,
+      terms: { ttlMs: this.#plan.ttlMs, graceMs },
+      untilNs: String(process.hrtime.bigint() + BigInt(Math.floor(leftMs)) * 1_000_000n),
+      untilWallMs: Date.now() + leftMs,
+      // The embedded store frees the locks of a dead process at once.
+      orphanGraceMs: this.#connected.kind === "embedded" ? 0 : graceMs,
+    });
+  }
+}

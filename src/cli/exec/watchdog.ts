@@ -1,0 +1,79 @@
+import { writeSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { readOrder, type Order } from "./orders.ts";
+import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
+import { isAlive, signalAll } from "./target.ts";
+
+/**
+ * A process beside `exec` that outlives it. It hears over a pipe how long the lease is good for; if
+ * the pipe closes, because `exec` was killed, or if the time runs out because `exec` is stopped, it
+ * ends the command. `exec` kills it when all is over. It does nothing else, and has no lock.
+ */
+
+const lookMs = 20;
+
+let order: Order | undefined;
+let timer: NodeJS.Timeout | undefined;
+let stopping = false;
+
+const lines = createInterface({ input: process.stdin });
+lines.on("line", (line) => {
+  const told = readOrder(line);
+  if (told !== undefined) order = told;
+  arm();
+});
+lines.on("close", () => {
+  if (order === undefined) process.exit(0);
+  else stop(order, order.orphanGraceMs);
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
+  // Whatever is meant for the command must not end its guard first.
+  process.on(signal, () => undefined);
+}
+
+function arm(): void {
+  clearTimeout(timer);
+  if (order === undefined || stopping) return;
+  const { terms } = order;
+  // A little after `exec` itself would act, so that it can tell why.
+  const dueMs = leftMs(order) - stopLeftMs(terms) + marginMs(terms) / 2;
+  if (dueMs <= 0) stop(order, terms.graceMs);
+  // Both clocks are looked at often: the monotonic one stands still while the machine sleeps.
+  else timer = setTimeout(arm, Math.min(dueMs, 500));
+}
+
+function leftMs({ untilNs, untilWallMs }: Order): number {
+  const left = Number(BigInt(untilNs) - process.hrtime.bigint()) / 1e6;
+  return Math.min(left, untilWallMs - Date.now());
+}
+
+function stop(last: Order, graceMs: number): void {
+  if (stopping) return;
+  stopping = true;
+  const { target, terms } = last;
+  const left = Math.max(1, leftMs(last));
+  const killAtMs = performance.now() + killAfterMs({ ...terms, graceMs }, left);
+  tellFirst();
+  let known = signalAll(target, graceMs > 0 ? "SIGTERM" : "SIGKILL");
+  // A stopped process cannot end before it goes on.
+  known = signalAll(target, "SIGCONT", known);
+  const look = (): void => {
+    if (!isAlive(target, known)) process.exit(0);
+    if (performance.now() < killAtMs) {
+      setTimeout(look, lookMs);
+      return;
+    }
+    signalAll(target, "SIGKILL", known);
+    process.exit(0);
+  };
+  look();
+}
+
+/** Before the command ends, so that `exec`, if it lives, cannot mistake it for an ordinary end. */
+function tellFirst(): void {
+  try {
+    writeSync(process.stdout.fd, "stopping\n");
+  } catch {
+    // Nobody is there to be told.
+  }
+}

@@ -1,0 +1,63 @@
+import { isHoldfastError, type HoldfastError } from "../core/errors.ts";
+import type { ExitName } from "./exit-codes.ts";
+
+/** What ends a command with one line on stderr and an exit code. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly exit: ExitName;
+
+  constructor(exit: ExitName, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.exit = exit;
+  }
+}
+
+/** Ended by a signal while nothing of ours was running yet. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
+  readonly signal: NodeJS.Signals;
+
+  constructor(signal: NodeJS.Signals) {
+    super(`ended by ${signal}`);
+    this.signal = signal;
+  }
+}
+
+const deniedPattern =
+  /\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR Client sent AUTH)\b/;
+
+/** Whether a server refused because of who we are: trying again does not help. */
+export function isDenied(text: string): boolean {
+  return deniedPattern.test(text);
+}
+
+/** Any error as a failure; undefined for one that nobody foresaw. */
+export function failureOf(error: unknown): Failure | undefined {
+  if (error instanceof Failure) return error;
+  if (!isHoldfastError(error)) return undefined;
+  return new Failure(exitOf(error), error.message, error);
+}
+
+function exitOf(error: HoldfastError): ExitName {
+  switch (error.code) {
+    case "ACQUIRE_TIMEOUT":
+    case "TOO_MANY_WAITERS":
+      return "held";
+    case "INVALID_OPTION":
+      return "misuse";
+    case "UNSUPPORTED":
+      return "unsupported";
+    case "FENCE_REJECTED":
+      return "stale";
+    case "LEASE_LOST":
+      return "lost";
+    case "QUORUM":
+    case "STORE":
+      return isDenied(error.message) ? "denied" : "unavailable";
+    case "LEASE_RELEASED":
+    case "CLOSED":
+      return "internal";
+    default:
+      return error.code satisfies never;
+  }
+}

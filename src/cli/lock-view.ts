@@ -1,0 +1,35 @@
+import type { Inspection } from "../core/store.ts";
+import type { Output } from "./output.ts";
+import type { Column } from "./table.ts";
+import { printable, shortDuration } from "./words.ts";
+
+/** A lock as JSON shows it. */
+export function lockDocument(seen: Inspection): object {
+  const { resource, state, label, fence, remainingMs, waiters } = seen;
+  return { resource, state, label, fence, remainingMs, waiters };
+}
+
+export const lockColumns: readonly Column[] = [
+  { title: "RESOURCE", elastic: true },
+  { title: "HOLDER", elastic: true },
+  { title: "LEFT", align: "right" },
+  { title: "FENCE", align: "right" },
+  { title: "WAITERS", align: "right" },
+];
+
+export function lockRow(seen: Inspection, { colors }: Pick<Output, "colors">): readonly string[] {
+  return [
+    colors.bold(printable(seen.resource)),
+    holderText(seen),
+    shortDuration(seen.remainingMs),
+    String(seen.fence ?? "–"),
+    String(seen.waiters ?? "–"),
+  ];
+}
+
+/** Who holds it, as far as the store knows: stores keep the label, not the host or the pid. */
+export function holderText({ state, label }: Inspection): string {
+  if (state === "free") return "–";
+  if (state === "held") return label === undefined ? "(no label)" : printable(label);
+  return state === "split" ? "(rivals)" : "(unknown)";
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env node
+import { constants } from "node:os";
+import { CommanderError } from "commander";
+import { exitCodes, signalBase } from "./exit-codes.ts";
+import { Failure, failureOf, Interrupted } from "./failure.ts";
+import { buildProgram } from "./program.ts";
+import { Host } from "./session.ts";
+
+/** Runs one command line, and has its exit code. Never rejects. */
+async function main(args: readonly string[]): Promise<number> {
+  // Split by hand: the parser would mix what is locked with what is run.
+  const dashes = args.indexOf("--");
+  const host = new Host(dashes < 0 ? undefined : args.slice(dashes + 1));
+  const own = dashes < 0 ? args : args.slice(0, dashes);
+  try {
+    const program = buildProgram(host);
+    if (args.length === 0) program.outputHelp();
+    else await program.parseAsync([...own], { from: "user" });
+    return host.exitCode;
+  } catch (error) {
+    return report(error, { json: own.includes("--json"), debug: own.includes("--debug") });
+  }
+}
+
+function report(error: unknown, how: { readonly json: boolean; readonly debug: boolean }): number {
+  if (error instanceof Interrupted) return signalBase + constants.signals[error.signal];
+  // The help and the version were asked for, and are written already.
+  if (error instanceof CommanderError && error.exitCode === 0) return 0;
+  const failure = asFailure(error);
+  const { code } = exitCodes[failure.exit];
+  if (how.json) {
+    const told = { exit: failure.exit, code, message: oneLine(failure.message) };
+    process.stderr.write(`${JSON.stringify({ error: told })}\n`);
+  } else {
+    process.stderr.write(`holdfast: ${oneLine(failure.message)}\n`);
+  }
+  if (how.debug) process.stderr.write(`${stackOf(error)}\n`);
+  return code;
+}
+
+function asFailure(error: unknown): Failure {
+  if (error instanceof CommanderError) {
+    // Thrown where it would show the help instead: after `holdfast fence`, for one.
+    if (error.code === "commander.help")
+      return new Failure("misuse", "a command is missing; see --help");
+    return new Failure("misuse", `${error.message.replace(/^error: /, "")}; see holdfast --help`);
+  }
+  const known = failureOf(error);
+  if (known !== undefined) return known;
+  const told = error instanceof Error ? error.message : String(error);
+  return new Failure("internal", `unexpected error: ${told} (more with --debug)`, error);
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s*\n\s*/g, " ").trim();
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
+  return (error.stack ?? error.message) + cause;
+}
+
+for (const stream of [process.stdout, process.stderr]) {
+  // Whoever read our output has gone, as with `holdfast watch | head`.
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+  });
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,105 @@
+import { readFileSync } from "node:fs";
+import { Redis, type RedisOptions } from "ioredis";
+import { Failure, isDenied } from "./failure.ts";
+import { describeServer, type ServerAddress, type TlsFiles } from "./store-address.ts";
+
+/** How long a server may take until it is called unreachable. */
+export const connectMs = 5_000;
+
+export interface RedisClients {
+  readonly clients: readonly Redis[];
+  /** Those that could not be reached at first, with why. */
+  readonly unreachable: readonly string[];
+  close(): void;
+}
+
+/**
+ * Clients for all servers, once each has answered or was given up. Fails where fewer than `needed`
+ * are ready; the rest go on trying by themselves.
+ */
+export async function openRedisClients(
+  servers: readonly ServerAddress[],
+  needed: number,
+): Promise<RedisClients> {
+  const clients = servers.map((server) => new Redis(optionsOf(server)));
+  const close = (): void => {
+    for (const client of clients) client.disconnect();
+  };
+  const outcomes = await Promise.all(clients.map(readyOrWhy));
+  const unreachable = outcomes.flatMap((why, index) => {
+    const server = servers[index];
+    return why === undefined || server === undefined ? [] : [`${describeServer(server)}: ${why}`];
+  });
+  if (clients.length - unreachable.length >= needed) return { clients, unreachable, close };
+  close();
+  const told = unreachable.join("; ");
+  if (isDenied(told)) throw new Failure("denied", `the server refused us: ${told}`);
+  const of = clients.length === 1 ? "" : ` (needs ${needed} of ${clients.length} servers)`;
+  throw new Failure("unavailable", `cannot reach the store${of}: ${told}`);
+}
+
+/** Undefined once it is ready, else why it is not. */
+function readyOrWhy(client: Redis): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let last: string | undefined;
+    const settle = (why: string | undefined): void => {
+      clearTimeout(timer);
+      client.off("ready", onReady);
+      resolve(why);
+    };
+    const onReady = (): void => settle(undefined);
+    const timer = setTimeout(() => {
+      settle(last ?? `no answer within ${connectMs / 1_000} s`);
+    }, connectMs);
+    client.on("ready", onReady);
+    // Kept for good: without a listener ioredis writes errors to the terminal.
+    client.on("error", (error: Error) => {
+      last = messageOf(error);
+      // No second try cures these, nor a refused connection at the start of a command.
+      if (isDenied(last) || /ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|certificate/i.test(last)) {
+        settle(last);
+      }
+    });
+  });
+}
+
+function messageOf(error: Error): string {
+  const inner = (error as AggregateError).errors as readonly Error[] | undefined;
+  const text = error.message === "" ? (inner?.[0]?.message ?? error.name) : error.message;
+  return text.replaceAll(/\s+/g, " ").trim();
+}
+
+function optionsOf(server: ServerAddress): RedisOptions {
+  const { host, port, database, username, password, tls } = server;
+  return {
+    host,
+    port,
+    db: database,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined ? {} : { tls: tlsOptions(tls) }),
+    connectTimeout: connectMs,
+    connectionName: "holdfast-cli",
+    // A lock command that runs later than its caller believes is worse than none.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times) => Math.min(100 * times, 1_000),
+  };
+}
+
+function tlsOptions({ ca, cert, key, servername }: TlsFiles): NonNullable<RedisOptions["tls"]> {
+  const read = (path: string): string => {
+    try {
+      return readFileSync(path, "utf8");
+    } catch (error) {
+      throw new Failure("misuse", `cannot read ${path}: ${(error as Error).message}`, error);
+    }
+  };
+  return {
+    ...(ca === undefined ? {} : { ca: read(ca) }),
+    ...(cert === undefined ? {} : { cert: read(cert) }),
+    ...(key === undefined ? {} : { key: read(key) }),
+    ...(servername === undefined ? {} : { servername }),
+  };
+}

@@ -1,0 +1,126 @@
+import { hostname } from "node:os";
+import type { Command } from "commander";
+import { durationMs } from "../core/durations.ts";
+import type { LockDefaults } from "../core/options.ts";
+import { connect, type Connected } from "./connect.ts";
+import { exitCodes, type ExitName } from "./exit-codes.ts";
+import { Failure } from "./failure.ts";
+import { Output } from "./output.ts";
+import { chooseStore, findConfig, type ChosenStore, type FoundConfig } from "./store-choice.ts";
+
+/** Options that every command has. */
+export interface GlobalOptions {
+  readonly store?: string;
+  readonly json?: boolean;
+  readonly color?: boolean;
+  readonly debug?: boolean;
+}
+
+const dayMs = 86_400_000;
+
+/** One run of one command: where it writes, and which store it works on. */
+export class Session {
+  readonly output: Output;
+  readonly #options: GlobalOptions;
+  #found: FoundConfig | undefined;
+
+  constructor(options: GlobalOptions) {
+    this.#options = options;
+    const { json = false, debug = false, color = true } = options;
+    this.output = new Output({ json, debug, color });
+  }
+
+  get found(): FoundConfig {
+    this.#found ??= findConfig(process.cwd());
+    return this.#found;
+  }
+
+  get chosen(): ChosenStore {
+    return chooseStore(this.#options.store, this.found);
+  }
+
+  /** Opens the chosen store for `work`, and closes it whatever happens. */
+  async using<Result>(
+    work: (connected: Connected) => Promise<Result>,
+    more: { readonly defaults?: LockDefaults; readonly fencing?: boolean } = {},
+  ): Promise<Result> {
+    const { output } = this;
+    const connected = await connect(this.chosen.address, { ...more, output });
+    try {
+      if (output.debug) this.#tellEvents(connected);
+      return await work(connected);
+    } finally {
+      await connected.close();
+    }
+  }
+
+  #tellEvents({ locks, description, kind }: Connected): void {
+    this.output.note(`store: ${description} (${this.chosen.from}), ${kind}`);
+    locks.on("node-failed", ({ node, cause }) => this.output.note(`${node}: ${String(cause)}`));
+    locks.on("doubtful", ({ cause }) => this.output.note(`doubtful: ${String(cause)}`));
+    locks.on("warning", ({ what, why }) => this.output.note(`${what}: ${why}`));
+  }
+}
+
+/** A duration of the command line, such as `30s`; fails with the flag's name. */
+export function flagDuration(flag: string, text: string, minMs = 0, maxMs = 30 * dayMs): number {
+  try {
+    return durationMs(flag, text, { minMs, maxMs });
+  } catch {
+    throw new Failure(
+      "misuse",
+      `expected ${flag} to be a duration from ${minMs} ms to ${shortMs(maxMs)} such as 250ms, ` +
+        `30s, 5m or 2h, got "${text}"`,
+    );
+  }
+}
+
+function shortMs(ms: number): string {
+  return ms % 3_600_000 === 0
+    ? `${ms / 3_600_000}h`
+    : ms % 1_000 === 0
+      ? `${ms / 1_000}s`
+      : `${ms}ms`;
+}
+
+export function flagInteger(flag: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+  throw new Failure(
+    "misuse",
+    `expected ${flag} to be a number from ${min} to ${max}, got "${text}"`,
+  );
+}
+
+/** Who holds a lock, for those who look: stores keep labels, and neither hosts nor pids. */
+export function defaultLabel(): string {
+  return `${hostname()}:${process.pid}`;
+}
+
+/** What the commands share while one of them runs. */
+export class Host {
+  /** What stood after `--`; undefined without one. */
+  readonly rest: readonly string[] | undefined;
+  exitCode = 0;
+
+  constructor(rest: readonly string[] | undefined) {
+    this.rest = rest;
+  }
+
+  /** Wraps what a command does: `work` gets the session, then arguments and options. */
+  act(
+    work: (session: Session, ...args: never[]) => Promise<ExitName | number>,
+  ): (...given: unknown[]) => Promise<void> {
+    return async (...given) => {
+      const command = given.pop() as Command;
+      const options = given.pop();
+      const session = new Session(command.optsWithGlobals());
+      // The parser hands over what the command has declared, in this order.
+      const exit = await work(session, ...([...given, options] as never[]));
+      this.exitCode = typeof exit === "number" ? exit : exitCodes[exit].code;
+    };
+  }
+}
+
+/** A command in its own file: adds itself to the program. */
+export type AddCommand = (program: Command, host: Host) => void;

@@ -1,0 +1,157 @@
+import { createHash } from "node:crypto";
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
+import { Failure } from "./failure.ts";
+
+/** One server, as its address names it. */
+export interface ServerAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly database: number;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly tls: TlsFiles | undefined;
+}
+
+export interface TlsFiles {
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly servername: string | undefined;
+}
+
+/** Options of the store that an address may carry, such as `?prefix=jobs:&admission=off`. */
+export interface StoreSettings {
+  readonly prefix?: string;
+  readonly maxTtl?: string;
+  readonly nodeTimeout?: string;
+  readonly admission?: string;
+  readonly fencing?: string;
+}
+
+export type StoreAddress =
+  | { readonly kind: "embedded"; readonly directory: string }
+  | {
+      readonly kind: "redis" | "redlock";
+      readonly servers: readonly ServerAddress[];
+      readonly settings: StoreSettings;
+    };
+
+const settingNames = ["prefix", "maxTtl", "nodeTimeout", "admission", "fencing"];
+const tlsNames = ["ca", "cert", "key", "servername"];
+const forms = "embedded:DIR, redis://HOST, rediss://HOST or redlock:URL,URL,URL";
+
+/** Understands an address, or fails with what was expected. `base` is for relative paths. */
+export function parseStoreAddress(text: string, base: string): StoreAddress {
+  if (text.startsWith("embedded:")) {
+    const path = text.slice("embedded:".length);
+    if (path === "") throw new Failure("misuse", "the store `embedded:` lacks its directory");
+    return { kind: "embedded", directory: resolve(base, path) };
+  }
+  if (text.startsWith("redlock:")) {
+    const urls = text.slice("redlock:".length).split(",").filter(Boolean);
+    if (urls.length < 2) {
+      throw new Failure("misuse", "a `redlock:` store needs at least two addresses, with commas");
+    }
+    return { kind: "redlock", ...serversOf(urls, base) };
+  }
+  if (/^rediss?:\/\//.test(text)) return { kind: "redis", ...serversOf([text], base) };
+  throw new Failure("misuse", `expected the store to be ${forms}, got "${redacted(text)}"`);
+}
+
+function serversOf(
+  urls: readonly string[],
+  base: string,
+): { servers: readonly ServerAddress[]; settings: StoreSettings } {
+  const settings: Record<string, string> = {};
+  const servers = urls.map((text) => {
+    const url = urlOf(text);
+    for (const [name, value] of url.searchParams) {
+      if (tlsNames.includes(name)) continue;
+      if (!settingNames.includes(name)) {
+        const known = [...settingNames, ...tlsNames].join(", ");
+        throw new Failure("misuse", `expected one of ${known} in a store address, got "${name}"`);
+      }
+      if (settings[name] !== undefined && settings[name] !== value) {
+        throw new Failure("misuse", `the addresses of one store disagree about "${name}"`);
+      }
+      settings[name] = value;
+    }
+    return serverOf(url, base);
+  });
+  return { servers, settings };
+}
+
+function urlOf(text: string): URL {
+  const url = URL.parse === undefined ? parsed(text) : URL.parse(text);
+  if (url !== null && url !== undefined && /^rediss?:$/.test(url.protocol) && url.hostname !== "") {
+    return url;
+  }
+  throw new Failure("misuse", `expected an address such as redis://HOST, got "${redacted(text)}"`);
+}
+
+/** `URL.parse` came with Node 22. */
+function parsed(text: string): URL | undefined {
+  try {
+    return new URL(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function serverOf(url: URL, base: string): ServerAddress {
+  const database = url.pathname.replace(/^\//, "");
+  if (!/^\d{0,5}$/.test(database)) {
+    throw new Failure("misuse", `expected a database number after the host, got "${database}"`);
+  }
+  const file = (name: string): string | undefined => {
+    const path = url.searchParams.get(name);
+    return path === null ? undefined : resolve(base, path);
+  };
+  const secure = url.protocol === "rediss:";
+  if (!secure && tlsNames.some((name) => url.searchParams.has(name))) {
+    throw new Failure("misuse", "ca, cert, key and servername need a rediss:// address");
+  }
+  const servername = url.searchParams.get("servername") ?? undefined;
+  return {
+    // The brackets of an IPv6 address belong to the URL only.
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? 6379 : Number(url.port),
+    database: Number(database),
+    username: url.username === "" ? undefined : decodeURIComponent(url.username),
+    password: url.password === "" ? undefined : decodeURIComponent(url.password),
+    tls: secure ? { ca: file("ca"), cert: file("cert"), key: file("key"), servername } : undefined,
+  };
+}
+
+/** For messages: without passwords. */
+export function redacted(text: string): string {
+  return text.replaceAll(/(:\/\/[^:/@,]*):[^@,]*@/g, "$1:***@");
+}
+
+export function describeServer({ host, port, database }: ServerAddress): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  return `${name}:${port}${database === 0 ? "" : `/${database}`}`;
+}
+
+export function describeStore(address: StoreAddress): string {
+  if (address.kind === "embedded") return `embedded:${address.directory}`;
+  return `${address.kind} ${address.servers.map(describeServer).join(", ")}`;
+}
+
+/** The same for the same locks, so that a nested `exec` knows what those around it hold. */
+export function storeIdentity(address: StoreAddress): string {
+  const parts =
+    address.kind === "embedded"
+      ? ["embedded", realPath(address.directory)]
+      : ["redis", address.settings.prefix ?? "", ...address.servers.map(describeServer).toSorted()];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

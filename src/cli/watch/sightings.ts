@@ -1,0 +1,54 @@
+import type { Inspection } from "../../core/store.ts";
+
+/** One holder of one resource, as far as it was seen. */
+export interface Sighting {
+  readonly seen: Inspection;
+  readonly sinceMs: number;
+  /** It was there already when we began to look: it is older than we know. */
+  readonly atLeast: boolean;
+  /** The most that was ever left of it: as good as its TTL. */
+  readonly fullMs: number;
+}
+
+export interface Change {
+  readonly kind: "held" | "freed";
+  readonly seen: Inspection;
+}
+
+/** Stores keep no history: how long something is held is told from one look to the next. */
+export class Sightings {
+  #known = new Map<string, Sighting>();
+  #looks = 0;
+
+  get all(): readonly Sighting[] {
+    return [...this.#known.values()];
+  }
+
+  /** Takes in what is held now, and has what changed since the last time. */
+  update(held: readonly Inspection[], nowMs: number): readonly Change[] {
+    const changes: Change[] = [];
+    const next = new Map<string, Sighting>();
+    for (const seen of held) {
+      const key = keyOf(seen);
+      const known = this.#known.get(key);
+      if (known === undefined) changes.push({ kind: "held", seen });
+      next.set(key, {
+        seen,
+        sinceMs: known?.sinceMs ?? nowMs,
+        atLeast: known?.atLeast ?? this.#looks === 0,
+        fullMs: Math.max(known?.fullMs ?? 0, seen.remainingMs ?? 0),
+      });
+    }
+    for (const [key, { seen }] of this.#known) {
+      if (!next.has(key)) changes.unshift({ kind: "freed", seen });
+    }
+    this.#known = next;
+    this.#looks += 1;
+    return changes;
+  }
+}
+
+function keyOf({ resource, nodes, fence }: Inspection): string {
+  const owner = nodes.find(({ holder }) => holder !== undefined)?.holder?.owner;
+  return JSON.stringify([resource, owner ?? String(fence)]);
+}

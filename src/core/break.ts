@@ -1,0 +1,89 @@
+import { acquire, type AcquireContext } from "./acquire.ts";
+import { Cancellation } from "./cancellation.ts";
+import { StoreError, UnsupportedError, type Holder } from "./errors.ts";
+import type { ResolvedOptions } from "./options.ts";
+import type { Inspection } from "./store.ts";
+
+/** What came of breaking a lock. */
+export type BreakOutcome =
+  | {
+      readonly broken: true;
+      readonly resource: string;
+      /** Who held it. More than one where rival attempts stood against each other. */
+      readonly holders: readonly Holder[];
+      /**
+       * Greater than the fence of whoever held it: tell it to a guard, and the old holder's writes
+       * are refused from now on. Undefined where the store does not fence, and where the lock could
+       * not be taken for a moment; the next holder's fence is greater all the same.
+       */
+      readonly fence: bigint | undefined;
+    }
+  | {
+      readonly broken: false;
+      readonly resource: string;
+      /** `changed`: those who were seen are gone by themselves, and somebody else holds it now. */
+      readonly reason: "free" | "changed";
+    };
+
+/**
+ * Takes the lock away from those whom `seen` shows, and from nobody else: whoever came after them
+ * keeps it. Then takes it once and gives it back, for a fence that is greater than theirs.
+ */
+export async function breakLock(
+  context: AcquireContext,
+  options: ResolvedOptions,
+  seen: Inspection,
+): Promise<BreakOutcome> {
+  const { store } = context;
+  const { resource } = seen;
+  if (store.break === undefined) {
+    throw new UnsupportedError("this store cannot break a lock", { resources: [resource] });
+  }
+  const holders = holdersIn(seen);
+  if (holders.length === 0) {
+    if (seen.state !== "unknown") return { broken: false, resource, reason: "free" };
+    throw new StoreError(`too few nodes answered to tell who holds "${resource}"`, {
+      resources: [resource],
+      cause: seen.nodes.find(({ cause }) => cause !== undefined)?.cause,
+    });
+  }
+  const owners = holders.map(({ owner }) => owner);
+  const answer = await store.break(resource, owners);
+  if (answer.kind === "failed") throw answer.error;
+  if (answer.kind === "gone") {
+    const { state } = await store.inspect(resource);
+    return { broken: false, resource, reason: state === "free" ? "free" : "changed" };
+  }
+  const fence = await fenceAfter(context, options, resource, holders);
+  return { broken: true, resource, holders, fence };
+}
+
+function holdersIn({ nodes }: Inspection): readonly Holder[] {
+  const byOwner = new Map<string, Holder>();
+  for (const { holder } of nodes) {
+    const known = holder === undefined ? undefined : byOwner.get(holder.owner);
+    // A node that missed a raise shows a smaller fence than the lease has.
+    const older = (known?.fence ?? -1n) < (holder?.fence ?? 0n);
+    if (holder !== undefined && older) byOwner.set(holder.owner, holder);
+  }
+  return [...byOwner.values()];
+}
+
+async function fenceAfter(
+  context: AcquireContext,
+  options: ResolvedOptions,
+  resource: string,
+  broken: readonly Holder[],
+): Promise<bigint | undefined> {
+  const once = { ...options, waitMs: 0, label: "break", signal: undefined };
+  const outcome = await acquire(context, [resource], once, new Cancellation());
+  if ("grant" in outcome) {
+    await context.store.release(outcome.grant);
+    return outcome.grant.fence;
+  }
+  if (outcome.kind !== "held") return undefined;
+  // Somebody who waited was faster; theirs does as well.
+  const { fence } = await context.store.inspect(resource);
+  const isGreater = broken.every((holder) => (holder.fence ?? -1n) < (fence ?? -1n));
+  return isGreater ? fence : undefined;
+}

@@ -1,0 +1,132 @@
+import { QuorumError, StoreError, UnsupportedError, type Vote } from "../../../core/errors.ts";
+import { isOwner } from "../../../core/owners.ts";
+import type { Inspection } from "../../../core/store.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import { holderOf, unexpected } from "../replies.ts";
+import { inspect } from "./inspect.ts";
+import type { Quorum } from "./quorum.ts";
+
+/** A page takes well below a millisecond of the server's time, in which nothing else runs. */
+const pageKeys = 500;
+/** Ten million keys: beyond that a SCAN takes minutes, and lock servers have other keys besides. */
+const pagesMax = 20_000;
+const looksAtOnce = 64;
+const ordinaryTtlMs = 10_000;
+
+/**
+ * Every lock that a node shows, as `inspect` sees it on all of them. SCAN finds whatever is there
+ * from its beginning to its end. Of other keys only those are looked at that hold a text, and only
+ * values made by Holdfast count: a foreign client's lock cannot be told from any other key.
+ */
+export async function list(quorum: Quorum): Promise<readonly Inspection[]> {
+  const { nodes, size } = quorum;
+  if (nodes.some(({ connection }) => connection.topology === "cluster")) {
+    throw new UnsupportedError(
+      "the locks of a Cluster cannot be listed: SCAN sees one of its servers only, and a client " +
+        "routes by key. Inspect resources by name, or list each server through a client of its own",
+    );
+  }
+  const scans = await Promise.all(nodes.map((_node, index) => scanned(quorum, index)));
+  const seen = scans.filter((scan) => scan.keys !== undefined);
+  if (seen.length < size) {
+    const votes = scans.map(({ vote }) => vote);
+    const cause = votes.find((vote) => vote.cause !== undefined)?.cause;
+    throw new QuorumError("list", [], votes, { quorum: size, cause });
+  }
+  const { prefix } = quorum.options;
+  const keys = [...new Set(seen.flatMap((scan) => scan.keys ?? []))];
+  const found: Inspection[] = [];
+  for (let first = 0; first < keys.length; first += looksAtOnce) {
+    const looks = keys
+      .slice(first, first + looksAtOnce)
+      .map((key) => inspect(quorum, key.slice(prefix.length), key));
+    found.push(...(await Promise.all(looks)));
+  }
+  return found.filter(({ state }) => state !== "free");
+}
+
+interface Scan {
+  readonly keys: readonly string[] | undefined;
+  readonly vote: Vote;
+}
+
+async function scanned(quorum: Quorum, index: number): Promise<Scan> {
+  const node = quorum.nodes[index]?.name ?? "";
+  const startedMs = quorum.clock.monotonicMs();
+  try {
+    const keys = await scan(quorum, index);
+    const ms = quorum.clock.monotonicMs() - startedMs;
+    return { keys, vote: { node, vote: "granted", ms } };
+  } catch (cause) {
+    const ms = quorum.clock.monotonicMs() - startedMs;
+    return { keys: undefined, vote: { node, vote: "failed", ms, cause } };
+  }
+}
+
+async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
+  const { prefix } = quorum.options;
+  // The user's client may put a prefix of its own before keys, but not into a pattern.
+  const whole = textOf(await ask(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix));
+  const own = whole.slice(0, whole.length - prefix.length);
+  const match = whole.replaceAll(/[\\*?[\]]/g, "\\$&") + "*";
+  const found = new Set<string>();
+  let cursor = "0";
+  for (let page = 0; page < pagesMax; page += 1) {
+    const rest = ["MATCH", match, "COUNT", String(pageKeys), "TYPE", "string"];
+    const reply = await ask(quorum, index, ["SCAN", cursor, ...rest], "");
+    const [next, keys] = reply as [unknown, unknown];
+    const names = textsOf(keys)
+      .map((key) => key.slice(own.length))
+      .filter((key) => !key.startsWith("holdfast:"));
+    for (const key of await locksAmong(quorum, index, names)) found.add(key);
+    cursor = String(next);
+    if (cursor === "0") return [...found];
+  }
+  throw new StoreError(`this node has more than ${pagesMax * pageKeys} keys: too many to list`);
+}
+
+async function locksAmong(
+  quorum: Quorum,
+  index: number,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  const [first] = names;
+  if (first === undefined) return [];
+  const values = (await ask(quorum, index, ["MGET", ...names], first)) as readonly unknown[];
+  if (!Array.isArray(values)) throw unexpected(values);
+  return names.filter((_name, place) => {
+    const value: unknown = values[place];
+    return typeof value === "string" && isOwner(holderOf(value, undefined).owner);
+  });
+}
+
+/**
+ * Past the node's own sending: it hears the server's clock in replies, and must not mistake what
+ * others keep under their keys for it.
+ */
+function ask(
+  quorum: Quorum,
+  index: number,
+  command: readonly string[],
+  key: string,
+): Promise<unknown> {
+  const { nodes, scheduler, options } = quorum;
+  const timeoutMs = nodeTimeoutMs(options, ordinaryTtlMs);
+  return new Promise((resolve, reject) => {
+    const timer = scheduler.at(scheduler.clock.monotonicMs() + timeoutMs, true, () => {
+      reject(new Error(`no answer within ${Math.round(timeoutMs)} ms`));
+    });
+    const reply = nodes[index]?.connection.send(key, command) ?? Promise.resolve(undefined);
+    reply.then(resolve, reject).finally(() => scheduler.cancel(timer));
+  });
+}
+
+function textOf(reply: unknown): string {
+  if (typeof reply === "string") return reply;
+  throw unexpected(reply);
+}
+
+function textsOf(reply: unknown): readonly string[] {
+  if (Array.isArray(reply)) return reply.map(textOf);
+  throw unexpected(reply);
+}

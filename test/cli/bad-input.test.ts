@@ -1,0 +1,110 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { watchLeaks } from "../support/leaks.ts";
+import { builtCli, type Ended } from "./cli-process.ts";
+
+const cli = builtCli();
+watchLeaks();
+
+/** One line on stderr that says what is wrong, nothing on stdout, and no stack trace. */
+function expectRefusal({ code, stdout, stderr }: Ended, wanted: number, told: RegExp): void {
+  expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
+  expect(stderr).toMatch(/^holdfast: [^\n]+\n$/);
+  expect(stderr).toMatch(told);
+  expect(stderr).not.toMatch(/^\s+at /m);
+}
+
+const misuses: readonly (readonly [string, RegExp])[] = [
+  ["bogus", /unknown command 'bogus'/],
+  ["wacth", /unknown command 'wacth'.*watch/],
+  ["--bogus", /unknown option '--bogus'/],
+  ["exec", /missing required argument 'resource'/],
+  ["exec r", /needs a command after --/],
+  ["exec r --", /needs a command after --/],
+  ["exec r --ttl ten -- true", /expected --ttl to be a duration.*got "ten"/],
+  ["exec r --ttl 1ms -- true", /expected --ttl/],
+  ["exec r --ttl 10 -- true", /expected --ttl.*got "10"/],
+  ["exec r --wait -1s -- true", /--wait/],
+  ["exec r --grace 20s -- true", /expected --grace to be a duration from 0 ms to 10s/],
+  ["exec r --bogus -- true", /unknown option '--bogus'/],
+  ["exec r --ttl 40s -- true", /`ttl`/],
+  ["inspect", /missing required argument 'resource'/],
+  ["inspect a b", /too many arguments/],
+  ["ls a", /too many arguments/],
+  ["wait", /missing required argument 'resource'/],
+  ["wait r --timeout soon", /expected --timeout/],
+  ["break", /missing required argument 'resource'/],
+  ["watch --interval 1", /expected --interval/],
+  ["doctor --ttl x", /expected --ttl/],
+  ["bench --duration 0s", /expected --duration/],
+  ["bench --in-flight none", /expected --in-flight to be a number from 1 to 10000/],
+  ["simulate --seed x", /expected --seed to be a number/],
+  ["simulate --html /nowhere/at/all.html", /cannot write/],
+  ["fence", /a command is missing/],
+  ["fence check", /needs a fence/],
+  ["fence check 5", /needs --file PATH, or --redis URL/],
+  ["fence check five --file f", /expected the fence to be a number above 0, got "five"/],
+  ["fence check 5 --redis redis://127.0.0.1", /needs --key NAME/],
+  ["fence check 5 --redis http://x --key k", /expected the store to be/],
+  ["completion", /missing required argument 'shell'/],
+  ["completion csh", /expected one of bash, zsh, fish, got "csh"/],
+  ["help nothing", /no help about "nothing"/],
+  ["ls --store postgres://x", /expected the store to be embedded:DIR/],
+  ["ls --store embedded:", /lacks its directory/],
+  ["ls --store redlock:redis://a", /at least two addresses/],
+  ["ls --store redis://a/db", /expected a database number/],
+  ["ls --store redis://a?bogus=1", /expected one of prefix/],
+  ["ls --store redis://a?ca=f", /need a rediss/],
+  ["ls --store rediss://127.0.0.1:1?ca=/nowhere", /cannot read \/nowhere/],
+  ["ls --store redis://127.0.0.1?fencing=perhaps", /expected fencing to be true or false/],
+];
+
+describe("misuse ends with 64 and one line", () => {
+  test.each(misuses)("%s", async (line, told) => {
+    expectRefusal(await cli.run(line.split(" ")), 64, told);
+  });
+
+  test("an empty resource", async () => {
+    expectRefusal(await cli.run(["inspect", ""]), 64, /`resource`/);
+  });
+
+  test.each([
+    ["{", /is not JSON/],
+    ["[]", /one JSON object/],
+    ['{ "stroe": "x" }', /expected one of store.*got "stroe"/],
+    ['{ "ttl": 5 }', /expected "ttl".*to be a text/],
+    ['{ "store": "nothing" }', /expected the store to be/],
+  ])("a config file that says %s", async (text, told) => {
+    const folder = cli.folder();
+    writeFileSync(join(folder, "holdfast.json"), text);
+    expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, told);
+  });
+
+  test("a break that cannot ask", async () => {
+    const store = `embedded:${cli.folder()}`;
+    const inner = [process.execPath, cli.program, "break", "r", "--store", store];
+    const ended = await cli.run(["exec", "r", "--store", store, "--", ...inner]);
+    expectRefusal(ended, 64, /there is no terminal: use --yes/);
+  });
+});
+
+test("--json tells errors as JSON, --debug with a stack trace", async () => {
+  const json = await cli.run(["ls", "--store", "nothing", "--json"]);
+  expect(json.code).toBe(64);
+  expect(JSON.parse(json.stderr)).toMatchObject({ error: { exit: "misuse", code: 64 } });
+  const debug = await cli.run(["ls", "--store", "nothing", "--debug"]);
+  expect(debug.stderr).toMatch(/^holdfast: [^\n]+\n[^]*^\s+at /m);
+});
+
+test("a password never appears in a message", async () => {
+  const { stderr } = await cli.run(["ls", "--store", "redsi://user:hidden@host"]);
+  expect(stderr).toContain("redsi://user:***@host");
+  expect(stderr).not.toContain("hidden");
+});
+
+test("a directory that cannot be one is told in one line", async () => {
+  const file = join(cli.folder(), "file");
+  writeFileSync(file, "");
+  expectRefusal(await cli.run(["ls", "--store", `embedded:${file}`]), 64, /directory/);
+});

@@ -1,0 +1,187 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { watchLeaks } from "../support/leaks.ts";
+import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";
+
+const cli = builtCli();
+let servers: readonly RedisServer[] = [];
+
+beforeAll(async () => {
+  servers = await startRedisServers(3);
+});
+afterAll(() => Promise.all(servers.map((server) => server.stop())));
+watchLeaks();
+
+function redlock(): string {
+  return `redlock:${servers.map(({ url }) => `${url}?admission=off`).join(",")}`;
+}
+
+async function paused(): Promise<RedisServer> {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Notes the time of SIGTERM, and works on for as long as it is let. */
+function noting(file: string): readonly string[] {
+  const script = `trap 'date +%s%3N >> ${file}' TERM; echo $$ >> ${file}; 
+    while :; do sleep 0.01; done`;
+  return ["sh", "-c", script];
+}
+
+describe("exec on Redis", () => {
+  test("runs under a lock with a fence, on one server and on three", async () => {
+    for (const store of [servers[0]?.url ?? "", redlock()]) {
+      const args = ["exec", "r", "--store", store, "--", "printenv", "HOLDFAST_FENCE"];
+      const { code, stdout, stderr } = await cli.run(args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(Number(stdout)).toBeGreaterThan(0);
+    }
+    expect(await servers[0]?.command("EXISTS", "r")).toBe(0);
+  });
+
+  test("--no-fence is a plain lock, and the command has no fence", async () => {
+    const args = ["exec", "plain", "--no-fence", "--store", servers[0]?.url ?? "", "--"];
+    const show = 'echo "${HOLDFAST_FENCE-none}"';
+    expect(await cli.run([...args, "sh", "-c", show])).toMatchObject({ code: 0, stdout: "none\n" });
+  });
+
+  test("takes its database, prefix and password from the address", async () => {
+    const server = await startRedis({ args: ["--requirepass", "se:cret/1"] });
+    onTestFinished(() => server.stop());
+    const store = `redis://:${encodeURIComponent("se:cret/1")}@127.0.0.1:${server.port}/3`;
+    const look = `redis-cli -p ${server.port} -a se:cret/1 --no-auth-warning -n 3 EXISTS jobs:r`;
+    const args = ["exec", "r", "--store", `${store}?prefix=jobs:`, "--", "sh", "-c", look];
+    expect(await cli.run(args)).toMatchObject({ code: 0, stdout: "1\n" });
+  });
+
+  test("a server that stops answering: the command is told inside the validity", async () => {
+    const server = await paused();
+    const file = join(cli.folder(), "times");
+    const args = ["exec", "r", "--store", server.url, "--ttl", "3s", "--grace", "500ms", "--"];
+    const { ended } = cli.start([...args, ...noting(file)]);
+    const [pid] = await linesOf(file, 1);
+    const expiry = async (): Promise<number> => Number(await server.command("PEXPIRETIME", "r"));
+    // Right after a renewal: none can slip in between the look and the stop.
+    const first = await expiry();
+    await until("it was renewed", async () => (await expiry()) > first);
+    const expiresMs = await expiry();
+    server.pause();
+    const { code, stderr } = await ended;
+    server.resume();
+    expect(code).toBe(76);
+    expect(stderr).toContain("stopping the command");
+    const termMs = Number((await linesOf(file, 2))[1]);
+    expect(termMs).toBeLessThan(expiresMs);
+    expect(isRunning(Number(pid))).toBe(false);
+  });
+
+  test("a stopped minority of servers does not disturb it", async () => {
+    const three = await startRedisServers(3);
+    onTestFinished(async () => {
+      await Promise.all(three.map((server) => server.stop()));
+    });
+    const store = `redlock:${three.map(({ url }) => `${url}?admission=off`).join(",")}`;
+    const file = join(cli.folder(), "pids");
+    const args = ["exec", "r", "--store", store, "--ttl", "1s", "--"];
+    const script = `echo >> ${file}; sleep 2.5; echo done`;
+    const { ended } = cli.start([...args, "sh", "-c", script]);
+    await linesOf(file, 1);
+    three[2]?.pause();
+    const { code, stdout } = await ended;
+    three[2]?.resume();
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "done\n" });
+  });
+
+  test("a killed exec: the command has its grace, and others wait for the TTL", async () => {
+    const file = join(cli.folder(), "pids");
+    const store = servers[1]?.url ?? "";
+    const args = ["exec", "orphan", "--store", store, "--ttl", "5s", "--grace", "3s", "--"];
+    const { pid, ended } = cli.start([...args, ...worker(file, `echo term >> ${file}; exit 0`)]);
+    const pids = await linesOf(file, 2);
+    process.kill(pid, "SIGKILL");
+    await ended;
+    for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
+    expect(readFileSync(file, "utf8")).toMatch(/term\n$/);
+    expect(await servers[1]?.command("EXISTS", "orphan")).toBe(1);
+    const broken = await cli.run(["break", "orphan", "--yes", "--store", store]);
+    expect(broken).toMatchObject({ code: 0, stderr: "" });
+    expect(await servers[1]?.command("EXISTS", "orphan")).toBe(0);
+  });
+
+  test("break on three servers fences the old holder off", async () => {
+    const store = redlock();
+    const file = join(cli.folder(), "pids");
+    const args = ["exec", "r", "--store", store, "--ttl", "1s", "--json", "--", ...worker(file)];
+    const { ended } = cli.start(args);
+    await linesOf(file, 2);
+    const broken = await cli.run(["break", "r", "--yes", "--json", "--store", store]);
+    const { code, stderr } = await ended;
+    expect(code).toBe(76);
+    const { fence: old } = JSON.parse(stderr) as { fence: string };
+    const { fence } = JSON.parse(broken.stdout) as { fence: string };
+    expect(BigInt(fence)).toBeGreaterThan(BigInt(old));
+  });
+});
+
+describe("a store that cannot be used", () => {
+  test("nobody listens: 69, at once", async () => {
+    const server = await startRedis();
+    await server.stop();
+    const args = ["exec", "r", "--store", server.url, "--", "true"];
+    const { code, stdout, stderr } = await cli.run(args);
+    expect({ code, stdout }).toEqual({ code: 69, stdout: "" });
+    expect(stderr).toMatch(
+      /^holdfast: cannot reach the store: 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/,
+    );
+  });
+
+  test("a server that accepts and says nothing: 69, in bounded time", async () => {
+    const server = await paused();
+    server.pause();
+    const { code, stderr } = await cli.run(["ls", "--store", server.url]);
+    server.resume();
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/^holdfast: cannot reach the store: .*no answer within 5 s\n$/);
+  });
+
+  test("a minority of the servers: 69; a majority: a warning, and it works", async () => {
+    const gone = await startRedis();
+    await gone.stop();
+    const [one, other] = servers;
+    const few = `redlock:${one?.url},${gone.url},${gone.url.replace("127.0.0.1", "127.0.0.2")}`;
+    const refused = await cli.run(["ls", "--store", few]);
+    expect(refused.code).toBe(69);
+    expect(refused.stderr).toMatch(/^holdfast: cannot reach the store \(needs 2 of 3 servers\): /);
+    const most = `redlock:${one?.url}?admission=off,${other?.url},${gone.url}`;
+    const { code, stdout, stderr } = await cli.run([
+      "exec",
+      "r",
+      "--store",
+      most,
+      "--",
+      "echo",
+      "x",
+    ]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "x\n" });
+    expect(stderr).toMatch(/^holdfast: warning: a server cannot be reached: .*\n$/);
+  });
+
+  test.each(["wrong", ""])("a password that is wrong or missing: 77 (%j)", async (password) => {
+    const server = await startRedis({ args: ["--requirepass", "right"] });
+    onTestFinished(() => server.stop());
+    const user = password === "" ? "" : `:${password}@`;
+    const store = `redis://${user}127.0.0.1:${server.port}`;
+    for (const args of [
+      ["exec", "r", "--store", store, "--", "true"],
+      ["ls", "-s", store],
+    ]) {
+      const { code, stdout, stderr } = await cli.run(args);
+      expect({ code, stdout }).toEqual({ code: 77, stdout: "" });
+      expect(stderr).toMatch(/^holdfast: the server refused us: .*(WRONGPASS|NOAUTH).*\n$/);
+      expect(stderr).not.toContain("wrong@");
+    }
+  });
+});

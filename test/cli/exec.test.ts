@@ -1,0 +1,316 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createLocks } from "../../src/index.ts";
+import { embedded } from "../../src/stores/embedded/index.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";
+
+const cli = builtCli();
+watchLeaks();
+
+describe("the command of exec", () => {
+  test("has the lock, and its particulars in the environment", async () => {
+    const folder = cli.folder();
+    const show = 'echo "$HOLDFAST_RESOURCE|$HOLDFAST_FENCE|$HOLDFAST_EXPIRES_AT"';
+    const before = Date.now();
+    const { code, stdout, stderr } = await cli.run(
+      ["exec", "b", "a", "--store", `embedded:${folder}`, "--ttl", "20s", "--", "sh", "-c", show],
+      { cwd: folder },
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const [, resources, fence, expiresAt] = /^([^|]*)\|(\d+)\|(\d+)\n$/.exec(stdout) ?? [];
+    expect(resources).toBe("a\nb");
+    expect(fence).toBe("1");
+    expect(Number(expiresAt)).toBeGreaterThan(before + 10_000);
+    expect(Number(expiresAt)).toBeLessThan(Date.now() + 20_000);
+  });
+
+  test.each([0, 1, 42, 75, 255])("passes on its exit code %d", async (wanted) => {
+    const { code } = await cli.run(["exec", "r", "--", "sh", "-c", `exit ${wanted}`]);
+    expect(code).toBe(wanted);
+  });
+
+  test("that was killed by a signal ends exec with 128 and its number", async () => {
+    const { code, signal } = await cli.run(["exec", "r", "--", "sh", "-c", "kill -KILL $$"]);
+    expect({ code, signal }).toEqual({ code: 137, signal: null });
+  });
+
+  test("that is not there, or not executable, is told as shells do", async () => {
+    const missing = await cli.run(["exec", "r", "--", "no-such-command"]);
+    expect(missing.code).toBe(127);
+    expect(missing.stderr).toBe("holdfast: no-such-command: command not found\n");
+    const plain = join(cli.folder(), "plain.sh");
+    writeFileSync(plain, "exit 0\n");
+    chmodSync(plain, 0o644);
+    const { code, stderr } = await cli.run(["exec", "r", "--", plain]);
+    expect(code).toBe(126);
+    expect(stderr).toMatch(/^holdfast: .*permission denied\n$/);
+    // Neither leaves the lock behind.
+    expect((await cli.run(["exec", "r", "--wait", "0", "--", "true"])).code).toBe(0);
+  });
+
+  test("keeps its input and its output", async () => {
+    const { child, ended } = cli.start(["exec", "r", "--", "cat"]);
+    child.stdin?.end("one\ntwo\n");
+    expect(await ended).toMatchObject({ code: 0, stdout: "one\ntwo\n", stderr: "" });
+  });
+
+  test("may outlive its TTL: the lease is renewed", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    const done = join(folder, "done");
+    const args = ["exec", "r", "--store", store, "--ttl", "500ms", "--json", "--"];
+    const script = `while [ ! -e ${done} ]; do sleep 0.05; done`;
+    const { child, ended, pid } = cli.start([...args, "sh", "-c", script]);
+    child.stdin?.end();
+    const locks = createLocks(embedded(folder));
+    await until("it is held", async () => (await locks.inspect("r")).state === "held");
+    const startedMs = performance.now();
+    while (performance.now() - startedMs < 1_500) {
+      const seen = await locks.inspect("r");
+      expect(seen).toMatchObject({ state: "held", fence: 1n });
+      expect(seen.label).toMatch(new RegExp(`:${pid}$`));
+    }
+    writeFileSync(done, "");
+    const { code, stderr } = await ended;
+    expect(code).toBe(0);
+    expect(JSON.parse(stderr)).toMatchObject({ resources: ["r"], fence: "1", exit: 0 });
+    expect((await locks.inspect("r")).state).toBe("free");
+    await locks.close();
+  });
+});
+
+describe("signals", () => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)(
+    "%s goes on to the command, which decides",
+    async (signal) => {
+      const file = join(cli.folder(), "said");
+      const name = signal.slice(3);
+      const script = `trap 'echo ${name} >> ${file}; exit 7' ${name}; echo ready >> ${file}; 
+        while :; do sleep 0.02; done`;
+      const { ended, pid } = cli.start(["exec", "r", "--", "sh", "-c", script]);
+      await linesOf(file, 1);
+      process.kill(pid, signal);
+      expect((await ended).code).toBe(7);
+      expect(readFileSync(file, "utf8")).toBe(`ready\n${name}\n`);
+    },
+  );
+
+  test("one that ends the command by default ends exec with 128 and its number", async () => {
+    const file = join(cli.folder(), "pids");
+    const { ended, pid } = cli.start(["exec", "r", "--", "sh", "-c", `echo >> ${file}; sleep 99`]);
+    await linesOf(file, 1);
+    process.kill(pid, "SIGTERM");
+    expect((await ended).code).toBe(128 + 15);
+  });
+
+  test("while it waits for the lock, they end exec and run nothing", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    const locks = createLocks(embedded(folder));
+    await locks.acquire("r", { ttl: "30s" });
+    const ran = join(folder, "ran");
+    const args = ["exec", "r", "--store", store, "--wait", "forever", "--debug", "--"];
+    const waiting = cli.start([...args, "touch", ran]);
+    await until("it is waiting", () => waiting.stderr().includes("store:"));
+    process.kill(waiting.pid, "SIGINT");
+    expect((await waiting.ended).code).toBe(128 + 2);
+    expect(existsSync(ran)).toBe(false);
+    await locks.close();
+  });
+
+  test("a stopped and continued exec stops and continues its command", async () => {
+    const folder = cli.folder();
+    const file = join(folder, "ticks");
+    const script = `while :; do echo x >> ${file}; sleep 0.02; done`;
+    const { ended, pid } = cli.start(["exec", "r", "--ttl", "20s", "--", "sh", "-c", script]);
+    await linesOf(file, 3);
+    process.kill(pid, "SIGTSTP");
+    const size = (): number => readFileSync(file).length;
+    await until("it stands still", async () => {
+      const before = size();
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return size() === before;
+    });
+    const before = size();
+    process.kill(pid, "SIGCONT");
+    await until("it goes on", () => size() > before);
+    process.kill(pid, "SIGTERM");
+    expect((await ended).code).toBe(143);
+  });
+});
+
+describe("a lock that others hold", () => {
+  test("is waited for, and then given up with 75", async () => {
+    const folder = cli.folder();
+    const locks = createLocks(embedded(folder));
+    await locks.acquire("r", { ttl: "30s", label: "the other" });
+    const store = `embedded:${folder}`;
+    for (const wait of ["0", "300ms"]) {
+      const args = ["exec", "r", "--store", store, "--wait", wait, "--", "echo", "ran"];
+      const { code, stdout, stderr } = await cli.run(args);
+      expect({ code, stdout }).toEqual({ code: 75, stdout: "" });
+      expect(stderr).toMatch(/^holdfast: "r" was held by "the other" .*\n$/);
+    }
+    await locks.close();
+  });
+
+  test("of an exec that died is free at once", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    const file = join(folder, "pids");
+    const dying = cli.start(["exec", "r", "--store", store, "--ttl", "30s", "--", ...worker(file)]);
+    await linesOf(file, 2);
+    process.kill(dying.pid, "SIGKILL");
+    await dying.ended;
+    expect((await cli.run(["exec", "r", "--store", store, "--", "true"])).code).toBe(0);
+  });
+});
+
+describe("a lease that is lost", () => {
+  test("by break: the command is told to end, and exec ends with 76", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    const file = join(folder, "pids");
+    const command = worker(file, `echo term >> ${file}; exit 0`);
+    const args = ["exec", "r", "--store", store, "--ttl", "2s", "--grace", "2s", "--", ...command];
+    const { ended } = cli.start(args);
+    const [, child] = await linesOf(file, 2);
+    const broken = await cli.run(["break", "r", "--yes", "--store", store, "--json"]);
+    expect(broken.code).toBe(0);
+    expect(JSON.parse(broken.stdout)).toMatchObject({ broken: true, fence: "2" });
+    const { code, stderr } = await ended;
+    expect(code).toBe(76);
+    expect(stderr).toMatch(/^holdfast: the lease on "r" was lost: .*; stopping the command\n$/);
+    expect((await linesOf(file, 3))[2]).toBe("term");
+    await until("all of it has ended", () => !isRunning(Number(child)));
+  });
+
+  test("a command that does not end is killed after the grace, with all it started", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    const file = join(folder, "pids");
+    const script = `trap "" TERM; sh -c 'trap "" TERM; echo $$ >> ${file}; sleep 1000' & 
+      echo $$ >> ${file}; wait`;
+    const args = ["exec", "r", "--store", store, "--ttl", "1s", "--grace", "200ms", "--"];
+    const { ended } = cli.start([...args, "sh", "-c", script]);
+    const pids = await linesOf(file, 2);
+    await cli.run(["break", "r", "--yes", "--store", store]);
+    expect((await ended).code).toBe(76);
+    for (const pid of pids) await until(`${pid} has ended`, () => !isRunning(Number(pid)));
+  });
+
+  test("a command that ended well without its lease has not succeeded", async () => {
+    const folder = cli.folder();
+    const store = `embedded:${folder}`;
+    // It breaks its own lock, and ends before the next renewal could tell.
+    const inner = `node ${cli.program} break r --yes --store ${store}`;
+    const args = ["exec", "r", "--store", store, "--ttl", "30s", "--", "sh", "-c", inner];
+    const { code, stderr } = await cli.run(args);
+    expect(code).toBe(76);
+    expect(stderr).toContain("the lease was lost while the command ran (taken)");
+  });
+
+  test("by a maximum of holding: --max-hold ends it", async () => {
+    const args = ["exec", "r", "--ttl", "1s", "--max-hold", "1s", "--", "sleep", "1000"];
+    const { code, stderr } = await cli.run(args);
+    expect(code).toBe(76);
+    expect(stderr).toContain("stopping the command");
+  });
+});
+
+describe("a killed or stopped exec", () => {
+  test("takes its command along, with all it started", async () => {
+    const folder = cli.folder();
+    const file = join(folder, "pids");
+    const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "30s", "--"];
+    const { pid, ended } = cli.start([...args, ...worker(file, "true")]);
+    const pids = await linesOf(file, 2);
+    process.kill(pid, "SIGKILL");
+    for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
+    await ended;
+  });
+
+  test("that is stopped for longer than the lease has its command ended meanwhile", async () => {
+    const folder = cli.folder();
+    const file = join(folder, "pids");
+    const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "1s", "--"];
+    const { pid, ended } = cli.start([...args, ...worker(file, `echo term >> ${file}; exit 0`)]);
+    const pids = await linesOf(file, 2);
+    process.kill(pid, "SIGSTOP");
+    for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
+    expect((await linesOf(file, 3))[2]).toBe("term");
+    process.kill(pid, "SIGCONT");
+    expect((await ended).code).toBe(76);
+  });
+
+  test("starts a watchdog anew that was killed", async () => {
+    const folder = cli.folder();
+    const file = join(folder, "pids");
+    const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "30s", "--"];
+    const { pid, ended } = cli.start([...args, ...worker(file, "true")]);
+    const pids = await linesOf(file, 2);
+    const first = await watchdogOf(pid);
+    process.kill(first, "SIGKILL");
+    await until("another one is there", async () => (await watchdogOf(pid)) !== first);
+    process.kill(pid, "SIGKILL");
+    for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
+    await ended;
+  });
+});
+
+describe("exec within exec", () => {
+  const nested = (outer: string, inner: string, store: string): readonly string[] => {
+    const program = [process.execPath, cli.program];
+    const innerArgs = ["exec", inner, "--store", store, "--", "echo", "inside"];
+    return ["exec", outer, "--store", store, "--", ...program, ...innerArgs];
+  };
+
+  test("takes another lock", async () => {
+    const store = `embedded:${cli.folder()}`;
+    const { code, stdout } = await cli.run(nested("outer", "inner", store));
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "inside\n" });
+  });
+
+  test("of the same lock is refused at once instead of waiting for itself", async () => {
+    const store = `embedded:${cli.folder()}`;
+    const { code, stdout, stderr } = await cli.run(nested("same", "same", store));
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+    expect(stderr).toMatch(/^holdfast: "same" is held by the exec around this one \(pid \d+\)/);
+  });
+
+  test("of a lock of that name in another store is another lock", async () => {
+    const [one, other] = [cli.folder(), cli.folder()];
+    const program = [process.execPath, cli.program];
+    const inner = ["exec", "same", "--store", `embedded:${other}`, "--", "echo", "inside"];
+    const args = ["exec", "same", "--store", `embedded:${one}`, "--", ...program, ...inner];
+    expect(await cli.run(args)).toMatchObject({ code: 0, stdout: "inside\n" });
+  });
+
+  test("after the outer one has ended is an ordinary exec", async () => {
+    const store = `embedded:${cli.folder()}`;
+    const show = ["exec", "same", "--store", store, "--", "printenv", "HOLDFAST_HELD"];
+    const { stdout } = await cli.run(show);
+    const env = { HOLDFAST_HELD: stdout.trim() };
+    const args = ["exec", "same", "--store", store, "--", "echo", "inside"];
+    expect(await cli.run(args, { env })).toMatchObject({ code: 0, stdout: "inside\n" });
+  });
+});
+
+/** The one child of exec that runs our watchdog, looked up as an administrator would. */
+async function watchdogOf(parent: number): Promise<number> {
+  const { readdirSync } = await import("node:fs");
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      const owner = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+      if (owner === parent && command.includes("watchdog.js")) return Number(pid);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return -1;
+}

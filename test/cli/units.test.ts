@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { histogram, quantile } from "../../src/cli/bench/measure.ts";
+import { killAfterMs, marginMs, stopLeftMs } from "../../src/cli/exec/stop-plan.ts";
+import { parseStoreAddress, redacted, storeIdentity } from "../../src/cli/store-address.ts";
+import { Sightings } from "../../src/cli/watch/sightings.ts";
+import type { Inspection } from "../../src/core/store.ts";
+
+describe("when to stop a command", () => {
+  const terms = { ttlMs: 10_000, graceMs: 2_500 };
+
+  test("SIGTERM leaves room for the grace, SIGKILL comes before the end", () => {
+    const leftMs = stopLeftMs(terms);
+    expect(leftMs).toBeGreaterThan(terms.graceMs);
+    expect(killAfterMs(terms, leftMs)).toBe(terms.graceMs);
+    expect(killAfterMs(terms, leftMs)).toBeLessThan(leftMs);
+  });
+
+  test("a grace that no longer fits is cut, to nothing if need be", () => {
+    expect(killAfterMs(terms, 1_000)).toBeLessThan(1_000);
+    expect(killAfterMs(terms, 1)).toBe(0);
+  });
+
+  test("what was taken has no validity left: the grace alone counts", () => {
+    expect(killAfterMs(terms, 0)).toBe(terms.graceMs);
+  });
+
+  test("a lease that renews well is never near it, whatever the grace", () => {
+    for (const ttlMs of [100, 1_000, 10_000, 86_400_000]) {
+      const longest = { ttlMs, graceMs: ttlMs };
+      // A renewal is due with two thirds left, and one server may take a fifth to answer.
+      expect(stopLeftMs(longest)).toBeLessThan((2 / 3 - 1 / 10) * ttlMs);
+      expect(marginMs(longest)).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe("store addresses", () => {
+  test("name servers, users, databases and options", () => {
+    expect(
+      parseStoreAddress("rediss://me:a%40b@[::1]:7000/2?prefix=p:&ca=ca.pem", "/base"),
+    ).toEqual({
+      kind: "redis",
+      settings: { prefix: "p:" },
+      servers: [
+        {
+          host: "::1",
+          port: 7000,
+          database: 2,
+          username: "me",
+          password: "a@b",
+          tls: { ca: "/base/ca.pem", cert: undefined, key: undefined, servername: undefined },
+        },
+      ],
+    });
+    const quorum = parseStoreAddress("redlock:redis://a,redis://b:1,rediss://c?maxTtl=5s", "/");
+    expect(quorum).toMatchObject({ kind: "redlock", settings: { maxTtl: "5s" } });
+  });
+
+  test("the same locks have the same identity, also in another order or with other users", () => {
+    const identity = (text: string): string => storeIdentity(parseStoreAddress(text, "/base"));
+    expect(identity("redlock:redis://a,redis://b")).toBe(identity("redlock:redis://b,redis://x@a"));
+    expect(identity("redis://a")).toBe(identity("redis://:secret@a:6379/0"));
+    expect(identity("redis://a")).not.toBe(identity("redis://a/1"));
+    expect(identity("redis://a")).not.toBe(identity("redis://a?prefix=x"));
+    expect(identity("embedded:x")).toBe(identity("embedded:/base/x"));
+  });
+
+  test("passwords are taken out of messages", () => {
+    const text = "redlock:redis://u:p@a,rediss://:q@b";
+    expect(redacted(text)).toBe("redlock:redis://u:***@a,rediss://:***@b");
+  });
+});
+
+describe("sightings", () => {
+  const seen = (resource: string, owner: string, remainingMs: number): Inspection => ({
+    resource,
+    state: "held",
+    label: undefined,
+    fence: undefined,
+    remainingMs,
+    nodes: [{ node: "n", vote: "held", holder: { owner } }],
+  });
+
+  test("count from the first look, and tell a new holder from a renewal", () => {
+    const sightings = new Sightings();
+    expect(sightings.update([seen("r", "one", 800)], 0)).toMatchObject([{ kind: "held" }]);
+    expect(sightings.update([seen("r", "one", 1_000)], 100)).toEqual([]);
+    expect(sightings.all).toMatchObject([{ sinceMs: 0, atLeast: true, fullMs: 1_000 }]);
+    const changes = sightings.update([seen("r", "two", 900)], 200);
+    expect(changes.map(({ kind }) => kind)).toEqual(["freed", "held"]);
+    expect(sightings.all).toMatchObject([{ sinceMs: 200, atLeast: false }]);
+    expect(sightings.update([], 300)).toMatchObject([{ kind: "freed" }]);
+    expect(sightings.all).toEqual([]);
+  });
+});
+
+describe("measurements", () => {
+  test("a histogram counts everything once, and its tail is one bucket", () => {
+    const sorted = Array.from({ length: 1_000 }, (_, index) => 0.1 * 1.02 ** index);
+    const buckets = histogram(sorted);
+    expect(buckets.length).toBeLessThanOrEqual(14);
+    expect(buckets.reduce((sum, { count }) => sum + count, 0)).toBe(1_000);
+    expect(buckets.at(-1)?.toMs).toBeGreaterThan(sorted.at(-1) ?? 0);
+    expect(histogram([])).toEqual([]);
+  });
+
+  test("quantiles are those of the sorted list", () => {
+    const sorted = Array.from({ length: 100 }, (_, index) => index);
+    expect([0, 0.5, 0.99, 1].map((share) => quantile(sorted, share))).toEqual([0, 50, 99, 99]);
+  });
+});
