@@ -28,7 +28,8 @@ export type Order =
 /** How long a worker may take to end its turn and close. */
 const stopLimitMs = 10_000;
 
-const workerPath = fileURLToPath(new URL("./worker.js", import.meta.url));
+/** Beside this file, whether each source has a file of its own or several are bundled. */
+const workerName = "./demo-worker.js";
 
 /** The worker processes: started, signalled, and certainly ended. */
 export class Crew {
@@ -47,11 +48,15 @@ export class Crew {
 
   start(plan: WorkerPlan): void {
     const { name } = plan;
-    const child = fork(workerPath, [JSON.stringify(plan)], {
-      // Nothing of the caller's own flags, such as an inspector's port.
-      execArgv: [],
-      stdio: ["ignore", "ignore", "pipe", "ipc"],
-    });
+    const child = fork(
+      fileURLToPath(new URL(workerName, import.meta.url)),
+      [JSON.stringify(plan)],
+      {
+        // Nothing of the caller's own flags, such as an inspector's port.
+        execArgv: [],
+        stdio: ["ignore", "ignore", "pipe", "ipc"],
+      },
+    );
     this.#children.set(name, child);
     let complaint = "";
     child.stderr?.on("data", (chunk: Buffer) => {
