@@ -1,5 +1,5 @@
 /**
- * A small tour on the memory store: no server needed. Run it with `npm start`.
+ * A small tour on the memory store: no server needed.
  * It ends with exit code 0 only if everything it shows is what happened.
  */
 

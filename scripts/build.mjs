@@ -31,7 +31,7 @@ export function compile(outDir, flags = []) {
 }
 
 /**
- * Bundles src/cli/ into `outDir`/cli: two entries, and chunks that they load when needed. Only what
+ * Bundles src/cli/ into `outDir`/cli: three entries, and chunks that they load when needed. Only what
  * has native code stays outside.
  *
  * @param {string} outDir
@@ -55,6 +55,7 @@ export async function bundleCli(outDir) {
         input: {
           main: join(cli, "main.ts"),
           watchdog: join(cli, "exec", "watchdog.ts"),
+          "demo-worker": join(cli, "demo", "demo-worker.ts"),
         },
         external: ["lmdb"],
         output: {

@@ -35,6 +35,11 @@ export class Session {
     return this.#found;
   }
 
+  /** What `--store` says, and nothing else: for what must not touch the usual store unasked. */
+  get storeFlag(): string | undefined {
+    return this.#options.store;
+  }
+
   get chosen(): ChosenStore {
     return chooseStore(this.#options.store, this.found);
   }

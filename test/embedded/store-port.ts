@@ -6,7 +6,7 @@ import { Cancellation } from "../../src/core/cancellation.ts";
 import { Emitter, type LockEvents } from "../../src/core/events.ts";
 import type { Runtime } from "../../src/core/ports.ts";
 import { Scheduler } from "../../src/core/scheduler.ts";
-import type { AttemptOutcome, Grant } from "../../src/core/store.ts";
+import type { AcquireRequest, AttemptOutcome, Grant } from "../../src/core/store.ts";
 import { now } from "../../src/core/validity.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { EmbeddedStore } from "../../src/stores/embedded/embedded-store.ts";
@@ -50,14 +50,19 @@ export class Port {
   }
 
   attempt(resources: string | readonly string[], ttlMs = 3_600_000): Promise<AttemptOutcome> {
+    return this.store.attempt(this.request(resources, ttlMs));
+  }
+
+  /** An attempt with an owner of its own. */
+  request(resources: string | readonly string[], ttlMs = 3_600_000): AcquireRequest {
     owners += 1;
-    return this.store.attempt({
+    return {
       resources: typeof resources === "string" ? [resources] : resources,
       owner: `owner-${owners}`,
       ttlMs,
       started: now(this.#runtime.clock),
       cancellation: new Cancellation(),
-    });
+    };
   }
 
   /** What must be granted. */

@@ -55,6 +55,28 @@ async function sections(resource, file, done) {
   }
 }
 
+/** Queues up for it as the core does, and never comes to its turn. */
+async function queue(resource) {
+  const core = (name) => import(join(dist, "core", `${name}.js`));
+  const { Scheduler } = await core("scheduler");
+  const { Emitter } = await core("events");
+  const { Cancellation } = await core("cancellation");
+  const { nodeRuntime: runtime } = await import(join(dist, "runtime", "node-runtime.js"));
+  const scheduler = new Scheduler(runtime.clock);
+  const events = new Emitter(runtime.diagnostics);
+  const store = embedded(directory, { maxTtl: "24h" }).open({ runtime, scheduler, events });
+  const { clock } = runtime;
+  const { kind } = await store.waiting([resource]).attempt({
+    resources: [resource],
+    owner: `owner ${process.pid}`,
+    ttlMs: 3_600_000,
+    started: { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() },
+    cancellation: new Cancellation(),
+  });
+  tell(`queued ${kind}`);
+  createInterface({ input: process.stdin }).once("line", () => process.exit());
+}
+
 /** One attempt, and what came of it. */
 async function attempt(resource) {
   try {
@@ -95,4 +117,4 @@ async function opens(times) {
   tell("well");
 }
 
-await { hold, leave, writes, opens, sections, attempt }[what](...rest);
+await { hold, leave, queue, writes, opens, sections, attempt }[what](...rest);

@@ -2,6 +2,7 @@ import type { AddCommand } from "../session.ts";
 import { addBench } from "./bench.ts";
 import { addBreak } from "./break.ts";
 import { addCompletion } from "./completion.ts";
+import { addDemo } from "./demo.ts";
 import { addDoctor } from "./doctor.ts";
 import { addExec } from "./exec.ts";
 import { addFence } from "./fence.ts";
@@ -23,6 +24,7 @@ export const commands: readonly AddCommand[] = [
   addDoctor,
   addBench,
   addSimulate,
+  addDemo,
   addFence,
   addCompletion,
   addHelp,

@@ -13,15 +13,18 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
+  Waiting,
 } from "../../core/store.ts";
 import { leftMs } from "../../core/validity.ts";
-import { lockDirectory } from "./directory.ts";
-import { Environment, ReplacedError } from "./environment.ts";
-import { faultOf, type Fault } from "./faults.ts";
+import { type Answer, DirectoryAccess } from "./directory-access.ts";
+import { ReplacedError } from "./environment.ts";
+import type { Fault } from "./faults.ts";
 import { faultFinding, machineFindings, memoryNotice } from "./findings.ts";
 import { MachineClock } from "./machine-clock.ts";
 import type { Machine } from "./machine.ts";
 import type { Entry, Table } from "./table.ts";
+import { EmbeddedWaiting } from "./waiting.ts";
+import { WaitingRoom } from "./waiting-room.ts";
 
 const node = "embedded";
 
@@ -34,35 +37,45 @@ const allowanceMs = 1;
 /** How often a release that failed is tried again. */
 const releasesMax = 3;
 
-type Answer<Result> =
-  | { readonly ok: true; readonly result: Result }
-  | ({ readonly ok: false } & Fault);
-
 /** The directory in use by one manager. Each call is one transaction. */
 export class EmbeddedStore implements OpenStore {
-  readonly #directory: string;
   readonly #machine: () => Machine;
   readonly #context: StoreContext;
   readonly #clock: MachineClock;
-  #environment: Promise<Environment> | undefined;
-  #pathInMemory: string | undefined;
-  #closed = false;
-  #lastFault: unknown;
+  readonly #room: WaitingRoom;
+  readonly #access: DirectoryAccess;
 
   constructor(directory: string, machine: () => Machine, context: StoreContext) {
-    this.#directory = directory;
+    const { clock } = context.runtime;
     this.#machine = machine;
     this.#context = context;
-    this.#clock = new MachineClock(context.runtime.clock);
+    this.#clock = new MachineClock(clock);
+    this.#room = new WaitingRoom(clock, this.#clock, machine);
+    this.#access = new DirectoryAccess({
+      directory,
+      machine,
+      clock: this.#clock,
+      onInMemory: (path) => context.events.emit("warning", memoryNotice(path)),
+      onLetGo: () => this.#room.closeMailbox(),
+    });
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    const { resources, owner, ttlMs, started, cancellation } = request;
-    const answer = await this.#transact((table) => {
-      // The directory may have had to be opened first, and the caller may have gone meanwhile.
-      if (cancellation.cancelled) throw new ClosedError(resources);
-      return this.#take(table, request);
+    return this.#outcome(request, await this.#transact((table) => this.#take(table, request)));
+  }
+
+  /** A wait with a place in the queue: it is told when an attempt has become worth while. */
+  waiting(resources: readonly string[]): Waiting {
+    return new EmbeddedWaiting(resources, {
+      access: this.#access,
+      room: this.#room,
+      take: (table, request) => this.#take(table, request),
+      outcome: (request, answer) => this.#outcome(request, answer),
     });
+  }
+
+  #outcome(request: AcquireRequest, answer: Answer<bigint | Entry>): AttemptOutcome {
+    const { resources, owner, ttlMs, started } = request;
     if (!answer.ok) {
       const { error, retryable } = answer;
       return { kind: "failed", error, retryable, cleanup: this.#forget(request) };
@@ -142,21 +155,21 @@ export class EmbeddedStore implements OpenStore {
 
   async nodes(): Promise<readonly NodeStatus[]> {
     const answer = await this.#transact((table) => table.check());
-    if (answer.ok) this.#lastFault = undefined;
+    if (answer.ok) this.#access.forgetFault();
     const status: NodeStatus = {
       node,
       admission: "off",
       quarantineLeftMs: undefined,
       runId: this.#machine().bootId,
       version: undefined,
-      lastFault: this.#lastFault,
+      lastFault: this.#access.lastFault,
     };
     return [status];
   }
 
   async doctor(): Promise<readonly Finding[]> {
     const answer = await this.#transact((table) => table.check());
-    const path = this.#pathInMemory;
+    const path = this.#access.pathInMemory;
     return [
       ...(answer.ok ? [] : [faultFinding(node, answer.error)]),
       ...(path === undefined
@@ -167,12 +180,15 @@ export class EmbeddedStore implements OpenStore {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    await this.#letGo(this.#environment);
+    this.#room.close();
+    await this.#access.close();
   }
 
   /** The fence of a new lock, or the entry in the way. */
-  #take(table: Table, { resources, owner, ttlMs }: AcquireRequest): bigint | Entry {
+  #take(table: Table, request: AcquireRequest): bigint | Entry {
+    const { resources, owner, ttlMs, cancellation } = request;
+    // The directory may have had to be opened first, and the caller may have gone meanwhile.
+    if (cancellation.cancelled) throw new ClosedError(resources);
     const nowMs = this.#clock.nowMs();
     for (const resource of resources) {
       const entry = table.find(resource, nowMs);
@@ -206,7 +222,7 @@ export class EmbeddedStore implements OpenStore {
 
   /** After a failed commit nobody knows what the database holds: nothing of ours may stay. */
   async #forget({ resources, owner }: AcquireRequest): Promise<void> {
-    if (this.#environment === undefined) return;
+    if (!this.#access.isOpen) return;
     // If this fails too, the lock goes with its TTL.
     await this.#transact((table) => {
       for (const resource of resources) table.remove(resource, owner);
@@ -226,38 +242,8 @@ export class EmbeddedStore implements OpenStore {
     return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
   }
 
-  /** Never rejects: what went wrong is part of the answer. */
-  async #transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
-    let opening: Promise<Environment> | undefined;
-    let opened: Environment | undefined;
-    try {
-      if (this.#closed) throw new ClosedError();
-      opening = this.#environment ??= this.#open();
-      opened = await opening;
-      return { ok: true, result: opened.transact(work) };
-    } catch (cause) {
-      const fault = faultOf(cause, this.#directory);
-      this.#lastFault = fault.error;
-      // What could not be opened, or has vanished, is opened anew by the next call.
-      if (opened === undefined || cause instanceof ReplacedError) await this.#letGo(opening);
-      return { ok: false, ...fault };
-    }
-  }
-
-  async #open(): Promise<Environment> {
-    const { path, inMemory } = lockDirectory(this.#directory);
-    if (inMemory && this.#pathInMemory === undefined) {
-      this.#pathInMemory = path;
-      this.#context.events.emit("warning", memoryNotice(path));
-    }
-    return await Environment.open(path, this.#machine());
-  }
-
-  async #letGo(opening: Promise<Environment> | undefined): Promise<void> {
-    if (opening === undefined) return;
-    if (this.#environment === opening) this.#environment = undefined;
-    const opened = await opening.catch(() => undefined);
-    await opened?.release();
+  #transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
+    return this.#access.transact(work);
   }
 }
 

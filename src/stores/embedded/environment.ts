@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { StoreError, UnsupportedError } from "../../core/errors.ts";
 import { CommitGuard } from "./commit-guard.ts";
 import { checkDatabaseFile } from "./database-file.ts";
@@ -50,12 +50,15 @@ export class Environment {
   readonly #shared: Shared;
   readonly #path: string;
   readonly #table: Table;
+  /** Where the database is. */
+  readonly folder: string;
   #released: Promise<void> | undefined;
 
   private constructor(shared: Shared, path: string, table: Table) {
     this.#shared = shared;
     this.#path = path;
     this.#table = table;
+    this.folder = dirname(path);
   }
 
   /** `directory` must exist and be free of symbolic links. */

@@ -4,6 +4,7 @@ import { damaged } from "./database-file.ts";
 import { fencesPerMark, readMark, writeMark } from "./fence-mark.ts";
 import type { LmdbDatabase } from "./lmdb-package.ts";
 import type { Machine, ProcessIdentity } from "./machine.ts";
+import { type Address, type Place, WaitQueue } from "./wait-queue.ts";
 
 /** One held resource, as it is kept in the database. */
 export interface Entry {
@@ -42,8 +43,13 @@ export class Table {
   readonly #database: LmdbDatabase;
   readonly #directory: string;
   readonly #machine: Machine;
+  /** Who waits for them. */
+  readonly queue: WaitQueue;
+  /** What may have become free in this transaction. */
+  readonly #freed = new Set<string>();
 
   constructor(database: LmdbDatabase, directory: string, machine: Machine) {
+    this.queue = new WaitQueue(database, machine);
     this.#database = database;
     this.#directory = directory;
     this.#machine = machine;
@@ -68,7 +74,11 @@ export class Table {
 
   /** Who holds it, if anybody: not one whose time is over, and not a dead process. */
   find(resource: string, nowMs: number): Entry | undefined {
-    const text = this.#database.get(keyOf(resource));
+    return this.#findKey(keyOf(resource), nowMs);
+  }
+
+  #findKey(key: string, nowMs: number): Entry | undefined {
+    const text = this.#database.get(key);
     const entry = text === undefined ? undefined : decode(text, this.#directory);
     return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
   }
@@ -98,8 +108,23 @@ export class Table {
   remove(resource: string, owner: string): void {
     const key = keyOf(resource);
     const text = this.#database.get(key);
-    if (text !== undefined && decode(text, this.#directory).owner === owner)
-      this.#database.removeSync(key);
+    if (text === undefined || decode(text, this.#directory).owner !== owner) return;
+    this.#database.removeSync(key);
+    this.#freed.add(key);
+  }
+
+  /** The wait is over. It may have been told that it could try, and then nobody else was. */
+  leaveQueue(place: Place): void {
+    this.queue.leave(place);
+    for (const key of place.keys) this.#freed.add(key);
+  }
+
+  /** Whom to tell of what has become free. The last thing in a transaction. */
+  lettersForFreed(nowMs: number): readonly Address[] {
+    if (this.#freed.size === 0) return [];
+    const keys = [...this.#freed];
+    this.#freed.clear();
+    return this.queue.next(keys, (key) => this.#findKey(key, nowMs) === undefined);
   }
 
   /** Greater than every fence before it, in this boot and in all earlier ones. */
@@ -152,7 +177,7 @@ export class Table {
 }
 
 /** Hashed, because a name may be longer than LMDB's keys. */
-function keyOf(resource: string): string {
+export function keyOf(resource: string): string {
   return entryPrefix + createHash("sha256").update(resource).digest("base64url");
 }
 

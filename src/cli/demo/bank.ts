@@ -1,0 +1,100 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fenceGuard, fenceHeader, memoryFences } from "../../fencing/http.ts";
+import type { AccountName, WriteEvent } from "./events.ts";
+
+/** One account, kept twice: by a service that ignores fences, and by one that checks them. */
+export interface Bank {
+  readonly url: string;
+  balance(account: AccountName): number;
+  close(): Promise<void>;
+}
+
+export interface BankOptions {
+  readonly openingBalance: number;
+  /** False only to see that the demo notices. */
+  readonly checkFences: boolean;
+  onWrite(worker: string, write: WriteEvent): void;
+}
+
+export const workerHeader = "demo-worker";
+
+/** A body is one number. */
+const bodyCharactersMax = 100;
+
+/** A frozen worker must find its connection as it left it. */
+const keepAliveMs = 120_000;
+
+/** Serves `GET` and `PUT` of `/open` and `/guarded`: a body that is the balance. */
+export async function openBank(options: BankOptions): Promise<Bank> {
+  const balances = { open: options.openingBalance, guarded: options.openingBalance };
+  const guard = fenceGuard({ store: memoryFences() });
+  let greatestFence = "0";
+  const tell = (req: IncomingMessage, write: Omit<WriteEvent, "kind" | "fence">): void => {
+    const fence = String(req.headers[fenceHeader.toLowerCase()]);
+    if (write.account === "guarded" && write.answer === "accepted") greatestFence = fence;
+    options.onWrite(String(req.headers[workerHeader]), { kind: "write", fence, ...write });
+  };
+
+  const put = async (account: AccountName, req: IncomingMessage, res: ServerResponse) => {
+    const after = await bodyOf(req);
+    const store = async (): Promise<void> => {
+      const before = balances[account];
+      balances[account] = after;
+      tell(req, { account, answer: "accepted", before, after });
+      res.writeHead(204).end();
+    };
+    if (account === "open" || !options.checkFences) {
+      await store();
+      return;
+    }
+    await guard.node(req, res, store);
+    if (res.statusCode !== 412) return;
+    const { guarded } = balances;
+    const unchanged = { before: guarded, after: guarded, seen: greatestFence };
+    tell(req, { account, answer: "refused", ...unchanged });
+  };
+
+  const serve = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    const account = accountOf(req);
+    if (account !== undefined && req.method === "PUT") await put(account, req, res);
+    else if (account !== undefined && req.method === "GET") res.end(String(balances[account]));
+    else res.writeHead(404).end();
+  };
+
+  const server = createServer({ keepAliveTimeout: keepAliveMs }, (req, res) => {
+    serve(req, res).catch((error: unknown) => {
+      if (!res.headersSent) res.writeHead(500);
+      res.end(String(error));
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    balance: (account) => balances[account],
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function accountOf({ url }: IncomingMessage): AccountName | undefined {
+  return url === "/open" ? "open" : url === "/guarded" ? "guarded" : undefined;
+}
+
+async function bodyOf(req: IncomingMessage): Promise<number> {
+  let text = "";
+  for await (const chunk of req) {
+    text += String(chunk);
+    if (text.length > bodyCharactersMax) throw new Error("the body is too long");
+  }
+  const balance = Number(text);
+  if (text === "" || !Number.isSafeInteger(balance)) throw new Error(`${text} is no balance`);
+  return balance;
+}

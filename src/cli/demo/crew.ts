@@ -1,0 +1,137 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { type DemoEvent, machineMs, type SignalEvent } from "./events.ts";
+import type { Record } from "./record.ts";
+
+/** What a worker is started with. */
+export interface WorkerPlan {
+  readonly name: string;
+  readonly store: string;
+  readonly resource: string;
+  readonly bank: string;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly thinkMs: number;
+  readonly sendMs: number;
+  readonly restMs: number;
+  readonly deposit: number;
+}
+
+/** What a worker is told on the way. */
+export type Order =
+  | { readonly kind: "begin"; readonly beganMs: number }
+  | { readonly kind: "stop" }
+  /** Who is frozen now, if anybody. */
+  | { readonly kind: "frozen"; readonly pid?: number };
+
+/** How long a worker may take to end its turn and close. */
+const stopLimitMs = 10_000;
+
+/** Beside this file, whether each source has a file of its own or several are bundled. */
+const workerName = "./demo-worker.js";
+
+/** The worker processes: started, signalled, and certainly ended. */
+export class Crew {
+  readonly #children = new Map<string, ChildProcess>();
+  readonly #record: Record;
+  #beganMs: number | undefined;
+
+  constructor(record: Record) {
+    this.#record = record;
+  }
+
+  /** Since the workers were told to begin; 0 before. */
+  nowMs(): number {
+    return this.#beganMs === undefined ? 0 : machineMs() - this.#beganMs;
+  }
+
+  start(plan: WorkerPlan): void {
+    const { name } = plan;
+    const child = fork(
+      fileURLToPath(new URL(workerName, import.meta.url)),
+      [JSON.stringify(plan)],
+      {
+        // Nothing of the caller's own flags, such as an inspector's port.
+        execArgv: [],
+        stdio: ["ignore", "ignore", "pipe", "ipc"],
+      },
+    );
+    this.#children.set(name, child);
+    let complaint = "";
+    child.stderr?.on("data", (chunk: Buffer) => {
+      complaint = (complaint + chunk.toString()).slice(-2_000);
+    });
+    child.on("message", (event: DemoEvent) => this.#record.add(event));
+    child.on("error", (error) => this.#tell(name, { kind: "failed", message: error.message }));
+    child.on("exit", (code) => {
+      this.#children.delete(name);
+      // Killed by a signal: that was us, or the terminal, and then all of it ends.
+      if (code === 0 || code === null) return;
+      this.#tell(name, { kind: "failed", message: complaint.trim() || `exit code ${code}` });
+    });
+  }
+
+  /** Once all are ready, so that they begin together. */
+  begin(): void {
+    this.#beganMs = machineMs();
+    this.#order({ kind: "begin", beganMs: this.#beganMs });
+  }
+
+  /** Ends it at once, in the middle of whatever it does. */
+  async kill(name: string): Promise<void> {
+    const child = this.#children.get(name);
+    if (child === undefined) return;
+    this.#tell(name, { kind: "killed" });
+    await killed(child);
+  }
+
+  freeze(name: string): void {
+    const child = this.#children.get(name);
+    if (child === undefined || !child.kill("SIGSTOP")) return;
+    this.#order({ kind: "frozen", ...(child.pid === undefined ? {} : { pid: child.pid }) }, child);
+    this.#tell(name, { kind: "frozen" });
+  }
+
+  resume(name: string): void {
+    const child = this.#children.get(name);
+    if (child === undefined) return;
+    this.#order({ kind: "frozen" }, child);
+    this.#tell(name, { kind: "resumed" });
+    child.kill("SIGCONT");
+  }
+
+  /** Lets everybody finish the turn they are in. */
+  async stop(): Promise<void> {
+    const children = [...this.#children.values()];
+    this.#order({ kind: "stop" });
+    const patience = AbortSignal.timeout(stopLimitMs);
+    await Promise.all(children.map((child) => ended(child, patience)));
+  }
+
+  /** Ends whoever is left, frozen or not. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#children.values()].map(killed));
+  }
+
+  #order(order: Order, except?: ChildProcess): void {
+    for (const child of this.#children.values()) {
+      if (child !== except && child.connected) child.send(order, () => undefined);
+    }
+  }
+
+  #tell(worker: string, event: SignalEvent | { kind: "failed"; message: string }): void {
+    this.#record.add({ ...event, worker, atMs: this.nowMs() });
+  }
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  const exit = ended(child);
+  child.kill("SIGKILL");
+  await exit;
+}
+
+async function ended(child: ChildProcess, signal?: AbortSignal): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  await once(child, "exit", signal === undefined ? {} : { signal }).catch(() => undefined);
+}

@@ -1,0 +1,133 @@
+/**
+ * One worker of the demo, a process of its own. Again and again it takes the lock, reads the
+ * balance of the account, thinks, and writes the balance plus a deposit. It tells its parent what
+ * happens, and ends with it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  createLocks,
+  isHoldfastError,
+  type Lease,
+  LeaseLostError,
+  type Locks,
+} from "../../index.ts";
+import { throwIfFencedOff, withFence } from "../../fencing/http.ts";
+import { workerHeader } from "./bank.ts";
+import { openDemoStore } from "./demo-store.ts";
+import { type AccountName, type Answer, machineMs, type WorkerEvent } from "./events.ts";
+import type { Order, WorkerPlan } from "./crew.ts";
+
+const plan = JSON.parse(process.argv[2] ?? "{}") as WorkerPlan;
+const accounts: readonly AccountName[] = ["open", "guarded"];
+const stop = new AbortController();
+let frozenPid: number | undefined;
+let beganMs: number | undefined;
+let lastTold: Promise<void> = Promise.resolve();
+
+const began = new Promise<void>((resolve) => {
+  process.on("message", (order: Order) => {
+    if (order.kind === "stop") stop.abort();
+    else if (order.kind === "frozen") frozenPid = order.pid;
+    else {
+      beganMs = order.beganMs;
+      resolve();
+    }
+  });
+});
+
+// Nobody is left to wake a frozen colleague, so it ends as we do.
+process.on("disconnect", () => {
+  if (frozenPid !== undefined) process.kill(frozenPid, "SIGKILL");
+  process.exit(1);
+});
+
+try {
+  await work();
+} catch (error) {
+  tell({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+}
+// What was told last must have left before the channel closes.
+await lastTold;
+process.removeAllListeners("disconnect");
+process.disconnect();
+
+async function work(): Promise<void> {
+  const { store, close } = await openDemoStore(plan.store);
+  const locks = createLocks(store, { ttl: plan.ttlMs, label: `${plan.name} of the demo` });
+  locks.on("renewed", ({ fence, remainingMs }) => {
+    tell({ kind: "renewed", fence: String(fence), expiresMs: nowMs() + remainingMs });
+  });
+  tell({ kind: "ready", pid: process.pid });
+  await began;
+  try {
+    while (!stop.signal.aborted) await takeTurn(locks);
+  } finally {
+    await locks.close();
+    close();
+  }
+}
+
+async function takeTurn(locks: Locks): Promise<void> {
+  let fence = "";
+  const { signal } = stop;
+  try {
+    await locks.using(plan.resource, { wait: plan.waitMs, signal }, async (lease) => {
+      fence = String(lease.fence);
+      const expiresMs = nowMs() + lease.remainingMs();
+      tell({ kind: "acquired", fence, expiresMs });
+      await deposit(lease);
+    });
+    tell({ kind: "released", fence });
+  } catch (error) {
+    if (signal.aborted) return;
+    if (!(error instanceof LeaseLostError)) throw error;
+    tell({ kind: "lost", fence, reason: error.reason });
+  }
+  // Long enough for somebody else to be next.
+  await sleep(plan.restMs);
+}
+
+async function deposit(lease: Lease): Promise<void> {
+  const fence = String(lease.fence);
+  const balances = await Promise.all(accounts.map((account) => read(account)));
+  tell({ kind: "thinking", fence });
+  await sleep(plan.thinkMs);
+  lease.assertHeld();
+  tell({ kind: "checked", fence });
+  // Between the last look and the write anything can happen: a collection of garbage, a page to be
+  // fetched, a machine put aside. Here it takes a moment, so that there is one to be frozen in.
+  await sleep(plan.sendMs);
+  for (const [index, account] of accounts.entries()) {
+    const how = await write(lease, account, (balances[index] ?? 0) + plan.deposit);
+    tell({ kind: "told", fence, account, how });
+  }
+}
+
+async function read(account: AccountName): Promise<number> {
+  const response = await fetch(`${plan.bank}/${account}`);
+  return Number(await response.text());
+}
+
+async function write(lease: Lease, account: AccountName, balance: number): Promise<Answer> {
+  const init = { method: "PUT", body: String(balance), headers: { [workerHeader]: plan.name } };
+  const response = await fetch(`${plan.bank}/${account}`, withFence(lease, init));
+  try {
+    await throwIfFencedOff(response, lease);
+  } catch (error) {
+    if (!isHoldfastError(error, "FENCE_REJECTED")) throw error;
+    return "refused";
+  }
+  const text = await response.text();
+  if (!response.ok) throw new Error(`the bank answered ${response.status}: ${text}`);
+  return "accepted";
+}
+
+function nowMs(): number {
+  return beganMs === undefined ? 0 : machineMs() - beganMs;
+}
+
+function tell(event: WorkerEvent): void {
+  const message = { ...event, worker: plan.name, atMs: nowMs() };
+  // Fails only where the parent has gone, and then this process is about to end.
+  lastTold = new Promise((resolve) => process.send?.(message, () => resolve()));
+}

@@ -1,0 +1,96 @@
+import type { AccountName, DemoEvent } from "./events.ts";
+import { eventsOf, expiryOf } from "./verdict.ts";
+
+/** What a lane shows over a stretch of time. */
+export type Phase = "waits" | "holds" | "frozen" | "overdue";
+
+export interface Span {
+  readonly phase: Phase;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Written into the span where it has the room. */
+  readonly label: string;
+}
+
+export type MarkKind = "killed" | "write" | "stale" | "refused";
+
+export interface Mark {
+  readonly kind: MarkKind;
+  readonly atMs: number;
+}
+
+export interface Lane {
+  readonly name: string;
+  readonly spans: readonly Span[];
+  readonly marks: readonly Mark[];
+}
+
+/** A worker's lane: what it did, as far as the events up to `nowMs` tell. */
+export function workerLane(events: readonly DemoEvent[], name: string, nowMs: number): Lane {
+  const spans: Span[] = [];
+  const marks: Mark[] = [];
+  let open: { phase: Phase; fromMs: number; fence: string } | undefined;
+  const enter = (phase: Phase | undefined, atMs: number, fence = ""): void => {
+    if (open !== undefined) spans.push({ ...open, toMs: atMs, label: shortFence(open.fence) });
+    open = phase === undefined ? undefined : { phase, fromMs: atMs, fence };
+  };
+  const isOpen = (): typeof open => open;
+  for (const event of events) {
+    if (event.worker !== name) continue;
+    if (event.kind === "ready" || event.kind === "released" || event.kind === "lost") {
+      enter("waits", event.atMs);
+    } else if (event.kind === "acquired") enter("holds", event.atMs, event.fence);
+    else if (event.kind === "frozen") enter("frozen", event.atMs, isOpen()?.fence);
+    else if (event.kind === "resumed") enter("overdue", event.atMs, isOpen()?.fence);
+    else if (event.kind === "killed") {
+      enter(undefined, event.atMs);
+      marks.push({ kind: "killed", atMs: event.atMs });
+    } else if (event.kind === "write") {
+      const late = isLate(events, event);
+      if (late) marks.push({ kind: markOf(event.answer, late), atMs: event.atMs });
+    }
+  }
+  enter(undefined, nowMs);
+  return { name, spans: spans.flatMap((span) => splitAtExpiry(events, span)), marks };
+}
+
+/** An account's lane: the writes that reached it. */
+export function accountLane(events: readonly DemoEvent[], account: AccountName): Lane {
+  const marks = eventsOf(events, "write")
+    .filter((write) => write.account === account)
+    .map((write) => ({ kind: markOf(write.answer, isLate(events, write)), atMs: write.atMs }));
+  return { name: account, spans: [], marks };
+}
+
+/** The fences of a Redis server are long, and only their last digits differ. */
+export function shortFence(fence: string): string {
+  return fence.length > 4 ? fence.slice(-3) : fence;
+}
+
+/** A frozen worker holds the lock until its lease is over, and does not know when it is. */
+function splitAtExpiry(events: readonly DemoEvent[], span: Span): readonly Span[] {
+  if (span.phase !== "frozen") return [span];
+  const holding = eventsOf(events, "acquired").find(
+    ({ fence }) => shortFence(fence) === span.label,
+  );
+  const overMs = holding === undefined ? span.fromMs : expiryOf(events, holding.fence);
+  if (overMs >= span.toMs) return [{ ...span, label: "" }];
+  return [
+    { ...span, toMs: overMs, label: "" },
+    { ...span, phase: "overdue", fromMs: overMs, label: "" },
+  ];
+}
+
+function isLate(events: readonly DemoEvent[], write: DemoEvent & { kind: "write" }): boolean {
+  return eventsOf(events, "write").some(
+    (other) =>
+      other.account === write.account &&
+      other.atMs < write.atMs &&
+      BigInt(other.fence) > BigInt(write.fence),
+  );
+}
+
+function markOf(answer: "accepted" | "refused", late: boolean): MarkKind {
+  if (answer === "refused") return "refused";
+  return late ? "stale" : "write";
+}

@@ -1,0 +1,106 @@
+import type { DemoEvent } from "./events.ts";
+import { accountLane, workerLane } from "./lanes.ts";
+import { narrate, timed } from "./narration.ts";
+import { drawTimeline, legend, type Look, paint } from "./timeline.ts";
+
+export interface Scene {
+  readonly heading: string;
+  readonly names: readonly string[];
+  /** For each account a line about its balance. */
+  accounts(): readonly string[];
+  events(): readonly DemoEvent[];
+  nowMs(): number;
+}
+
+/** Shows what happens while it happens. */
+export interface Screen {
+  scene(title: string): void;
+  event(event: DemoEvent): void;
+  /** The whole picture stays. */
+  end(): void;
+}
+
+/** About how long the demo takes; the axis grows when it takes longer. */
+const usualMs = 12_000;
+const frameMs = 100;
+const sentencesShown = 4;
+
+export function picture(scene: Scene, look: Look): readonly string[] {
+  const events = scene.events();
+  const nowMs = scene.nowMs();
+  const lanes = [
+    ...scene.names.map((name) => workerLane(events, name, nowMs)),
+    accountLane(events, "open"),
+    accountLane(events, "guarded"),
+  ];
+  const totalMs = Math.max(usualMs, nowMs);
+  return [...drawTimeline(lanes, { ...look, totalMs }), "", ...legend(look)];
+}
+
+/** Redraws in place, several times a second. For a terminal. */
+export function liveScreen(scene: Scene, look: Look, out: NodeJS.WritableStream): Screen {
+  let drawn = 0;
+  let title = "";
+  const sentences: string[] = [];
+  const clip = (line: string): string => line.slice(0, look.columns - 1);
+  const draw = (last: boolean): void => {
+    const told = [
+      ...(last ? [] : ["", paint(look, "bold", clip(` ${title}`))]),
+      ...(last ? [] : padded(sentences).map((line) => paint(look, "dim", clip(line)))),
+    ];
+    const lines = [
+      paint(look, "bold", clip(` ${scene.heading}`)),
+      "",
+      ...picture(scene, look),
+      "",
+      ...scene.accounts().map(clip),
+      ...told,
+    ];
+    const up = drawn === 0 ? "" : `\u001B[${drawn}A`;
+    out.write(`${up}\r\u001B[J${lines.join("\n")}\n`);
+    drawn = lines.length;
+  };
+  out.write("\u001B[?25l");
+  draw(false);
+  const timer = setInterval(() => draw(false), frameMs);
+  return {
+    scene: (next) => {
+      title = next;
+    },
+    event: (event) => {
+      const sentence = narrate(event);
+      if (sentence !== undefined) sentences.push(timed(event.atMs, sentence));
+    },
+    end: () => {
+      clearInterval(timer);
+      draw(true);
+      out.write("\u001B[?25h");
+    },
+  };
+}
+
+/** As many lines each time, or the picture would jump. */
+function padded(sentences: readonly string[]): readonly string[] {
+  const shown = sentences.slice(-sentencesShown);
+  return [...shown, ...Array.from({ length: sentencesShown - shown.length }, () => "")];
+}
+
+/** One line per event, and the picture at the end. For logs and pipes. */
+export function plainScreen(scene: Scene, look: Look, out: NodeJS.WritableStream): Screen {
+  const write = (line: string): void => void out.write(`${line}\n`);
+  write(scene.heading);
+  return {
+    scene: (title) => write(`\n-- ${title}`),
+    event: (event) => {
+      const sentence = narrate(event);
+      if (sentence !== undefined) write(timed(event.atMs, sentence));
+    },
+    end: () => {
+      for (const line of ["", ...picture(scene, look), "", ...scene.accounts()]) write(line);
+    },
+  };
+}
+
+export function silentScreen(): Screen {
+  return { scene: () => undefined, event: () => undefined, end: () => undefined };
+}

@@ -1,0 +1,110 @@
+import { ClosedError } from "../../core/errors.ts";
+import { lockDirectory } from "./directory.ts";
+import { Environment, ReplacedError } from "./environment.ts";
+import { faultOf, type Fault } from "./faults.ts";
+import type { MachineClock } from "./machine-clock.ts";
+import type { Machine } from "./machine.ts";
+import { post } from "./mailbox.ts";
+import type { Table } from "./table.ts";
+import type { Address } from "./wait-queue.ts";
+
+export type Answer<Result> =
+  | { readonly ok: true; readonly result: Result }
+  | ({ readonly ok: false } & Fault);
+
+export interface DirectoryAccessOptions {
+  readonly directory: string;
+  readonly machine: () => Machine;
+  readonly clock: MachineClock;
+  /** The directory is in a memory file system. Told once. */
+  readonly onInMemory: (path: string) => void;
+  /** The directory is no longer open: what was kept in it is void. */
+  readonly onLetGo: () => void;
+}
+
+/** The directory of one manager: opened by the first call, and again after it has vanished. */
+export class DirectoryAccess {
+  readonly #options: DirectoryAccessOptions;
+  #environment: Promise<Environment> | undefined;
+  #closed = false;
+  #pathInMemory: string | undefined;
+  #lastFault: unknown;
+
+  constructor(options: DirectoryAccessOptions) {
+    this.#options = options;
+  }
+
+  /** Where it is, if it turned out to be in a memory file system. */
+  get pathInMemory(): string | undefined {
+    return this.#pathInMemory;
+  }
+
+  get lastFault(): unknown {
+    return this.#lastFault;
+  }
+
+  forgetFault(): void {
+    this.#lastFault = undefined;
+  }
+
+  get isOpen(): boolean {
+    return this.#environment !== undefined && !this.#closed;
+  }
+
+  /** Where the database is; undefined when it is not open. */
+  async folder(): Promise<string | undefined> {
+    const opened = await this.#environment?.catch(() => undefined);
+    return this.#closed ? undefined : opened?.folder;
+  }
+
+  /** Never rejects: what went wrong is part of the answer. */
+  async transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
+    let opening: Promise<Environment> | undefined;
+    let opened: Environment | undefined;
+    try {
+      if (this.#closed) throw new ClosedError();
+      opening = this.#environment ??= this.#open();
+      opened = await opening;
+      let letters: readonly Address[] = [];
+      const result = opened.transact((table) => {
+        const done = work(table);
+        letters = table.lettersForFreed(this.#options.clock.nowMs());
+        return done;
+      });
+      // After the commit, when those who are told can see it.
+      for (const { mailbox, wait } of letters) post(opened.folder, mailbox, wait);
+      return { ok: true, result };
+    } catch (cause) {
+      const fault = faultOf(cause, this.#options.directory);
+      this.#lastFault = fault.error;
+      // What could not be opened, or has vanished, is opened anew by the next call.
+      if (opened === undefined || cause instanceof ReplacedError) await this.#letGo(opening);
+      return { ok: false, ...fault };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#letGo(this.#environment);
+  }
+
+  async #open(): Promise<Environment> {
+    const { directory, machine, onInMemory } = this.#options;
+    const { path, inMemory } = lockDirectory(directory);
+    if (inMemory && this.#pathInMemory === undefined) {
+      this.#pathInMemory = path;
+      onInMemory(path);
+    }
+    return await Environment.open(path, machine());
+  }
+
+  async #letGo(opening: Promise<Environment> | undefined): Promise<void> {
+    if (opening === undefined) return;
+    if (this.#environment === opening) {
+      this.#environment = undefined;
+      this.#options.onLetGo();
+    }
+    const opened = await opening.catch(() => undefined);
+    await opened?.release();
+  }
+}

@@ -1,0 +1,125 @@
+import type { LmdbDatabase } from "./lmdb-package.ts";
+import type { Machine, ProcessIdentity } from "./machine.ts";
+
+/** Where a wait is to be told: a file of its process, and its number there. */
+export interface Address {
+  readonly mailbox: string;
+  readonly wait: number;
+}
+
+/** A place in the queue of each of the resources waited for. */
+export interface Place {
+  readonly ticket: string;
+  readonly keys: readonly string[];
+}
+
+interface Ticket extends Address {
+  readonly keys: readonly string[];
+  readonly process: ProcessIdentity;
+}
+
+interface Counts {
+  readonly given: number;
+  readonly waiting: number;
+}
+
+const countsKey = "m/tickets";
+const ticketPrefix = "t/";
+const placePrefix = "w/";
+
+/** Waits looked at for one resource: whoever is behind them tries now and then unasked. */
+const lookedAtMax = 64;
+/** Numbers that sort as texts. */
+const ticketDigits = 16;
+
+/**
+ * Who waits for what, in the order of arrival. It decides only who is told first: it keeps nothing
+ * from anybody, so a wait that is stuck, or killed, holds up no lock. Every method runs inside a
+ * write transaction. `keys` are those of the table of locks.
+ */
+export class WaitQueue {
+  readonly #database: LmdbDatabase;
+  readonly #machine: Machine;
+
+  constructor(database: LmdbDatabase, machine: Machine) {
+    this.#database = database;
+    this.#machine = machine;
+  }
+
+  /** At the end, unless it is in already. */
+  join(place: Place | undefined, keys: readonly string[], address: Address): Place {
+    if (place !== undefined) {
+      if (this.#ticket(place.ticket)?.mailbox === address.mailbox) return place;
+      this.leave(place);
+    }
+    const { given, waiting } = this.#counts();
+    this.#count({ given: given + 1, waiting: waiting + 1 });
+    const ticket = String(given + 1).padStart(ticketDigits, "0");
+    const stored: Ticket = { ...address, keys, process: this.#machine.self };
+    this.#database.putSync(ticketPrefix + ticket, JSON.stringify(stored));
+    for (const key of keys) this.#database.putSync(placeKey(key, ticket), "");
+    return { ticket, keys };
+  }
+
+  leave({ ticket, keys }: Place): void {
+    const { given, waiting } = this.#counts();
+    const present = this.#database.removeSync(ticketPrefix + ticket);
+    if (present) this.#count({ given, waiting: waiting - 1 });
+    for (const key of keys) this.#database.removeSync(placeKey(key, ticket));
+  }
+
+  /**
+   * Whom to tell now that `keys` may have become free: per key the first who could have everything
+   * it waits for. One and not all, since only one can have it; the next is told when that one is
+   * done.
+   */
+  next(keys: readonly string[], isFree: (key: string) => boolean): readonly Address[] {
+    const told = new Map<string, Address>();
+    // Mostly nobody waits, and one look is all that this costs.
+    if (this.#counts().waiting === 0) return [];
+    for (const key of keys) {
+      const found = isFree(key) ? this.#firstFor(key, isFree) : undefined;
+      if (found !== undefined) told.set(found.ticket, found.address);
+    }
+    return [...told.values()];
+  }
+
+  #firstFor(
+    key: string,
+    isFree: (key: string) => boolean,
+  ): { readonly ticket: string; readonly address: Address } | undefined {
+    const start = placeKey(key, "");
+    const range = { start, end: `${start}~`, limit: lookedAtMax };
+    // Read before anything is removed: a change would pull the ground from under the range.
+    const tickets = [...this.#database.getRange(range)].map((item) => item.key.slice(start.length));
+    for (const ticket of tickets) {
+      const stored = this.#ticket(ticket);
+      if (stored === undefined) this.#database.removeSync(placeKey(key, ticket));
+      else if (this.#machine.isDead(stored.process)) this.leave({ ticket, keys: stored.keys });
+      else if (stored.keys.every(isFree)) return { ticket, address: stored };
+    }
+    return undefined;
+  }
+
+  /** Tickets given out ever, and those in the queue. */
+  #counts(): Counts {
+    const [given = 0, waiting = 0] = (this.#database.get(countsKey) ?? "0 0")
+      .split(" ")
+      .map(Number);
+    return { given, waiting };
+  }
+
+  #count({ given, waiting }: Counts): void {
+    this.#database.putSync(countsKey, `${given} ${waiting}`);
+  }
+
+  #ticket(ticket: string): Ticket | undefined {
+    const text = this.#database.get(ticketPrefix + ticket);
+    if (text === undefined) return undefined;
+    return JSON.parse(text) as Ticket;
+  }
+}
+
+function placeKey(key: string, ticket: string): string {
+  return `${placePrefix}${key}/${ticket}`;
+}

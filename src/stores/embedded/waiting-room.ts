@@ -1,0 +1,112 @@
+import type { CancelTimer, Clock } from "../../core/ports.ts";
+import type { MachineClock } from "./machine-clock.ts";
+import { Mailbox } from "./mailbox.ts";
+import type { Machine, ProcessIdentity } from "./machine.ts";
+import type { Address } from "./wait-queue.ts";
+import type { EmbeddedWaiting } from "./waiting.ts";
+
+/**
+ * How often the holders in the way are looked at. Nobody is told when a process dies; asking the
+ * system costs some 20 µs, and no transaction.
+ */
+const lookEveryMs = 25;
+
+/** The waits of one manager, and how they learn that an attempt is worth while. */
+export class WaitingRoom {
+  readonly #clock: Clock;
+  readonly #machineClock: MachineClock;
+  readonly #machine: () => Machine;
+  readonly #waits = new Map<number, EmbeddedWaiting>();
+  readonly #numbers = new Map<EmbeddedWaiting, number>();
+  #count = 0;
+  #mailbox: Mailbox | undefined;
+  #cancelLook: CancelTimer | undefined;
+
+  constructor(clock: Clock, machineClock: MachineClock, machine: () => Machine) {
+    this.#clock = clock;
+    this.#machineClock = machineClock;
+    this.#machine = machine;
+  }
+
+  /** Where `wait` can be told, once there is a mailbox. */
+  addressOf(wait: EmbeddedWaiting): Address | undefined {
+    if (this.#mailbox === undefined || this.#mailbox.closed) return undefined;
+    return { mailbox: this.#mailbox.name, wait: this.#numberOf(wait) };
+  }
+
+  /**
+   * Kept for as long as the directory is open: making one costs more than a short wait. False where
+   * the system has no watchers left; then there are only the looks below and attempts unasked.
+   */
+  openMailbox(folder: string): boolean {
+    if (this.#mailbox?.closed === false) return true;
+    try {
+      const tell = (number: number): void => this.#waits.get(number)?.tell();
+      this.#mailbox = new Mailbox(folder, this.#machine(), tell);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The directory is closed, or was deleted. */
+  closeMailbox(): void {
+    this.#mailbox?.close();
+    this.#mailbox = undefined;
+  }
+
+  /** Looks after the holder in its way until it leaves or is told. */
+  watch(wait: EmbeddedWaiting): void {
+    this.#numberOf(wait);
+    this.#cancelLook ??= this.#clock.setTimer(lookEveryMs, false, () => this.#look());
+  }
+
+  leave(wait: EmbeddedWaiting): void {
+    const number = this.#numbers.get(wait);
+    if (number === undefined) return;
+    this.#numbers.delete(wait);
+    this.#waits.delete(number);
+    if (this.#waits.size > 0) return;
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+  }
+
+  close(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    this.#waits.clear();
+    this.#numbers.clear();
+    this.closeMailbox();
+  }
+
+  #numberOf(wait: EmbeddedWaiting): number {
+    let number = this.#numbers.get(wait);
+    if (number === undefined) {
+      this.#count += 1;
+      number = this.#count;
+      this.#numbers.set(wait, number);
+      this.#waits.set(number, wait);
+    }
+    return number;
+  }
+
+  #look(): void {
+    this.#cancelLook = undefined;
+    const dead = new Map<string, boolean>();
+    const isDead = (holder: ProcessIdentity): boolean => {
+      const key = `${holder.pid} ${holder.started} ${holder.place}`;
+      const known = dead.get(key) ?? this.#machine().isDead(holder);
+      dead.set(key, known);
+      return known;
+    };
+    const nowMs = this.#machineClock.nowMs();
+    for (const wait of this.#waits.values()) {
+      const { blocker } = wait;
+      if (blocker === undefined) continue;
+      if (blocker.expiresMs <= nowMs || isDead(blocker.holder)) wait.tell();
+    }
+    if (this.#waits.size > 0) {
+      this.#cancelLook = this.#clock.setTimer(lookEveryMs, false, () => this.#look());
+    }
+  }
+}

@@ -1,0 +1,218 @@
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Grant } from "../../src/core/store.ts";
+import type { Waiting } from "../../src/core/store.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { Workshop } from "./processes.ts";
+import { newDirectory, Port } from "./store-port.ts";
+
+watchLeaks();
+
+const workshop = new Workshop();
+afterAll(() => workshop.close());
+
+/** So long that nothing in these tests can be explained by its end. */
+const hour = String(3_600_000);
+
+/** A wait as the core has one, except that it never tries unasked. */
+class Waiter {
+  readonly #port: Port;
+  readonly #resources: readonly string[];
+  readonly #waiting: Waiting;
+  /** How often it was told. */
+  told = 0;
+  #onTold: (() => void) | undefined;
+
+  constructor(port: Port, ...resources: readonly string[]) {
+    this.#port = port;
+    this.#resources = resources;
+    this.#waiting = port.store.waiting(resources);
+    this.#waiting.listen(() => {
+      this.told += 1;
+      this.#onTold?.();
+    });
+  }
+
+  async attempt(): Promise<Grant | undefined> {
+    const outcome = await this.#waiting.attempt(this.#port.request(this.#resources));
+    if (outcome.kind === "failed") throw outcome.error;
+    return outcome.kind === "granted" ? outcome.grant : undefined;
+  }
+
+  /** Resolves when it has been told since its last attempt, and tries. */
+  async whenTold(): Promise<Grant | undefined> {
+    if (this.told === 0) await new Promise<void>((resolve) => (this.#onTold = resolve));
+    this.told = 0;
+    return await this.attempt();
+  }
+
+  async queued(): Promise<this> {
+    expect(await this.attempt()).toBeUndefined();
+    return this;
+  }
+
+  leave(): Promise<void> {
+    return this.#waiting.leave();
+  }
+}
+
+describe("a wait is told", () => {
+  test("when another process gives the lock back", async () => {
+    const directory = workshop.newDirectory();
+    const worker = workshop.start([directory, "hold", "job", hour]);
+    const fence = await worker.held();
+    const waiter = await new Waiter(new Port(directory), "job").queued();
+    worker.say("release");
+    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    await waiter.leave();
+    await worker.kill();
+  });
+
+  test("when the process that holds the lock is killed", async () => {
+    const directory = workshop.newDirectory();
+    const worker = workshop.start([directory, "hold", "job", hour]);
+    const fence = await worker.held();
+    const waiter = await new Waiter(new Port(directory), "job").queued();
+    await worker.kill();
+    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    await waiter.leave();
+  });
+
+  test("when the time of a stopped holder is over", async () => {
+    const directory = workshop.newDirectory();
+    const worker = workshop.start([directory, "hold", "job", "300"]);
+    const fence = await worker.held();
+    const waiter = await new Waiter(new Port(directory), "job").queued();
+    worker.signal("SIGSTOP");
+    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    await waiter.leave();
+    await worker.kill();
+  });
+
+  test("when the lock is given back between its attempt and its listening", async () => {
+    const port = new Port(newDirectory());
+    const grant = await port.take("job");
+    const waiting = port.store.waiting(["job"]);
+    expect((await waiting.attempt(port.request("job"))).kind).toBe("held");
+    await port.store.release(grant);
+    await new Promise<void>((resolve) => waiting.listen(resolve));
+    expect((await waiting.attempt(port.request("job"))).kind).toBe("granted");
+    await waiting.leave();
+  });
+});
+
+describe("of several waits", () => {
+  test("the first is told, and the next when that one is done", async () => {
+    const directory = newDirectory();
+    const holder = new Port(directory);
+    let grant: Grant | undefined = await holder.take("job");
+    const waiters: Waiter[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      waiters.push(await new Waiter(new Port(directory), "job").queued());
+    }
+    for (const waiter of waiters) {
+      if (grant === undefined) throw new Error("the one before had nothing to give back");
+      await holder.store.release(grant);
+      grant = await waiter.whenTold();
+      await waiter.leave();
+      // Whoever has had its turn is not told again, and the others were not told at all.
+      expect(waiters.map(({ told }) => told)).toEqual([0, 0, 0, 0, 0]);
+    }
+  });
+
+  test("one that cannot have all it wants yet holds up nobody", async () => {
+    const directory = newDirectory();
+    const holder = new Port(directory);
+    const [both, other] = [await holder.take("a"), await holder.take("b")];
+    const greedy = await new Waiter(new Port(directory), "a", "b").queued();
+    const modest = await new Waiter(new Port(directory), "a").queued();
+    await holder.store.release(both);
+    const grant = await modest.whenTold();
+    expect(greedy.told).toBe(0);
+    await modest.leave();
+    await holder.store.release(other);
+    expect(await greedy.attempt()).toBeUndefined();
+    if (grant === undefined) throw new Error("it was told, and did not get it");
+    await holder.store.release(grant);
+    expect(await greedy.whenTold()).toMatchObject({ resources: ["a", "b"] });
+    await greedy.leave();
+  });
+
+  test("one that was told and goes away passes it on", async () => {
+    const directory = newDirectory();
+    const holder = new Port(directory);
+    const grant = await holder.take("job");
+    const first = await new Waiter(new Port(directory), "job").queued();
+    const second = await new Waiter(new Port(directory), "job").queued();
+    await holder.store.release(grant);
+    await first.leave();
+    expect(await second.whenTold()).toBeDefined();
+    await second.leave();
+  });
+
+  test("one whose process is dead is passed over", async () => {
+    const directory = workshop.newDirectory();
+    const holder = new Port(directory);
+    const grant = await holder.take("job");
+    const worker = workshop.start([directory, "queue", "job"]);
+    expect(await worker.told()).toBe("queued held");
+    const waiter = await new Waiter(new Port(directory), "job").queued();
+    await worker.kill();
+    await holder.store.release(grant);
+    expect(await waiter.whenTold()).toBeDefined();
+    await waiter.leave();
+  });
+
+  test("any number in one process share a mailbox", async () => {
+    const directory = newDirectory();
+    const port = new Port(directory);
+    const grants = await Promise.all(["a", "b", "c"].map((name) => port.take(name)));
+    const waiters = ["a", "b", "c"].map((name) => new Waiter(port, name));
+    await Promise.all(waiters.map((waiter) => waiter.queued()));
+    expect(mailboxes(directory)).toHaveLength(1);
+    await Promise.all(grants.map((grant) => port.store.release(grant)));
+    for (const waiter of waiters) expect(await waiter.whenTold()).toBeDefined();
+    await Promise.all(waiters.map((waiter) => waiter.leave()));
+    await port.store.close();
+    expect(mailboxes(directory)).toEqual([]);
+  });
+});
+
+describe("what a wait leaves behind", () => {
+  test("a killed process's mailbox is thrown away by the next one", async () => {
+    const directory = workshop.newDirectory();
+    const port = new Port(directory);
+    const grant = await port.take("job");
+    const worker = workshop.start([directory, "queue", "job"]);
+    await worker.told();
+    const [abandoned] = mailboxes(directory);
+    await worker.kill();
+    const waiter = await new Waiter(port, "job").queued();
+    expect(mailboxes(directory)).toHaveLength(1);
+    expect(mailboxes(directory)).not.toContain(abandoned);
+    await waiter.leave();
+    await port.store.release(grant);
+  });
+
+  test("a wait goes on in a directory that was deleted meanwhile", async () => {
+    const directory = newDirectory();
+    const port = new Port(directory);
+    await port.take("job");
+    const waiter = await new Waiter(port, "job").queued();
+    rmSync(directory, { recursive: true });
+    // The first attempt finds it gone, the next one makes it anew.
+    await expect(waiter.attempt()).rejects.toThrow("deleted or replaced");
+    expect(await waiter.attempt()).toBeDefined();
+    await waiter.leave();
+    expect(existsSync(directory)).toBe(true);
+  });
+});
+
+function mailboxes(directory: string): readonly string[] {
+  return readdirSync(directory)
+    .filter((name) => name.startsWith("boot-"))
+    .map((name) => join(directory, name, "mail"))
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder));
+}

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type BuiltProject, buildProject } from "../support/built-project.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { startRedisServers } from "../support/redis-server.ts";
+import { projectRoot } from "../support/source-files.ts";
+
+/** What each example must say when it is run as its README tells. */
+const examples: Readonly<Record<string, readonly RegExp[]>> = {
+  "quickstart.mjs": [/using\(\) rejects with LEASE_LOST/, /fence 4: refused, 5 was seen/],
+  "fenced-postgres.mjs": [/slow: fence 1 is refused, 2 has written/, /balance 150: nothing/],
+  "long-job.mjs": [/^ {2}renewed for \d+ ms$/m, /^done$/m],
+  "transfer.mjs": [/with locks: .*in all 4000, should be 4000/],
+  "cron-once.mjs": [/^kill -9/m, /^8 ticks, each run once$/m],
+  "worker-pool.mjs": [/^kill -9/m, /^24 jobs, each finished once$/m],
+  "http-express.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
+  "http-fastify.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
+  "http-hono.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
+  "migrating-from-redlock.mjs": [
+    /redlock holds it: {2}holdfast's tryAcquire returns undefined/,
+    /holdfast holds it: redlock's acquire throws/,
+    /expired lease returns { released: false, reason: 'expired' }/,
+  ],
+};
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+let project: BuiltProject;
+let temporary: string;
+
+beforeAll(() => {
+  project = buildProject(["examples"]);
+  temporary = join(project.folder, "temporary");
+});
+
+afterAll(() => project?.remove());
+
+// Side by side: most of what they do is wait.
+describe.concurrent("the examples", () => {
+  test("are all run here, and all told of in their README", () => {
+    const found = readdirSync(join(projectRoot, "examples")).filter((name) =>
+      name.endsWith(".mjs"),
+    );
+    expect(found.toSorted()).toEqual(Object.keys(examples).toSorted());
+    const readme = readFileSync(join(projectRoot, "examples", "README.md"), "utf8");
+    for (const name of found) expect(readme).toContain(`| \`node examples/${name}\` `);
+  });
+
+  test.each(Object.entries(examples))("%s shows what it says", async (name, said) => {
+    const folder = newFolder();
+    const { code, stdout, stderr } = await run(name, { TMPDIR: folder });
+    expect(stderr).toBe("");
+    for (const text of said) expect(stdout).toMatch(text);
+    expect(code).toBe(0);
+    expect(readdirSync(folder).filter((file) => !isKept(file))).toEqual([]);
+  });
+
+  test("fenced-postgres.mjs runs on a server, too", async ({ onTestFinished }) => {
+    const postgres = await startPostgres();
+    onTestFinished(() => postgres.stop());
+    const { code, stdout } = await run("fenced-postgres.mjs", { DATABASE_URL: postgres.url });
+    expect(stdout).toMatch(/slow: fence 1 is refused, 2 has written/);
+    expect(code).toBe(0);
+  });
+
+  test("migrating-from-redlock.mjs uses the servers it is given", async ({ onTestFinished }) => {
+    const servers = await startRedisServers(3);
+    onTestFinished(async () => {
+      await Promise.all(servers.map((server) => server.stop()));
+    });
+    const REDIS_URL = servers.map(({ url }) => url).join(",");
+    // With no redis-server to be found, so that it cannot have started its own.
+    const { code, stderr } = await run("migrating-from-redlock.mjs", {
+      REDIS_URL,
+      PATH: temporary,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(await servers[0]?.command("EXISTS", "holdfast:node")).toBe(1);
+  });
+
+  test("migrating-from-redlock.mjs says what it needs where that is missing", async () => {
+    const { code, stderr } = await run("migrating-from-redlock.mjs", { PATH: temporary });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Install redis-server, or set REDIS_URL/);
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "long-job.mjs ends cleanly on %s, and goes on when it is started again",
+    async (signal) => {
+      const folder = join(temporary, `long-job-${signal}`);
+      const child = start("long-job.mjs", {}, [folder]);
+      // Once: a second signal ends it at once, as it should.
+      let signalled = false;
+      const { code, stdout } = await endOf(child, (output) => {
+        if (signalled || !/^step 2 of 20$/m.test(output)) return;
+        signalled = child.kill(signal);
+      });
+      expect(code).toBe(0);
+      const stopped = Number(/^stopped after step (\d+)/m.exec(stdout)?.[1]);
+      expect(stopped).toBeGreaterThanOrEqual(2);
+      expect(stopped).toBeLessThan(20);
+
+      const again = await endOf(start("long-job.mjs", {}, [folder]));
+      expect(again.stdout).toContain(`going on after step ${stopped}\n`);
+      const [first] = /^step \d+(?= of 20$)/m.exec(again.stdout) ?? [];
+      expect(first).toBe(`step ${stopped + 1}`);
+      expect(again.stdout).toMatch(/^done$/m);
+      rmSync(folder, { recursive: true });
+    },
+  );
+});
+
+/** The long job keeps its state for the next run: that is what it shows. */
+function isKept(name: string): boolean {
+  return name === "holdfast-example-long-job";
+}
+
+function run(name: string, env: Readonly<Record<string, string>>): Promise<Ended> {
+  return endOf(start(name, env));
+}
+
+let folders = 0;
+
+/** For temporary files, to see what is left there. */
+function newFolder(): string {
+  folders += 1;
+  const folder = join(temporary, String(folders));
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+function start(
+  name: string,
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): ChildProcess {
+  return spawn(process.execPath, [join("examples", name), ...args], {
+    cwd: project.folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      ...process.env,
+      REDIS_URL: undefined,
+      DATABASE_URL: undefined,
+      TMPDIR: newFolder(),
+      ...env,
+    },
+  });
+}
+
+async function endOf(child: ChildProcess, onOutput?: (stdout: string) => void): Promise<Ended> {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+    onOutput?.(stdout);
+  });
+  child.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => {
+    child.on("close", resolve);
+  });
+  return { code, stdout, stderr };
+}
