@@ -78,7 +78,7 @@ export class Stage {
 
 /** Until it is so, or a bound that no healthy run comes near. */
 export async function eventually(what: string, isSo: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + 40_000;
+  const deadlineMs = performance.now() + 90_000;
   while (!isSo()) {
     if (performance.now() > deadlineMs) throw new Error(`waited in vain for ${what}`);
     await sleep(20);

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DemoEvent } from "../../src/cli/demo/events.ts";
-import { accountLane, workerLane } from "../../src/cli/demo/lanes.ts";
+import { accountLane, labelKind, workerLane } from "../../src/cli/demo/lanes.ts";
 import { drawTimeline, legend } from "../../src/cli/demo/timeline.ts";
 import { type Account, type Check, type Facts, judge } from "../../src/cli/demo/verdict.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
@@ -36,8 +36,8 @@ beforeAll(async () => {
   const [first, second, third, last] = await Promise.all(all.map(({ ended }) => ended));
   if (first === undefined || last === undefined) throw new Error("unreachable");
   [plain, unguarded] = [first, last];
-  report = JSON.parse(second?.stdout ?? "") as Report;
-  onRedis = JSON.parse(third?.stdout ?? "") as Report;
+  report = reportOf(second);
+  onRedis = reportOf(third);
 });
 
 afterAll(async () => {
@@ -82,6 +82,7 @@ describe("the demo without a terminal", () => {
 
   test("runs on a Redis server, where a dead holder's lease has to run out", () => {
     expect(onRedis.checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect(labelKind(onRedis.events)).toBe("turn");
     expect(onRedis.checks.map(({ what }) => what).join("\n")).toContain(
       "when the lease had run out",
     );
@@ -158,7 +159,7 @@ describe("the verdict", () => {
 
   test.each([
     ["nobody was killed", [0, 1], (event: DemoEvent) => event.kind !== "killed"],
-    ["nobody was frozen", [2], (event: DemoEvent) => event.kind !== "frozen"],
+    ["nobody was frozen", [2, 3, 4], (event: DemoEvent) => event.kind !== "frozen"],
     ["the frozen worker did not notice", [2], (event: DemoEvent) => event.kind !== "lost"],
     ["no late write was refused", [4], (event: DemoEvent) => !isRefused(event)],
     ["nothing happened", [0, 1, 2, 3, 4], () => false],
@@ -197,14 +198,17 @@ describe("the timeline", () => {
   test.each([40, 80, 120, 400])("fits into %i columns", (columns) => {
     for (const unicode of [true, false]) {
       const look = { color: false, unicode, columns };
-      const lines = [...drawTimeline(lanes(), { ...look, totalMs: 14_000 }), ...legend(look)];
+      const lines = [
+        ...drawTimeline(lanes(), { ...look, totalMs: endMs() }),
+        ...legend(look, "fence"),
+      ];
       expect(lines.filter((line) => line.length > columns)).toEqual([]);
     }
   });
 
   test("shows the kill, the freeze and both late writes", () => {
     const look = { color: false, unicode: false, columns: 120 };
-    const lines = drawTimeline(lanes(), { ...look, totalMs: 14_000 });
+    const lines = drawTimeline(lanes(), { ...look, totalMs: endMs() });
     const killed = report.events.find(({ kind }) => kind === "killed")?.worker;
     const frozen = report.events.find(({ kind }) => kind === "frozen")?.worker;
     expect(laneOf(lines, killed)).toMatch(/[\d=]X$/);
@@ -213,11 +217,14 @@ describe("the timeline", () => {
     expect(laneOf(lines, "guarded")).toMatch(/\+ *0/);
   });
 
+  function endMs(): number {
+    return report.events.at(-1)?.atMs ?? 0;
+  }
+
   function lanes(): ReturnType<typeof workerLane>[] {
     const { events } = report;
-    const endMs = events.at(-1)?.atMs ?? 0;
     return [
-      ...["ann", "bob", "cy", "dee"].map((name) => workerLane(events, name, endMs)),
+      ...["ann", "bob", "cy", "dee"].map((name) => workerLane(events, name, endMs())),
       accountLane(events, "open"),
       accountLane(events, "guarded"),
     ];
@@ -227,6 +234,11 @@ describe("the timeline", () => {
     return lines.find((line) => line.startsWith(` ${name} `)) ?? "";
   }
 });
+
+function reportOf(ended: Ended | undefined): Report {
+  if (ended?.stdout === "") throw new Error(`no report: ${ended.stderr}`);
+  return JSON.parse(ended?.stdout ?? "") as Report;
+}
 
 function isRefused(event: DemoEvent): boolean {
   return event.kind === "write" && event.answer === "refused";

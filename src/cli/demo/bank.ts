@@ -30,36 +30,47 @@ export async function openBank(options: BankOptions): Promise<Bank> {
   const balances = { open: options.openingBalance, guarded: options.openingBalance };
   const guard = fenceGuard({ store: memoryFences() });
   let greatestFence = "0";
-  const tell = (req: IncomingMessage, write: Omit<WriteEvent, "kind" | "fence">): void => {
-    const fence = String(req.headers[fenceHeader.toLowerCase()]);
-    if (write.account === "guarded" && write.answer === "accepted") greatestFence = fence;
-    options.onWrite(String(req.headers[workerHeader]), { kind: "write", fence, ...write });
+
+  const tell = (req: IncomingMessage, write: Omit<WriteEvent, "kind" | "fence">): void =>
+    options.onWrite(String(req.headers[workerHeader]), {
+      kind: "write",
+      fence: fenceIn(req),
+      ...write,
+    });
+
+  const get = async (account: AccountName, res: ServerResponse): Promise<void> => {
+    res.end(String(balances[account]));
   };
 
   const put = async (account: AccountName, req: IncomingMessage, res: ServerResponse) => {
     const after = await bodyOf(req);
-    const store = async (): Promise<void> => {
-      const before = balances[account];
-      balances[account] = after;
-      tell(req, { account, answer: "accepted", before, after });
-      res.writeHead(204).end();
-    };
-    if (account === "open" || !options.checkFences) {
-      await store();
-      return;
-    }
-    await guard.node(req, res, store);
-    if (res.statusCode !== 412) return;
-    const { guarded } = balances;
-    const unchanged = { before: guarded, after: guarded, seen: greatestFence };
-    tell(req, { account, answer: "refused", ...unchanged });
+    const before = balances[account];
+    balances[account] = after;
+    tell(req, { account, answer: "accepted", before, after });
+    res.writeHead(204).end();
   };
 
   const serve = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const account = accountOf(req);
-    if (account !== undefined && req.method === "PUT") await put(account, req, res);
-    else if (account !== undefined && req.method === "GET") res.end(String(balances[account]));
-    else res.writeHead(404).end();
+    const known = req.method === "GET" || req.method === "PUT";
+    if (account === undefined || !known) {
+      res.writeHead(404).end();
+      return;
+    }
+    const answer = (): Promise<void> =>
+      req.method === "GET" ? get(account, res) : put(account, req, res);
+    if (account === "open" || !options.checkFences) {
+      await answer();
+      return;
+    }
+    await guard.node(req, res, async () => {
+      greatestFence = fenceIn(req);
+      await answer();
+    });
+    if (res.statusCode !== 412 || req.method === "GET") return;
+    const { guarded } = balances;
+    const unchanged = { before: guarded, after: guarded, seen: greatestFence };
+    tell(req, { account, answer: "refused", ...unchanged });
   };
 
   const server = createServer({ keepAliveTimeout: keepAliveMs }, (req, res) => {
@@ -86,6 +97,10 @@ export async function openBank(options: BankOptions): Promise<Bank> {
 
 function accountOf({ url }: IncomingMessage): AccountName | undefined {
   return url === "/open" ? "open" : url === "/guarded" ? "guarded" : undefined;
+}
+
+function fenceIn({ headers }: IncomingMessage): string {
+  return String(headers[fenceHeader.toLowerCase()]);
 }
 
 async function bodyOf(req: IncomingMessage): Promise<number> {

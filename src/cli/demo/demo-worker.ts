@@ -89,7 +89,7 @@ async function takeTurn(locks: Locks): Promise<void> {
 
 async function deposit(lease: Lease): Promise<void> {
   const fence = String(lease.fence);
-  const balances = await Promise.all(accounts.map((account) => read(account)));
+  const balances = await Promise.all(accounts.map((account) => read(lease, account)));
   tell({ kind: "thinking", fence });
   await sleep(plan.thinkMs);
   lease.assertHeld();
@@ -103,8 +103,13 @@ async function deposit(lease: Lease): Promise<void> {
   }
 }
 
-async function read(account: AccountName): Promise<number> {
-  const response = await fetch(`${plan.bank}/${account}`);
+/**
+ * With the fence, too: from now on the guard knows of this turn, and a late write of an earlier one
+ * cannot come between what is read here and what is written after it.
+ */
+async function read(lease: Lease, account: AccountName): Promise<number> {
+  const response = await fetch(`${plan.bank}/${account}`, withFence(lease));
+  await throwIfFencedOff(response, lease);
   return Number(await response.text());
 }
 

@@ -8,9 +8,13 @@ export interface Span {
   readonly phase: Phase;
   readonly fromMs: number;
   readonly toMs: number;
+  /** Of the lease, where there is one. */
+  readonly fence: string;
   /** Written into the span where it has the room. */
   readonly label: string;
 }
+
+const fenceDigitsMax = 4;
 
 export type MarkKind = "killed" | "write" | "stale" | "refused";
 
@@ -31,7 +35,7 @@ export function workerLane(events: readonly DemoEvent[], name: string, nowMs: nu
   const marks: Mark[] = [];
   let open: { phase: Phase; fromMs: number; fence: string } | undefined;
   const enter = (phase: Phase | undefined, atMs: number, fence = ""): void => {
-    if (open !== undefined) spans.push({ ...open, toMs: atMs, label: shortFence(open.fence) });
+    if (open !== undefined) spans.push({ ...open, toMs: atMs, label: labelOf(events, open.fence) });
     open = phase === undefined ? undefined : { phase, fromMs: atMs, fence };
   };
   const isOpen = (): typeof open => open;
@@ -62,18 +66,22 @@ export function accountLane(events: readonly DemoEvent[], account: AccountName):
   return { name: account, spans: [], marks };
 }
 
-/** The fences of a Redis server are long, and only their last digits differ. */
-export function shortFence(fence: string): string {
-  return fence.length > 4 ? fence.slice(-3) : fence;
+/** The fences of Redis servers are too long for the picture: there turns are counted. */
+export function labelKind(events: readonly DemoEvent[]): "fence" | "turn" {
+  const long = eventsOf(events, "acquired").some(({ fence }) => fence.length > fenceDigitsMax);
+  return long ? "turn" : "fence";
+}
+
+function labelOf(events: readonly DemoEvent[], fence: string): string {
+  if (labelKind(events) === "fence") return fence;
+  const turns = eventsOf(events, "acquired");
+  return String(turns.findIndex((turn) => turn.fence === fence) + 1);
 }
 
 /** A frozen worker holds the lock until its lease is over, and does not know when it is. */
 function splitAtExpiry(events: readonly DemoEvent[], span: Span): readonly Span[] {
   if (span.phase !== "frozen") return [span];
-  const holding = eventsOf(events, "acquired").find(
-    ({ fence }) => shortFence(fence) === span.label,
-  );
-  const overMs = holding === undefined ? span.fromMs : expiryOf(events, holding.fence);
+  const overMs = expiryOf(events, span.fence);
   if (overMs >= span.toMs) return [{ ...span, label: "" }];
   return [
     { ...span, toMs: overMs, label: "" },
@@ -82,6 +90,7 @@ function splitAtExpiry(events: readonly DemoEvent[], span: Span): readonly Span[
 }
 
 function isLate(events: readonly DemoEvent[], write: DemoEvent & { kind: "write" }): boolean {
+  if (write.answer === "refused") return true;
   return eventsOf(events, "write").some(
     (other) =>
       other.account === write.account &&

@@ -1,5 +1,5 @@
 import type { DemoEvent } from "./events.ts";
-import { accountLane, workerLane } from "./lanes.ts";
+import { accountLane, labelKind, workerLane } from "./lanes.ts";
 import { narrate, timed } from "./narration.ts";
 import { drawTimeline, legend, type Look, paint } from "./timeline.ts";
 
@@ -34,7 +34,7 @@ export function picture(scene: Scene, look: Look): readonly string[] {
     accountLane(events, "guarded"),
   ];
   const totalMs = Math.max(usualMs, nowMs);
-  return [...drawTimeline(lanes, { ...look, totalMs }), "", ...legend(look)];
+  return [...drawTimeline(lanes, { ...look, totalMs }), "", ...legend(look, labelKind(events))];
 }
 
 /** Redraws in place, several times a second. For a terminal. */

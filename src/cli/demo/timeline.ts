@@ -46,10 +46,10 @@ export function drawTimeline(lanes: readonly Lane[], options: TimelineOptions): 
 }
 
 /** What the signs mean, in as many lines as it takes. */
-export function legend(look: Look): readonly string[] {
+export function legend(look: Look, label: "fence" | "turn"): readonly string[] {
   const { columns } = look;
   const parts: readonly (readonly [sign: string, meaning: string])[] = [
-    [paint(look, fills.holds.style, `7${glyph(look, fills.holds)}`), "holds the lock, fence 7"],
+    [paint(look, fills.holds.style, `7${glyph(look, fills.holds)}`), `holds the lock, ${label} 7`],
     [paint(look, fills.waits.style, glyph(look, fills.waits)), "waits"],
     [paint(look, fills.frozen.style, glyph(look, fills.frozen)), "frozen"],
     [paint(look, fills.overdue.style, glyph(look, fills.overdue)), "frozen, lease over"],

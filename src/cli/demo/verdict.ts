@@ -140,14 +140,16 @@ function frozenHolder(events: readonly DemoEvent[]): Check {
   return lost ? { ok: true, what } : { ok: false, what: `${what}; ${hit.worker} never noticed` };
 }
 
-/** The writes of the frozen worker that came after a later holder's. */
+/** What the frozen worker wrote after it was woken. */
 function lateWrite(
   events: readonly DemoEvent[],
   account: AccountName,
 ): EventOf<"write"> | undefined {
-  const writes = eventsOf(events, "write").filter((write) => write.account === account);
-  return writes.find((late, index) =>
-    writes.slice(0, index).some(({ fence }) => BigInt(fence) > BigInt(late.fence)),
+  const hit = eventsOf(events, "frozen").at(-1);
+  const over = hit === undefined ? undefined : takeOver(events, hit);
+  return eventsOf(events, "write").find(
+    (write) =>
+      write.account === account && write.fence === over?.from.fence && write.atMs > over.by.atMs,
   );
 }
 
@@ -161,7 +163,7 @@ function staleWrite(events: readonly DemoEvent[], facts: Facts): Check {
   }
   const what =
     `without a fence check, ${late.worker}'s late write went through: ` +
-    `${accepted} deposits were confirmed, ${missing / facts.deposit} are gone ` +
+    `${accepted} deposits were confirmed, and ${missing / facts.deposit} of them lost ` +
     `(balance ${balance}, should be ${expected})`;
   return { ok: true, what };
 }
