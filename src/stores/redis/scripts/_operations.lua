@@ -1,67 +1,85 @@
 -- Part of the scripts that run several operations: what the keys hold, as the operations before
--- this one leave it, and the writes that follow once every verdict is known.
-local view, ttl_view = {}, {}
-local values = redis.call('MGET', unpack(KEYS, first_key))
-for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
+-- this one leave it, and the writes that follow once every verdict is known. Lists for all
+-- operations instead of a table for each: making and growing tables was most of a batch's cost.
+local call = redis.call
+local view, replies = {}, {}
+local values = call('MGET', unpack(KEYS, first_key))
+for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
 
-local function pttl_of(name)
-  return ttl_view[name] or redis.call('PTTL', name)
+-- By operation: the value that an acquire sets, or a touch raises to (true: it leaves the value);
+-- and the life that an acquire gives.
+local plans, ttls = {}, {}
+-- By place in KEYS: what a release deletes.
+local deletes = {}
+
+local function will_set(n, first, last, value, ttl)
+  plans[n], ttls[n] = value, ttl
+  for k = first, last do view[KEYS[k]] = value end
 end
 
-local function will_set(op, value)
-  op.value = value
-  for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
+-- The life of a key that is held; of one that this very call sets, what it will be.
+local function pttl_of(name, value)
+  for n, plan in pairs(plans) do
+    if plan == value and ttls[n] then return ttls[n] end
+  end
+  return call('PTTL', name)
 end
 
-local function will_touch(op, value, ttl)
-  op.touched, op.raised, op.extended = true, value, ttl
+local function will_touch(n, first, last, value)
+  plans[n] = value or true
   if value then
-    for k = op.first, op.last do view[KEYS[k]] = value end
+    for k = first, last do view[KEYS[k]] = value end
   end
 end
 
-local function is_owned(value, owner)
-  return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
-end
-
-local function release(op)
-  op.deleted = {}
-  for k = op.first, op.last do
-    if is_owned(view[KEYS[k]], op.owner) then
-      op.deleted[#op.deleted + 1] = KEYS[k]
-      view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
+local function release(first, last, owner)
+  local deleted = 0
+  for k = first, last do
+    local value = view[KEYS[k]]
+    if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+      deleted = deleted + 1
+      deletes[k], view[KEYS[k]] = true, false
     end
   end
-  return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
+  if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
+  return 'R ' .. deleted .. ' ' .. (last - first + 1)
 end
 
 -- A key that MGET calls empty may hold another type: NX keeps it from being overwritten.
-local function set_all(op)
-  for k = op.first, op.last do
-    if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
-      for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
-      op.reply = 'X WRONGTYPE'
+local function set_all(n, first, last, ttl)
+  for k = first, last do
+    if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
+      for undo = first, k - 1 do call('DEL', KEYS[undo]) end
+      replies[n] = 'X WRONGTYPE'
       return
     end
   end
 end
 
-local function touch_all(op)
-  for k = op.first, op.last do
-    if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
-    if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
-      redis.call('PEXPIRE', KEYS[k], op.extended)
-    end
+local function touch_all(n, first, last, ttl)
+  for k = first, last do
+    if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
+    if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
   end
 end
 
-local function write_all(ops)
-  local replies = {}
-  for n, op in ipairs(ops) do
-    if op.value then set_all(op)
-    elseif op.touched then touch_all(op)
-    elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
-    replies[n] = op.reply
+-- Deletions wait for one another, but not beyond the next write to one of their keys.
+local dead, doomed = {}, {}
+local function bury()
+  if #dead > 0 then call('DEL', unpack(dead)) end
+  dead, doomed = {}, {}
+end
+
+local function write(n, code, first, last, ttl)
+  if code == 'R' then
+    for k = first, last do
+      if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
+    end
+  elseif plans[n] then
+    for k = first, last do
+      if doomed[KEYS[k]] then bury() end
+    end
+    if code == 'A' then set_all(n, first, last, ttl)
+    else touch_all(n, first, last, tonumber(ttl)) end
   end
-  return replies
 end

@@ -8,14 +8,15 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "ec7a2d93f8c97b7e55b1c0eac550d416e26872a6",
+  sha: "a597ad9ea877beb02889bdbbbefbe010d8c7eb70",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -119,14 +120,15 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "b448c75175594cb05728f074c72e845d90fcf554",
+  sha: "5546057a0c5786e90135309b067cc625b5aa032f",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -160,146 +162,179 @@ if owner then return owner, fence end
 return value, nil
 end
 local first_key = 2
-local view, ttl_view = {}, {}
-local values = redis.call('MGET', unpack(KEYS, first_key))
-for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
-local function pttl_of(name)
-return ttl_view[name] or redis.call('PTTL', name)
+local call = redis.call
+local view, replies = {}, {}
+local values = call('MGET', unpack(KEYS, first_key))
+for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local plans, ttls = {}, {}
+local deletes = {}
+local function will_set(n, first, last, value, ttl)
+plans[n], ttls[n] = value, ttl
+for k = first, last do view[KEYS[k]] = value end
 end
-local function will_set(op, value)
-op.value = value
-for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
+local function pttl_of(name, value)
+for n, plan in pairs(plans) do
+if plan == value and ttls[n] then return ttls[n] end
 end
-local function will_touch(op, value, ttl)
-op.touched, op.raised, op.extended = true, value, ttl
+return call('PTTL', name)
+end
+local function will_touch(n, first, last, value)
+plans[n] = value or true
 if value then
-for k = op.first, op.last do view[KEYS[k]] = value end
+for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function is_owned(value, owner)
-return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
-end
-local function release(op)
-op.deleted = {}
-for k = op.first, op.last do
-if is_owned(view[KEYS[k]], op.owner) then
-op.deleted[#op.deleted + 1] = KEYS[k]
-view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
+local function release(first, last, owner)
+local deleted = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+deleted = deleted + 1
+deletes[k], view[KEYS[k]] = true, false
 end
 end
-return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
+if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
+return 'R ' .. deleted .. ' ' .. (last - first + 1)
 end
-local function set_all(op)
-for k = op.first, op.last do
-if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
-for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
-op.reply = 'X WRONGTYPE'
+local function set_all(n, first, last, ttl)
+for k = first, last do
+if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
+for undo = first, k - 1 do call('DEL', KEYS[undo]) end
+replies[n] = 'X WRONGTYPE'
 return
 end
 end
 end
-local function touch_all(op)
-for k = op.first, op.last do
-if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
-if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
-redis.call('PEXPIRE', KEYS[k], op.extended)
+local function touch_all(n, first, last, ttl)
+for k = first, last do
+if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
+if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
 end
 end
+local dead, doomed = {}, {}
+local function bury()
+if #dead > 0 then call('DEL', unpack(dead)) end
+dead, doomed = {}, {}
 end
-local function write_all(ops)
-local replies = {}
-for n, op in ipairs(ops) do
-if op.value then set_all(op)
-elseif op.touched then touch_all(op)
-elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
-replies[n] = op.reply
+local function write(n, code, first, last, ttl)
+if code == 'R' then
+for k = first, last do
+if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
 end
-return replies
+elseif plans[n] then
+for k = first, last do
+if doomed[KEYS[k]] then bury() end
+end
+if code == 'A' then set_all(n, first, last, ttl)
+else touch_all(n, first, last, tonumber(ttl)) end
+end
 end
 local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-local ops, shards = {}, {}
-local i, key = 5, 2
-while i <= #ARGV do
-local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-i, key = i + 3, op.last + 1
-if op.code ~= 'R' then
-op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
-i = i + 2
-for _ = op.first, op.last do
-op.shards[#op.shards + 1] = ARGV[i]
-if not shards[ARGV[i]] then
-shards[ARGV[i]] = #ask - 1
-ask[#ask + 1] = ARGV[i]
-end
-i = i + 1
+local places, asked = {}, 9
+local i, args = 5, #ARGV
+while i <= args do
+if ARGV[i] == 'R' then
+i = i + 3
+else
+local from = i + 5
+i = from + ARGV[i + 1]
+for s = from, i - 1 do
+if not places[ARGV[s]] then
+asked = asked + 1
+ask[asked], places[ARGV[s]] = ARGV[s], asked - 2
 end
 end
-ops[#ops + 1] = op
 end
-local kept = redis.call(unpack(ask))
+end
+local kept = call(unpack(ask))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
 local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
 local floor = tonumber(kept[7] or 0)
-local counters, changed = {}, {}
-for shard, place in pairs(shards) do counters[shard] = tonumber(kept[place] or 0) end
-local function raise_counters(op, c, text)
-for _, shard in ipairs(op.shards) do
-if counters[shard] < c then counters[shard], changed[shard] = c, text end
+for place = 8, #kept do kept[place] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '')
+local granted, done = 'G' .. by .. ' ', 'K' .. by
+local count = {'HSET', record}
+local function raise_counters(from, upto, c, text)
+for s = from, upto do
+local place = places[ARGV[s]]
+if kept[place] < c then
+kept[place], count[#count + 1] = c, ARGV[s]
+count[#count + 1] = text
 end
 end
-local function acquire(op)
+end
+local function acquire(n, first, last, owner, ttl, arg)
 if refusal then return refusal end
-if tonumber(op.ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
+end
 local mine, fence = 0, nil
-for k = op.first, op.last do
+for k = first, last do
 local value = view[KEYS[k]]
 if value then
 local holder, c = owner_and_fence(value)
-if holder ~= op.owner then
-return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
-end
+if holder ~= owner then return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. value end
 mine, fence = mine + 1, c
 end
 end
-if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-local c = math.max(tonumber(op.number), floor + 1)
-for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
+if mine > 0 then
+if mine == last - first + 1 then return granted .. (fence or '') end
+return 'X PARTIAL ' .. mine
+end
+fence = ARGV[arg]
+local c, from, upto = tonumber(fence), arg + 1, arg + 1 + last - first
+if c <= floor then c, fence = floor + 1, nil end
+for s = from, upto do
+local counter = kept[places[ARGV[s]]]
+if c <= counter then c, fence = counter + 1, nil end
+end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = string.format('%.0f', c)
-raise_counters(op, c, fence)
-will_set(op, op.owner .. '|' .. fence)
-return table.concat({'G', at, rid, fence}, ' ')
+fence = fence or string.format('%.0f', c)
+raise_counters(from, upto, c, fence)
+will_set(n, first, last, owner .. '|' .. fence, ttl)
+return granted .. fence
 end
-local function touch(op)
+local function touch(n, first, last, owner, ttl, arg)
 if refusal then return refusal end
-local t, ttl = tonumber(op.number), tonumber(op.ttl)
-if ttl > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
-local behind = false
-for k = op.first, op.last do
+if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
+end
+local t, whole, behind = tonumber(ARGV[arg]), owner .. '|' .. ARGV[arg], false
+for k = first, last do
 local value = view[KEYS[k]]
-if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
+if not value then return 'N' .. by .. ' ABSENT' end
+if value ~= whole then
 local holder, c = owner_and_fence(value)
-if holder ~= op.owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
-if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
-if tonumber(c) < t then behind = true end
+if holder ~= owner or not c then return 'N' .. by .. ' OTHER' end
+if tonumber(c) > t then return 'N' .. by .. ' NEWER' end
+behind = true
 end
-if behind then raise_counters(op, t, op.number) end
-will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
-return table.concat({'K', at, rid}, ' ')
 end
-for _, op in ipairs(ops) do
-if op.code == 'A' then op.reply = acquire(op)
-elseif op.code == 'T' then op.reply = touch(op)
-else op.reply = release(op) end
+if behind then raise_counters(arg + 1, arg + 1 + last - first, t, ARGV[arg]) end
+will_touch(n, first, last, behind and whole)
+return done
 end
-local count = {'HSET', record}
-for shard, fence in pairs(changed) do
-count[#count + 1] = shard
-count[#count + 1] = fence
+local function walk(visit)
+local i, n, key = 5, 0, 2
+while i <= args do
+local code, keys = ARGV[i], ARGV[i + 1]
+keys = keys == '1' and 1 or tonumber(keys)
+n = n + 1
+visit(n, code, key, key + keys - 1, i)
+i = i + (code == 'R' and 3 or 5 + keys)
+key = key + keys
 end
-if #count > 2 then redis.call(unpack(count)) end
-return write_all(ops)`,
+end
+walk(function(n, code, first, last, i)
+local owner = ARGV[i + 2]
+if code == 'R' then replies[n] = release(first, last, owner)
+elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4)
+else replies[n] = touch(n, first, last, owner, ARGV[i + 3], i + 4) end
+end)
+if #count > 2 then call(unpack(count)) end
+walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+bury()
+return replies`,
 };
 
 export const clusterAcquire: Script = {
@@ -412,14 +447,15 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "8e45eace072877c3efed8929f539e0b342e4471c",
+  sha: "a7538221d062de32acf67c7f17736a293a874fb4",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -483,104 +519,119 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "efdd27c422464c48df3256e91d800d2f9cbc3c0d",
+  sha: "9466e2132be1aade4ee9afd5043b1a9a23ff1672",
   source: `local first_key = 1
-local view, ttl_view = {}, {}
-local values = redis.call('MGET', unpack(KEYS, first_key))
-for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
-local function pttl_of(name)
-return ttl_view[name] or redis.call('PTTL', name)
+local call = redis.call
+local view, replies = {}, {}
+local values = call('MGET', unpack(KEYS, first_key))
+for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local plans, ttls = {}, {}
+local deletes = {}
+local function will_set(n, first, last, value, ttl)
+plans[n], ttls[n] = value, ttl
+for k = first, last do view[KEYS[k]] = value end
 end
-local function will_set(op, value)
-op.value = value
-for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
+local function pttl_of(name, value)
+for n, plan in pairs(plans) do
+if plan == value and ttls[n] then return ttls[n] end
 end
-local function will_touch(op, value, ttl)
-op.touched, op.raised, op.extended = true, value, ttl
+return call('PTTL', name)
+end
+local function will_touch(n, first, last, value)
+plans[n] = value or true
 if value then
-for k = op.first, op.last do view[KEYS[k]] = value end
+for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function is_owned(value, owner)
-return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
-end
-local function release(op)
-op.deleted = {}
-for k = op.first, op.last do
-if is_owned(view[KEYS[k]], op.owner) then
-op.deleted[#op.deleted + 1] = KEYS[k]
-view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
+local function release(first, last, owner)
+local deleted = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+deleted = deleted + 1
+deletes[k], view[KEYS[k]] = true, false
 end
 end
-return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
+if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
+return 'R ' .. deleted .. ' ' .. (last - first + 1)
 end
-local function set_all(op)
-for k = op.first, op.last do
-if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
-for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
-op.reply = 'X WRONGTYPE'
+local function set_all(n, first, last, ttl)
+for k = first, last do
+if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
+for undo = first, k - 1 do call('DEL', KEYS[undo]) end
+replies[n] = 'X WRONGTYPE'
 return
 end
 end
 end
-local function touch_all(op)
-for k = op.first, op.last do
-if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
-if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
-redis.call('PEXPIRE', KEYS[k], op.extended)
+local function touch_all(n, first, last, ttl)
+for k = first, last do
+if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
+if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
 end
 end
+local dead, doomed = {}, {}
+local function bury()
+if #dead > 0 then call('DEL', unpack(dead)) end
+dead, doomed = {}, {}
 end
-local function write_all(ops)
-local replies = {}
-for n, op in ipairs(ops) do
-if op.value then set_all(op)
-elseif op.touched then touch_all(op)
-elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
-replies[n] = op.reply
+local function write(n, code, first, last, ttl)
+if code == 'R' then
+for k = first, last do
+if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
 end
-return replies
+elseif plans[n] then
+for k = first, last do
+if doomed[KEYS[k]] then bury() end
 end
-local ops, i, key = {}, 1, 1
-while i <= #ARGV do
-local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-i, key = i + 3, op.last + 1
-if op.code ~= 'R' then
-op.ttl = ARGV[i]
-i = i + 1
+if code == 'A' then set_all(n, first, last, ttl)
+else touch_all(n, first, last, tonumber(ttl)) end
 end
-ops[#ops + 1] = op
 end
-local function acquire(op)
+local function acquire(n, first, last, owner, ttl)
 local mine = 0
-for k = op.first, op.last do
+for k = first, last do
 local value = view[KEYS[k]]
-if value == op.owner then
+if value == owner then
 mine = mine + 1
 elseif value then
-return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
+return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
 end
 end
-if mine == op.last - op.first + 1 then return 'G' end
+if mine == last - first + 1 then return 'G' end
 if mine > 0 then return 'X PARTIAL ' .. mine end
-will_set(op, op.owner)
+will_set(n, first, last, owner, ttl)
 return 'G'
 end
-local function touch(op)
-for k = op.first, op.last do
+local function touch(n, first, last, owner)
+for k = first, last do
 local value = view[KEYS[k]]
 if not value then return 'N ABSENT' end
-if value ~= op.owner then return 'N OTHER' end
+if value ~= owner then return 'N OTHER' end
 end
-will_touch(op, nil, tonumber(op.ttl))
+will_touch(n, first, last, nil)
 return 'K'
 end
-for _, op in ipairs(ops) do
-if op.code == 'A' then op.reply = acquire(op)
-elseif op.code == 'T' then op.reply = touch(op)
-else op.reply = release(op) end
+local args = #ARGV
+local function walk(visit)
+local i, n, key = 1, 0, 1
+while i <= args do
+local code, keys = ARGV[i], ARGV[i + 1]
+keys = keys == '1' and 1 or tonumber(keys)
+n = n + 1
+visit(n, code, key, key + keys - 1, ARGV[i + 2], ARGV[i + 3])
+i = i + (code == 'R' and 3 or 4)
+key = key + keys
 end
-return write_all(ops)`,
+end
+walk(function(n, code, first, last, owner, ttl)
+if code == 'R' then replies[n] = release(first, last, owner)
+elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ttl)
+else replies[n] = touch(n, first, last, owner) end
+end)
+walk(function(n, code, first, last, _, ttl) write(n, code, first, last, ttl) end)
+bury()
+return replies`,
 };
 
 export const plainTouch: Script = {
@@ -652,14 +703,15 @@ return 'R ' .. deleted .. ' ' .. #KEYS`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "00afcb207cfdbd30261ec6a9aecab787871c06a7",
+  sha: "3b99acbe25d4b8a367f95b4b757d3c06f9372f7d",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
