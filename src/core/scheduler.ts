@@ -43,6 +43,11 @@ export class Scheduler {
     return this.#heap.length;
   }
 
+  /** All that is scheduled, in no order. */
+  get tasks(): readonly Task[] {
+    return this.#heap;
+  }
+
   /** How long the armed timer should have fired by now: the event loop is blocked since then. */
   get overdueMs(): number {
     if (this.#cancel === undefined) return 0;
@@ -73,6 +78,7 @@ export class Scheduler {
     }
     // An armed timer that finds nothing due costs less than arming anew on every cancel.
     if (this.#heap.length === 0 || (this.#armedKeepAlive && this.#keepAliveCount === 0)) {
+      if (this.#keepArmed(false)) return;
       this.#disarm();
       if (!this.#running) this.#arm();
     }
@@ -89,10 +95,9 @@ export class Scheduler {
     const first = this.#heap[0];
     if (first === undefined) return;
     const keepAlive = this.#keepAliveCount > 0;
+    if (this.#armedForMs <= first.dueMs && this.#keepArmed(keepAlive)) return;
     const nowMs = this.clock.monotonicMs();
     const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
-    const armed = this.#cancel !== undefined;
-    if (armed && this.#armedForMs <= dueMs && this.#armedKeepAlive === keepAlive) return;
     this.#disarm();
     this.#armedForMs = dueMs;
     this.#armedKeepAlive = keepAlive;
@@ -101,6 +106,18 @@ export class Scheduler {
       this.#armedForMs = Infinity;
       this.#runDue();
     });
+  }
+
+  /** Lets the armed timer stay as it is but for this, if its clock can; else it is set anew. */
+  #keepArmed(keepAlive: boolean): boolean {
+    const cancel = this.#cancel;
+    if (cancel === undefined) return false;
+    if (cancel.keepAlive === undefined) {
+      return this.#heap.length > 0 && this.#armedKeepAlive === keepAlive;
+    }
+    if (this.#armedKeepAlive !== keepAlive) cancel.keepAlive(keepAlive);
+    this.#armedKeepAlive = keepAlive;
+    return true;
   }
 
   #disarm(): void {

@@ -35,6 +35,9 @@ function tagForSlot(slot: number): string {
   }
 }
 
+const acquireForm = { script: scripts.clusterAcquire, read: readAcquire };
+const touchForm = { script: scripts.clusterTouch, read: readTouch };
+
 /** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
 export const clusterDialect: Dialect = {
   fencing: true,
@@ -43,11 +46,11 @@ export const clusterDialect: Dialect = {
   acquire(keys, owner, ttlMs, proposal) {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
     const all = [...keys, ...keys.map(counterKeyOf)];
-    return new ScriptCall(scripts.clusterAcquire, all, args, { read: readAcquire });
+    return new ScriptCall(acquireForm, all, args);
   },
   touch(keys, owner, ttlMs, fence) {
     const args = [owner, String(ttlMs), String(fence), String(retentionMs)];
     const all = [...keys, ...keys.map(counterKeyOf)];
-    return new ScriptCall(scripts.clusterTouch, all, args, { read: readTouch });
+    return new ScriptCall(touchForm, all, args);
   },
 };

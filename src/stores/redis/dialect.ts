@@ -28,10 +28,12 @@ export interface Dialect {
 
 /** Giving back needs neither a fence nor the node record, whatever the dialect. */
 export function releaseCall(keys: readonly string[], owner: string): NodeCall<ReleaseReply> {
-  const part = { code: "R", keys, args: [owner] } as const;
-  return new ScriptCall(scripts.release, keys, [owner], { read: readRelease, part });
+  return new ScriptCall(releaseForm, keys, [owner]);
 }
 
+const releaseForm = { script: scripts.release, read: readRelease, code: "R" } as const;
+const inspectForm = { script: scripts.inspect, read: readInspect };
+
 export function inspectCall(key: string): NodeCall<InspectReply> {
-  return new ScriptCall(scripts.inspect, [key], [], { read: readInspect });
+  return new ScriptCall(inspectForm, [key], []);
 }

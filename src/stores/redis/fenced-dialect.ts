@@ -1,5 +1,5 @@
 import type { Dialect } from "./dialect.ts";
-import { ScriptCall } from "./node-call.ts";
+import { ScriptCall, type NodeCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./quorum/shards.ts";
 import { readAcquire, readTouch } from "./replies.ts";
@@ -19,21 +19,25 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   // A cached script proves nothing about the process: a replica keeps what it refused to run, and
   // a master that was demoted and promoted again keeps what it once ran. So every call looks.
   const strict = options.admission === "strict";
-  const calling =
-    <Reply>(code: "A" | "T", script: scripts.Script, read: (text: string) => Reply) =>
-    (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
+  const calling = <Reply>(
+    code: "A" | "T",
+    script: scripts.Script,
+    read: (text: string) => Reply,
+  ): ((
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    fence: number,
+  ) => NodeCall<Reply>) => {
+    const record = { key: nodeRecordKey, args: deployment };
+    const looks = { verifies: true, alwaysVerify: strict, needsInfo: strict };
+    const form = { script, record, ...looks, read, code };
+    return (keys, owner, ttlMs, fence) => {
       const args = [owner, String(ttlMs), String(fence)];
       for (const key of keys) args.push(String(shardOf(key)));
-      const how = {
-        verifies: true,
-        alwaysVerify: strict,
-        needsInfo: strict,
-        routeBy: keys[0],
-        read,
-        part: { code, keys, args },
-      };
-      return new ScriptCall(script, [nodeRecordKey, ...keys], [...deployment, ...args], how);
+      return new ScriptCall(form, keys, args);
     };
+  };
   return {
     fencing: true,
     batching: { script: scripts.batch, recordKey: nodeRecordKey, head: deployment, strict },

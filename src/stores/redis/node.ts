@@ -2,13 +2,13 @@ import { NotConnectedError, type RedisConnection } from "../../clients/contract.
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
-import { batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
+import { batchKeysMax, batchSizeMax, type Batches } from "./batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
 import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noLongerWanted, type NodeReply } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
-import { Sender, type Outgoing } from "./sender.ts";
+import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
@@ -16,7 +16,7 @@ const inFlightMax = 20_000;
 export interface NodeOptions {
   readonly clock: Clock;
   readonly events: Emitter;
-  readonly batching: Batching | undefined;
+  readonly batches: Batches | undefined;
   readonly allowance: DriftAllowance;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
@@ -30,7 +30,7 @@ export class RedisNode {
   readonly #introduction: Introduction;
   readonly #clockWatch: ClockWatch;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
-  readonly #batching: Batching | undefined;
+  readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
   #failing = false;
@@ -44,7 +44,7 @@ export class RedisNode {
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
     this.#onClockStep = options.onClockStep;
-    this.#batching = options.batching;
+    this.#batches = options.batches;
     this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
     this.#introduction = new Introduction(connection, () => onIntroduced(this));
     this.#sender = new Sender({
@@ -80,22 +80,17 @@ export class RedisNode {
   }
 
   /**
-   * Sends `call` and tells `settle` once, whenever the answer comes: how long to wait is the
-   * round's business. Never tells before it returns. `wanted` is asked again before anything is
-   * sent late.
+   * Sends `call` and tells `to` once, whenever the answer comes: how long to wait is the
+   * round's business. Never tells before it returns. `index` is what the listener knows it by.
    */
-  run<Reply>(
-    call: NodeCall<Reply>,
-    wanted: () => boolean,
-    settle: (reply: NodeReply<Reply>) => void,
-  ): void {
+  run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
     if (this.#introduction.known) {
-      this.#start({ call, wanted, settle });
+      this.#start({ call, to, index });
       return;
     }
     this.#introduction.ask().then(
-      () => this.#start({ call, wanted, settle }),
-      (error: unknown) => settle(this.#failed(error)),
+      () => this.#start({ call, to, index }),
+      (error: unknown) => to.settle(index, this.#failed(error)),
     );
   }
 
@@ -105,25 +100,25 @@ export class RedisNode {
   }
 
   #start<Reply>(outgoing: Outgoing<Reply>): void {
-    const { call, wanted, settle } = outgoing;
-    if (!wanted()) {
-      queueMicrotask(() => settle(noLongerWanted));
+    const { call, to, index } = outgoing;
+    if (!to.isWanted()) {
+      queueMicrotask(() => to.settle(index, noLongerWanted));
     } else if (this.#sender.inFlight >= inFlightMax) {
       const error = new Error(`${inFlightMax} commands are in flight, unanswered`);
-      queueMicrotask(() => settle({ kind: "unsent", error }));
-    } else if (this.#batching === undefined || !canBatch(call)) {
+      queueMicrotask(() => to.settle(index, { kind: "unsent", error }));
+    } else if (this.#batches === undefined || !canBatch(call)) {
       this.#sender.send(outgoing);
     } else {
-      this.#outbox.add(outgoing as unknown as Outgoing<unknown>);
+      this.#outbox.add(outgoing);
     }
   }
 
   /** What was collected in one turn: alone as it is, together as one call. */
   #flush(items: readonly Outgoing<unknown>[]): void {
     const [first] = items;
-    if (first === undefined || this.#batching === undefined) return;
+    if (first === undefined || this.#batches === undefined) return;
     if (items.length === 1) this.#sender.send(first);
-    else this.#sender.sendBatch(this.#batching, items);
+    else this.#sender.sendBatch(this.#batches, items);
   }
 
   /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */

@@ -14,6 +14,7 @@ import type {
   ReleaseOutcome,
   StoreContext,
 } from "../../core/store.ts";
+import { Batches } from "./batch.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
@@ -21,12 +22,12 @@ import { Survey } from "./doctor/survey.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
-import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
 import { plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
-import { RedisGrant } from "./quorum/grant.ts";
+import { RedisGrant, type GrantTerms } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
@@ -42,6 +43,9 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
   readonly #context: StoreContext;
+  /** Which process last granted on each node, all of them different. */
+  readonly #runIds: (string | undefined)[] = [];
+  #terms: GrantTerms | undefined;
   #twins: HoldfastError | undefined;
 
   constructor(
@@ -59,12 +63,13 @@ export class RedisStore implements OpenStore, RaisingStore {
     const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
     const dialect = options.fencing ? fenced : plainDialect;
     const single = connections.length === 1;
+    const batches = dialect.batching && new Batches(dialect.batching);
     const nodes = connections.map((connection, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
       return new RedisNode(name, connection, {
         clock,
         events,
-        batching: dialect.batching,
+        batches,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: (node) => this.#onIntroduced(node),
         onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
@@ -93,14 +98,19 @@ export class RedisStore implements OpenStore, RaisingStore {
         }
       },
       misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
+      terms: (ttlMs) => this.#termsOf(ttlMs),
+      isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
     this.#oneStep = new OneStep(this.#quorum);
     this.#warnOfEven(nodes.length);
   }
 
-  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    if (!this.#cluster) return await this.#oneStep.attempt(request);
+  attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    return this.#cluster ? this.#attemptBySlot(request) : this.#oneStep.attempt(request);
+  }
+
+  async #attemptBySlot(request: AcquireRequest): Promise<AttemptOutcome> {
     const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
     if (slots.length === 1) return await this.#oneStep.attempt(request);
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
@@ -108,16 +118,16 @@ export class RedisStore implements OpenStore, RaisingStore {
     return await attemptInOrder(groups, request, this.#quorum.clock);
   }
 
-  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    return await inOrder.extend(this.#oneStep, grant, ttlMs);
+  extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    return inOrder.extend(this.#oneStep, grant, ttlMs);
   }
 
-  async prove(grant: Grant): Promise<ProveOutcome> {
-    return await inOrder.prove(this.#oneStep, grant);
+  prove(grant: Grant): Promise<ProveOutcome> {
+    return inOrder.prove(this.#oneStep, grant);
   }
 
-  async release(grant: Grant): Promise<ReleaseOutcome> {
-    return await inOrder.release(this.#oneStep, grant);
+  release(grant: Grant): Promise<ReleaseOutcome> {
+    return inOrder.release(this.#oneStep, grant);
   }
 
   /** For locks over several stores: one fence for all of them. */
@@ -168,6 +178,16 @@ export class RedisStore implements OpenStore, RaisingStore {
     );
   }
 
+  /** Most leases of a manager have one TTL: the last one asked for is kept. */
+  #termsOf(ttlMs: number): GrantTerms {
+    if (this.#terms?.ttlMs !== ttlMs) {
+      const { prefix } = this.#options;
+      const validityMs = ttlMs - driftMs(this.#options, ttlMs);
+      this.#terms = { home: this.#quorum, prefix, ttlMs, validityMs };
+    }
+    return this.#terms;
+  }
+
   #keyOf(resource: string): string {
     return lockKey(this.#options.prefix, resource);
   }
@@ -197,6 +217,8 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
+    // The same processes as the last time, which were found to be different.
+    if (this.#areKnown(ballots)) return undefined;
     const seen = new Map<string, number>();
     for (const [index, { vote, runId }] of ballots.entries()) {
       if (vote !== "granted" || runId === undefined || runId === "-") continue;
@@ -206,7 +228,22 @@ export class RedisStore implements OpenStore, RaisingStore {
       if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
       seen.set(runId, index);
     }
+    for (const [runId, index] of seen) {
+      // One that another node had the last time is looked at again when that node grants.
+      const before = this.#runIds.indexOf(runId);
+      if (before >= 0) this.#runIds[before] = undefined;
+      this.#runIds[index] = runId;
+    }
     return undefined;
+  }
+
+  #areKnown(ballots: readonly Ballot[]): boolean {
+    for (let index = 0; index < ballots.length; index += 1) {
+      const ballot = ballots[index];
+      if (ballot?.vote !== "granted" || ballot.runId === undefined) continue;
+      if (ballot.runId !== "-" && ballot.runId !== this.#runIds[index]) return false;
+    }
+    return true;
   }
 
   #warnOfEven(nodeCount: number): void {

@@ -51,7 +51,8 @@ export function probeKey(options: ResolvedStoreOptions): string {
 export function probeCall(options: ResolvedStoreOptions, cluster: boolean): NodeCall<Probe> {
   const keys = [probeKey(options)];
   if (options.fencing && !cluster) keys.push(nodeRecordKey);
-  return new ScriptCall(scripts.probe, keys, neededCommands(options, cluster), { read: readProbe });
+  const form = { script: scripts.probe, read: readProbe };
+  return new ScriptCall(form, keys, neededCommands(options, cluster));
 }
 
 /** Four lines: "D sec usec", the denied, a refusal, the record. */

@@ -40,7 +40,7 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
       return new RedisNode(name, connection, {
         clock: scheduler.clock,
         events,
-        batching: undefined,
+        batches: undefined,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: () => undefined,
         onClockStep: () => undefined,

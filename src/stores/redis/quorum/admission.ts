@@ -54,9 +54,15 @@ export class Admission {
 
   /** Before an attempt: where too few nodes are known to vote, see first what can be done. */
   async prepare(): Promise<void> {
-    if (this.#context.options.admission === "off") return;
-    const admitted = this.#states.filter((state) => state.kind === "admitted");
-    if (admitted.length < this.#context.size) await this.sweep();
+    if (!this.isPrepared) await this.sweep();
+  }
+
+  /** Enough nodes are known to vote, or all may without being asked. */
+  get isPrepared(): boolean {
+    if (this.#context.options.admission === "off") return true;
+    let admitted = 0;
+    for (const state of this.#states) if (state.kind === "admitted") admitted += 1;
+    return admitted >= this.#context.size;
   }
 
   /** A node answered that it may not vote. Returns that in words. */

@@ -57,10 +57,25 @@ export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[])
   });
 }
 
-export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) => boolean): number {
+export function countOf(ballots: readonly Ballot[], vote: Ballot["vote"]): number {
   let count = 0;
-  for (const ballot of ballots) if (matches(ballot)) count += 1;
+  for (const ballot of ballots) if (ballot.vote === vote) count += 1;
   return count;
+}
+
+export function confirmedOf(ballots: readonly Ballot[]): number {
+  let count = 0;
+  for (const ballot of ballots) if (ballot.confirmed) count += 1;
+  return count;
+}
+
+/** A bit for each node whose vote counts. */
+export function confirmedBits(ballots: readonly Ballot[]): number {
+  let bits = 0;
+  for (let index = 0; index < ballots.length; index += 1) {
+    if (ballots[index]?.confirmed === true) bits |= 1 << index;
+  }
+  return bits;
 }
 
 /**
@@ -69,7 +84,9 @@ export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) =>
  */
 export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let dropped = 0;
-  for (const [index, ballot] of ballots.entries()) {
+  let index = -1;
+  for (const ballot of ballots) {
+    index += 1;
     if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
     ballot.confirmed = false;
     ballot.out = true;

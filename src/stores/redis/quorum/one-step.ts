@@ -8,7 +8,6 @@ import type {
   ReleaseOutcome,
 } from "../../../core/store.ts";
 import { lockKey } from "../lock-key.ts";
-import { driftMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
@@ -24,20 +23,26 @@ export class OneStep implements RaisingStore {
     this.#quorum = quorum;
   }
 
-  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+  attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     const { prefix } = this.#quorum.options;
     const keys = request.resources.map((resource) => lockKey(prefix, resource));
-    const misfit = this.#quorum.misfit([]);
-    if (misfit !== undefined) {
-      return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
+    const error = this.#quorum.misfit([]);
+    if (error !== undefined) {
+      return Promise.resolve({ kind: "failed", error, retryable: false, cleanup: undefined });
     }
-    if (this.#quorum.options.admission === "strict") {
-      await request.cancellation.orUntil(this.#quorum.prepare());
-      if (request.cancellation.cancelled) {
-        // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
-        const error = new ClosedError(request.resources);
-        return { kind: "failed", error, retryable: false, cleanup: undefined };
-      }
+    if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys);
+    return this.#prepareAndAttempt(request, keys);
+  }
+
+  async #prepareAndAttempt(
+    request: AcquireRequest,
+    keys: readonly string[],
+  ): Promise<AttemptOutcome> {
+    await request.cancellation.orUntil(this.#quorum.prepare());
+    if (request.cancellation.cancelled) {
+      // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+      const error = new ClosedError(request.resources);
+      return { kind: "failed", error, retryable: false, cleanup: undefined };
     }
     return await attempt(this.#quorum, request, keys);
   }
@@ -45,7 +50,7 @@ export class OneStep implements RaisingStore {
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
     if (outcome.kind !== "done") return outcome;
-    return { kind: "extended", validityMs: ttlMs - driftMs(this.#quorum.options, ttlMs) };
+    return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {
@@ -53,16 +58,18 @@ export class OneStep implements RaisingStore {
     return outcome.kind === "done" ? { kind: "proven" } : outcome;
   }
 
-  async release(grant: Grant): Promise<ReleaseOutcome> {
+  release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    own.life.isOver = true;
-    return await release(this.#quorum, own);
+    own.end();
+    return release(this.#quorum, own);
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
-    const raised = asRedisGrant(grant).withFence(Number(fence));
-    const outcome = await touch(this.#quorum, raised, 0, "prove");
-    return outcome.kind === "done" ? raised : undefined;
+    const own = asRedisGrant(grant);
+    const outcome = await touch(this.#quorum, own, 0, "prove", Number(fence));
+    if (outcome.kind !== "done") return undefined;
+    own.fenceNumber = Number(fence);
+    return own;
   }
 }
 

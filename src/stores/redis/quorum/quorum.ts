@@ -7,7 +7,7 @@ import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
 import type { Ballot } from "./ballot.ts";
-import type { RedisGrant } from "./grant.ts";
+import type { GrantTerms, RedisGrant } from "./grant.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 
@@ -23,6 +23,10 @@ export interface Quorum {
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
+  /** What its grants of this TTL have in common. */
+  terms(ttlMs: number): GrantTerms;
+  /** Whether as many nodes are known to vote as are needed: without admission, always. */
+  isPrepared(): boolean;
   /** Before an attempt, with admission: see to it that as many nodes vote as may. */
   prepare(): Promise<void>;
   /** A node said that it may not vote; returns that in words, with the time it still takes. */

@@ -46,13 +46,10 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   if (node === undefined) return;
   const call = releaseCall(request.keys, request.owner);
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
-  node.run(
-    call,
-    () => true,
-    (reply) => {
-      if (isConfirmed(reply)) quorum.owed.settle(debt);
-    },
-  );
+  const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
+    if (isConfirmed(reply)) quorum.owed.settle(debt);
+  };
+  node.run(call, { isWanted: () => true, settle }, index);
 }
 
 function releaseRound(

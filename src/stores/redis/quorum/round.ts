@@ -2,6 +2,7 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
+import type { Listener } from "../sender.ts";
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
@@ -9,6 +10,8 @@ export interface RoundOptions<Reply> {
   readonly among?: readonly number[];
   readonly call: NodeCall<Reply>;
   readonly scheduler: Scheduler;
+  /** The time by the monotonic clock, where the caller has just looked. */
+  readonly nowMs?: number;
   readonly timeoutMs: number;
   /** Asked before a command that had to wait is sent after all. */
   readonly wanted: () => boolean;
@@ -19,48 +22,61 @@ export interface RoundOptions<Reply> {
   readonly onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void;
 }
 
-/** One fan-out of the same call to several nodes at once, with one timer for all of them. */
-export class Round<Reply> {
+/**
+ * One fan-out of the same call to several nodes at once. It is its own timer, one for all of them,
+ * and its own ear.
+ */
+export class Round<Reply> implements Task, Listener<Reply> {
+  /** For the scheduler. */ dueMs = 0;
+  /** For the scheduler. */ heapIndex = -1;
   readonly #options: RoundOptions<Reply>;
-  readonly #pending = new Set<number>();
-  #timer: Task | undefined;
-  #ended = false;
+  /** A bit for each node that has not answered and whose time is not up: at most 31 of them. */
+  #pending = 0;
 
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
-    const { nodes, among, scheduler, timeoutMs } = options;
-    const indices = among ?? nodes.keys();
-    for (const index of indices) this.#pending.add(index);
-    const dueMs = scheduler.clock.monotonicMs() + timeoutMs;
-    this.#timer = scheduler.at(dueMs, true, () => this.#giveUp());
-    for (const index of this.#pending) this.#ask(index);
+    const { nodes, among, scheduler, timeoutMs, call } = options;
+    if (among === undefined) this.#pending = 2 ** nodes.length - 1;
+    else for (const index of among) this.#pending |= 1 << index;
+    const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
+    scheduler.schedule(this, nowMs + timeoutMs);
+    const asked = this.#pending;
+    for (let index = 0; index < nodes.length; index += 1) {
+      if ((asked & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
+    }
+  }
+
+  /** Waiting for an answer keeps the process running. */
+  get keepAlive(): boolean {
+    return true;
   }
 
   /** Nodes that have not answered and whose time is not up. */
-  get pending(): ReadonlySet<number> {
-    return this.#pending;
+  get pending(): readonly number[] {
+    return indicesOf(this.#pending);
   }
 
   /** The outcome is certain: no more waiting. Answers still to come are late. */
   end(): void {
-    this.#ended = true;
-    this.#pending.clear();
-    if (this.#timer !== undefined) this.#options.scheduler.cancel(this.#timer);
-    this.#timer = undefined;
+    this.#pending = 0;
+    this.#options.scheduler.cancel(this);
   }
 
-  #ask(index: number): void {
-    const { nodes, call, wanted, onReply } = this.#options;
-    nodes[index]?.run(call, wanted, (reply) => {
-      const inTime = !this.#ended && this.#pending.delete(index);
-      if (inTime && this.#pending.size === 0) this.end();
-      onReply(index, reply, !inTime);
-    });
+  isWanted(): boolean {
+    return this.#options.wanted();
   }
 
-  #giveUp(): void {
+  settle(index: number, reply: NodeReply<Reply>): void {
+    const inTime = (this.#pending & (1 << index)) !== 0;
+    this.#pending &= ~(1 << index);
+    if (inTime && this.#pending === 0) this.end();
+    this.#options.onReply(index, reply, !inTime);
+  }
+
+  /** Time is up. */
+  run(): void {
     const { nodes, onReply, timeoutMs } = this.#options;
-    const late = [...this.#pending];
+    const late = this.pending;
     this.end();
     for (const index of late) {
       const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
@@ -68,4 +84,12 @@ export class Round<Reply> {
       onReply(index, { kind: "unknown", error, timedOut: true }, false);
     }
   }
+}
+
+function indicesOf(bits: number): number[] {
+  const indices: number[] = [];
+  for (let index = 0; bits >>> index !== 0; index += 1) {
+    if ((bits & (1 << index)) !== 0) indices.push(index);
+  }
+  return indices;
 }
