@@ -8,6 +8,7 @@ import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noLongerWanted, type NodeReply } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
+import { Probing } from "./probing.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
@@ -18,6 +19,8 @@ export interface NodeOptions {
   readonly events: Emitter;
   readonly batches: Batches | undefined;
   readonly allowance: DriftAllowance;
+  /** Silent for longer than this, a node is asked only now and then. */
+  readonly silentMsMax: number;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
 }
@@ -33,6 +36,9 @@ export class RedisNode {
   readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
+  readonly #probing = new Probing();
+  readonly #silentMsMax: number;
+  #disconnected = false;
   #failing = false;
   #lastFault: unknown;
   #clockEpoch = 0;
@@ -45,6 +51,7 @@ export class RedisNode {
     this.#clockWatch = new ClockWatch(clock, options.allowance);
     this.#onClockStep = options.onClockStep;
     this.#batches = options.batches;
+    this.#silentMsMax = options.silentMsMax;
     this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
     this.#introduction = new Introduction(connection, () => onIntroduced(this));
     this.#sender = new Sender({
@@ -94,6 +101,22 @@ export class RedisNode {
     );
   }
 
+  /**
+   * It does not answer, or is not connected, and it is not yet time to ask it again: a round that
+   * has enough others does without it.
+   */
+  holdsBack(nowMs: number): boolean {
+    const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
+    return isSick && this.#probing.holdsBack(nowMs);
+  }
+
+  /** A round does without it, as others do answer: say so once per bout. */
+  leaveAlone(nowMs: number): void {
+    if (this.#failing) return;
+    const silentMs = Math.round(this.#sender.silentMs(nowMs));
+    this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
+  }
+
   /** The round gave up waiting: say so once per bout. */
   timedOut(error: Error): void {
     this.#fault("unknown", error);
@@ -128,6 +151,8 @@ export class RedisNode {
   }
 
   #heard(reply: unknown, sent: Instant): void {
+    this.#disconnected = false;
+    this.#probing.heard();
     if (this.#failing) {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
@@ -146,6 +171,7 @@ export class RedisNode {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
       this.#fault("failed", error);
+      this.#disconnected = true;
       return { kind: "unsent", error };
     }
     if (isServerError(error)) {

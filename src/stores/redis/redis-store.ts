@@ -34,6 +34,9 @@ import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 
+/** A node that has been silent for what one may take to answer for such a lease is left alone. */
+const usualTtlMs = 10_000;
+
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
 export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
@@ -70,6 +73,7 @@ export class RedisStore implements OpenStore, RaisingStore {
         clock,
         events,
         batches,
+        silentMsMax: nodeTimeoutMs(options, Math.min(options.ttlMaxMs, usualTtlMs)),
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: (node) => this.#onIntroduced(node),
         onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
@@ -88,6 +92,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       events,
       proposals: new Proposals(clock),
       owed: new OwedReleases(scheduler),
+      spared: new WeakMap(),
       onBlank: (index, report) => {
         this.#survey.look(nodes[index]);
         return this.#admission.noticeBlank(index, report);

@@ -37,6 +37,8 @@ export class Sender {
   readonly #host: SenderHost;
   #sent = 0;
   #answered = 0;
+  /** The last answer, or what was sent first after all had been answered. */
+  #quietSinceMs = 0;
 
   constructor(host: SenderHost) {
     this.#host = host;
@@ -48,6 +50,11 @@ export class Sender {
    */
   get inFlight(): number {
     return this.#sent - this.#answered;
+  }
+
+  /** For how long something has been in flight without a word. */
+  silentMs(nowMs: number): number {
+    return this.inFlight > 0 ? nowMs - this.#quietSinceMs : 0;
   }
 
   send<Reply>(outgoing: Outgoing<Reply>): void {
@@ -121,20 +128,26 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
+    const sent = now(this.#host.clock);
+    if (this.inFlight === 0) this.#quietSinceMs = sent.monotonicMs;
     this.#sent += 1;
     const place = this.#sent;
-    const sent = now(this.#host.clock);
     this.#host.connection.send(key, command).then(
       (reply) => {
-        this.#answered = Math.max(this.#answered, place);
+        this.#answer(place);
         this.#host.heard(reply, sent);
         onReply(reply);
       },
       (error: unknown) => {
-        this.#answered = Math.max(this.#answered, place);
+        this.#answer(place);
         onError(error);
       },
     );
+  }
+
+  #answer(place: number): void {
+    this.#answered = Math.max(this.#answered, place);
+    this.#quietSinceMs = this.#host.clock.monotonicMs();
   }
 }
 

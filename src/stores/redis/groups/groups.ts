@@ -41,6 +41,7 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
         clock: scheduler.clock,
         events,
         batches: undefined,
+        silentMsMax: Infinity,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: () => undefined,
         onClockStep: () => undefined,

@@ -11,7 +11,9 @@ import {
   countOf,
   dropStepped,
   isGrantOf,
+  neverAskedOf,
   newBallot,
+  noteGrant,
   type Ballot,
 } from "./ballot.ts";
 import { RedisGrant, type GrantTerms } from "./grant.ts";
@@ -42,7 +44,7 @@ class Attempt {
   readonly #keys: readonly string[];
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
-  readonly #rounds: { end(): void }[] = [];
+  readonly #rounds: { readonly spared: number; end(): void }[] = [];
   readonly #terms: GrantTerms;
   /** The same for every node and every repeat, so that a repeat is recognised as our own. */
   readonly #acquireCall: NodeCall<AcquireReply>;
@@ -120,15 +122,16 @@ class Attempt {
     among: readonly number[] | undefined,
     onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void,
   ): void {
-    const { nodes, scheduler, options, clock } = this.#quorum;
+    const { nodes, scheduler, options, clock, size: enough } = this.#quorum;
     const { started, ttlMs } = this.#request;
     // Beyond the validity no answer can be of use.
     const nowMs = clock.monotonicMs();
     const usefulMs = Math.max(1, started.monotonicMs + this.#terms.validityMs - nowMs);
     const timeoutMs = Math.min(nodeTimeoutMs(options, ttlMs), usefulMs);
     const wanted = (): boolean => this.#undecided || this.#isHeld;
-    const how = { nodes, call, scheduler, nowMs, timeoutMs, wanted, onReply };
-    this.#rounds.push(new Round(among === undefined ? how : { ...how, among }));
+    const whom = among === undefined ? { enough } : { among };
+    const how = { nodes, ...whom, call, scheduler, nowMs, timeoutMs, wanted, onReply };
+    this.#rounds.push(new Round(how));
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -179,18 +182,7 @@ class Attempt {
 
   #onGrant(ballot: Ballot, fence: number, runId: string | undefined): void {
     this.#quorum.proposals.see(fence);
-    if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
-      // Two answers that do not go together: the key came and went in between.
-      ballot.vote = "failed";
-      ballot.cause = new Error("the node gave two different answers");
-      ballot.confirmed = false;
-      ballot.out = true;
-      return;
-    }
-    ballot.vote = "granted";
-    ballot.cause = undefined;
-    ballot.fence = fence;
-    ballot.runId = runId;
+    if (!noteGrant(ballot, fence, runId)) return;
     if (this.#phase === "raising" && fence === this.#fence) ballot.confirmed = true;
   }
 
@@ -258,33 +250,38 @@ class Attempt {
     const { started } = this.#request;
     if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
-    this.#end("granted");
+    const spared = this.#end("granted");
     const votes = confirmedBits(this.#ballots);
     const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes);
     this.#grant = grant;
+    if (spared !== 0) this.#quorum.spared.set(grant, spared);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }
 
   #fail(): void {
-    this.#end("failed");
+    const spared = this.#end("failed");
     const { owner, ttlMs } = this.#request;
-    const neverAsked = new Set<number>();
-    for (const [index, ballot] of this.#ballots.entries()) {
-      if (!ballot.maybeApplied) neverAsked.add(index);
-    }
-    const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, neverAsked });
+    const neverAsked = neverAskedOf(this.#ballots);
+    const cleanup = releaseAll(this.#quorum, {
+      keys: this.#keys,
+      owner,
+      ttlMs,
+      neverAsked,
+      spared,
+    });
     const { resources } = this.#request;
-    const holder = this.#holder;
-    this.#resolve(
-      refusedOutcome(this.#quorum, { resources, ballots: this.#ballots, holder, cleanup }),
-    );
+    const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
+    this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  #end(phase: "granted" | "failed"): void {
+  /** Returns the nodes that were left alone all the time, a bit for each. */
+  #end(phase: "granted" | "failed"): number {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
+    const spared = this.#rounds[0]?.spared ?? 0;
     for (const round of this.#rounds) round.end();
+    return spared;
   }
 
   /**

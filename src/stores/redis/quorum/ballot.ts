@@ -99,3 +99,25 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
 export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolean {
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
+
+/** Nodes that have nothing of ours, for certain. */
+export function neverAskedOf(ballots: readonly Ballot[]): ReadonlySet<number> {
+  return new Set(ballots.flatMap(({ maybeApplied }, index) => (maybeApplied ? [] : [index])));
+}
+
+/** Writes a grant down; false where it does not go with what the node said before. */
+export function noteGrant(ballot: Ballot, fence: number, runId: string | undefined): boolean {
+  if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
+    // Two answers that do not go together: the key came and went in between.
+    ballot.vote = "failed";
+    ballot.cause = new Error("the node gave two different answers");
+    ballot.confirmed = false;
+    ballot.out = true;
+    return false;
+  }
+  ballot.vote = "granted";
+  ballot.cause = undefined;
+  ballot.fence = fence;
+  ballot.runId = runId;
+  return true;
+}

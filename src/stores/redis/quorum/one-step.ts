@@ -61,7 +61,7 @@ export class OneStep implements RaisingStore {
   release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
     own.end();
-    return release(this.#quorum, own);
+    return release(this.#quorum, own, this.#quorum.spared.get(own));
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {

@@ -23,6 +23,8 @@ export interface Quorum {
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
+  /** The nodes that were never asked for a grant, a bit for each: nothing has to be given back. */
+  readonly spared: WeakMap<RedisGrant, number>;
   /** What its grants of this TTL have in common. */
   terms(ttlMs: number): GrantTerms;
   /** Whether as many nodes are known to vote as are needed: without admission, always. */

@@ -13,6 +13,8 @@ export interface ReleaseRequest {
   readonly ttlMs: number;
   /** Nodes that were certainly never asked: nothing is owed to them. */
   readonly neverAsked?: ReadonlySet<number>;
+  /** Those of them that do not answer either, a bit for each: they are left alone now, too. */
+  readonly spared?: number;
 }
 
 interface Tally {
@@ -26,7 +28,12 @@ interface Tally {
  * Deletes the owner's keys on every node, also those that failed or never answered. Resolves as
  * soon as the outcome is certain, at the latest after the node timeout; never rejects.
  */
-export async function release(quorum: Quorum, request: ReleaseRequest): Promise<ReleaseOutcome> {
+export async function release(
+  quorum: Quorum,
+  { keys, owner, ttlMs }: ReleaseRequest,
+  spared = 0,
+): Promise<ReleaseOutcome> {
+  const request = { keys, owner, ttlMs, spared };
   const { size, nodes } = quorum;
   const isReleased = ({ deleted }: Tally): boolean => deleted >= size;
   const isTaken = ({ missing }: Tally): boolean => missing > nodes.length - size;
@@ -57,7 +64,8 @@ function releaseRound(
   request: ReleaseRequest,
   isCertain: (tally: Tally) => boolean,
 ): Promise<Tally> {
-  const { nodes, scheduler, owed, options } = quorum;
+  const { nodes, scheduler, owed, options, size: enough } = quorum;
+  const { spared = 0 } = request;
   const call = releaseCall(request.keys, request.owner);
   const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
   const debts = new Map<number, Debt>();
@@ -68,9 +76,11 @@ function releaseRound(
   };
   return new Promise((resolve) => {
     const tally = { deleted: 0, missing: 0 };
-    let left = nodes.length;
+    const among = spared === 0 ? undefined : indicesWithout(nodes.length, spared);
+    let left = among?.length ?? nodes.length;
     const round = new Round({
       nodes,
+      ...(among === undefined ? { enough } : { among }),
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),
@@ -94,4 +104,10 @@ function releaseRound(
 
 function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "reply" || reply.kind === "error";
+}
+
+function indicesWithout(count: number, bits: number): number[] {
+  return Array.from({ length: count }, (_, index) => index).filter((index) => {
+    return (bits & (1 << index)) === 0;
+  });
 }

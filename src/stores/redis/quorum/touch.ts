@@ -31,6 +31,7 @@ export function touch(
     let confirmation = -1;
     const round = new Round({
       nodes,
+      enough: size,
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, Math.max(ttlMs, grant.ttlMs)),
