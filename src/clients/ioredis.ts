@@ -35,9 +35,8 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
     topology: "standalone",
     send(_key, command) {
       if (!isConnected(client)) return refuse(client);
-      const [name = "", ...args] = command;
       // In lower case, because iovalkey finds the keys of a command (to prefix them) only then.
-      return client.call(name.toLowerCase(), args);
+      return client.call((command[0] ?? "").toLowerCase(), command.slice(1));
     },
     subscribe(channel, listener) {
       if (!isConnected(client)) return refuse(client);

@@ -64,7 +64,7 @@ export async function acquire(
       const { ttlMs } = options;
       const request = { resources, owner, ttlMs, started, cancellation };
       const outcome = await (wait?.store ?? context.store).attempt(request);
-      const checked = await stillValid(context, outcome, started);
+      const checked = stillValid(context, outcome, started);
       tellAttempt(context, resources, options, attempt, started, checked);
       if (checked.kind === "granted") {
         if (cancellation.cancelled) {
@@ -151,11 +151,11 @@ export function failure(
 }
 
 /** The store checks validity too; this is the other side of the boundary. */
-async function stillValid(
+function stillValid(
   context: AcquireContext,
   outcome: AttemptOutcome,
   started: Instant,
-): Promise<AttemptOutcome> {
+): AttemptOutcome {
   if (outcome.kind !== "granted") return outcome;
   const { grant } = outcome;
   if (leftMs(context.runtime.clock, started, grant.validityMs) >= 1) return outcome;

@@ -1,63 +1,104 @@
 import type { LossReason } from "./errors.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { LeaseTerms } from "./lease.ts";
+import type { Instant } from "./ports.ts";
 import { clockStepMs } from "./validity.ts";
 
 /** Below this it is over: whole milliseconds are all that a caller can do anything with. */
 const leastLeftMs = 1;
+/** Sums of fractional milliseconds do not come out even. */
+const roundingMs = 0.01;
 
-/** When a lease ends, by whichever of the two clocks says so first, and never after `maxHold`. */
+/** The renewal time of a lease that is not renewed. */
+const never = -1;
+
+/**
+ * When a lease is to be renewed, and when it ends: by whichever clock says so first, and never
+ * after `maxHold`. Its times are whole milliseconds, rounded down, and the wall clock's count from
+ * when the manager was made: small whole numbers need no memory of their own, and there may be very
+ * many leases.
+ */
 export class Deadline {
-  readonly #clock: Clock;
-  readonly #holdUntilMs: number;
+  /** @internal Shared by leases of the same options. */
+  readonly terms: LeaseTerms;
+  readonly #startedMs: number;
   #untilMs: number;
   #wallUntilMs: number;
+  #renewAtMs: number;
 
-  constructor(clock: Clock, started: Instant, validityMs: number, maxHoldMs: number) {
-    this.#clock = clock;
-    this.#holdUntilMs = started.monotonicMs + maxHoldMs;
-    this.#untilMs = Math.min(started.monotonicMs + validityMs, this.#holdUntilMs);
-    this.#wallUntilMs = started.wallMs + validityMs;
+  constructor(terms: LeaseTerms, started: Instant, validityMs: number) {
+    this.terms = terms;
+    this.#startedMs = Math.floor(started.monotonicMs);
+    const heldMs = Math.min(validityMs, terms.maxHoldMs);
+    this.#untilMs = Math.floor(started.monotonicMs + heldMs);
+    this.#wallUntilMs = sinceEpoch(terms, started.wallMs + validityMs);
+    const { renewEveryMs } = terms;
+    this.#renewAtMs = renewEveryMs === undefined ? never : this.#startedMs + renewEveryMs;
   }
 
+  /** @internal When to renew next; Infinity for a lease that is not renewed. */
+  get renewAtMs(): number {
+    return this.#renewAtMs === never ? Infinity : this.#renewAtMs;
+  }
+
+  set renewAtMs(ms: number) {
+    this.#renewAtMs = Math.floor(ms);
+  }
+
+  /** @internal When validity began to count. */
+  get startedMs(): number {
+    return this.#startedMs;
+  }
+
+  /** @internal */
   leftMs(): number {
-    return Math.min(
-      this.#untilMs - this.#clock.monotonicMs(),
-      this.#wallUntilMs - this.#clock.wallMs(),
-    );
+    const { clock, epochMs } = this.terms.host;
+    const wallLeftMs = this.#wallUntilMs + epochMs - clock.wallMs();
+    return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);
   }
 
+  /** @internal */
   get isOver(): boolean {
     return this.leftMs() < leastLeftMs;
   }
 
-  /** So little is left that a timer set for the end itself might miss it. */
+  /** @internal So little is left that a timer set for the end itself might miss it. */
   get isDue(): boolean {
-    return this.leftMs() <= this.#dueLeftMs;
+    return this.leftMs() <= dueLeftMs(this.terms);
   }
 
-  /** The moment, by the monotonic clock, at which `isDue` turns true. */
-  get dueMs(): number {
-    return this.#clock.monotonicMs() + this.leftMs() - leastLeftMs - this.#clock.timerSlackMs;
+  /** @internal The moment, by the monotonic clock, at which `isDue` turns true. */
+  get endDueMs(): number {
+    const { clock } = this.terms.host;
+    const endMs = clock.monotonicMs() + this.leftMs();
+    return Math.ceil(endMs - roundingMs) - leastLeftMs - clock.timerSlackMs;
   }
 
-  /** Moves the end, never nearer. */
+  /** @internal Moves the end, never nearer, and the next renewal with it. */
   prolong(started: Instant, validityMs: number): void {
-    const untilMs = Math.max(this.#untilMs, started.monotonicMs + validityMs);
-    this.#untilMs = Math.min(untilMs, this.#holdUntilMs);
-    this.#wallUntilMs = Math.max(this.#wallUntilMs, started.wallMs + validityMs);
+    const untilMs = Math.max(this.#untilMs, Math.floor(started.monotonicMs + validityMs));
+    this.#untilMs = Math.min(untilMs, this.#startedMs + this.terms.maxHoldMs);
+    const wallUntilMs = sinceEpoch(this.terms, started.wallMs + validityMs);
+    this.#wallUntilMs = Math.max(this.#wallUntilMs, wallUntilMs);
+    const { renewEveryMs } = this.terms;
+    if (renewEveryMs !== undefined) this.renewAtMs = started.monotonicMs + renewEveryMs;
   }
 
-  /** Which clock or bound ended it; `otherwise` where its time simply ran out. */
+  /** @internal Which clock or bound ended it; `otherwise` where its time simply ran out. */
   whyOver(otherwise: LossReason): LossReason {
-    const leftMs = this.#untilMs - this.#clock.monotonicMs();
-    const wallLeftMs = this.#wallUntilMs - this.#clock.wallMs();
+    const { clock, epochMs } = this.terms.host;
+    const leftMs = this.#untilMs - clock.monotonicMs();
+    const wallLeftMs = this.#wallUntilMs + epochMs - clock.wallMs();
     // Where both clocks agree but for a hair, it is the time that ran out.
-    if (leftMs > this.#dueLeftMs && leftMs - wallLeftMs >= clockStepMs) return "clock";
-    return this.#untilMs === this.#holdUntilMs ? "maxHold" : otherwise;
+    if (leftMs > dueLeftMs(this.terms) && leftMs - wallLeftMs >= clockStepMs) return "clock";
+    return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs ? "maxHold" : otherwise;
   }
+}
 
-  /** A hundredth more, because sums of fractional milliseconds do not come out even. */
-  get #dueLeftMs(): number {
-    return leastLeftMs + this.#clock.timerSlackMs + 0.01;
-  }
+// Functions, because private methods cost each lease a place.
+function dueLeftMs({ host }: LeaseTerms): number {
+  return leastLeftMs + host.clock.timerSlackMs + roundingMs;
+}
+
+function sinceEpoch({ host }: LeaseTerms, wallMs: number): number {
+  return Math.floor(wallMs - host.epochMs);
 }

@@ -8,6 +8,7 @@ import {
   type LossReason,
 } from "./errors.ts";
 import type { LockEvents } from "./events.ts";
+import { isIdle, newExtras, type LeaseExtras } from "./lease-extras.ts";
 import type { LeaseHost } from "./lease-host.ts";
 import { askBeforeReading } from "./lease-signal.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
@@ -22,38 +23,35 @@ const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
 
 type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
 
-/** The state machine of one lease; also its own task in the manager's scheduler. */
-export class HeldLease implements Lease, Task {
+/** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
+export class HeldLease extends Deadline implements Lease, Task {
   /** @internal */ dueMs = 0;
   /** @internal */ heapIndex = -1;
-  /** @internal */ readonly ttlMs: number;
-  /** @internal When to renew next; Infinity for a lease that is not renewed. */
-  renewAtMs: number;
-  readonly label: string | undefined;
-  readonly #host: LeaseHost;
   readonly #grant: Grant;
-  readonly #acquiredMs: number;
-  readonly #renewEveryMs: number;
-  readonly #deadline: Deadline;
   #state: LeaseState = "held";
-  #controller: AbortController | undefined;
-  #loss: LeaseLostError | undefined;
-  #closed: ClosedError | undefined;
-  #doubt: unknown;
-  /** The end of the line of extensions; never rejects. */
-  #extending: Promise<void> = Promise.resolve();
-  #releasing: Promise<ReleaseOutcome> | undefined;
+  #extras: LeaseExtras | undefined;
 
-  constructor(host: LeaseHost, terms: LeaseTerms) {
-    const { grant, started, ttlMs } = terms;
-    this.#host = host;
+  constructor(terms: LeaseTerms, grant: Grant, started: Instant) {
+    super(terms, started, grant.validityMs);
     this.#grant = grant;
-    this.label = terms.label;
-    this.ttlMs = ttlMs;
-    this.#acquiredMs = started.monotonicMs;
-    this.#deadline = new Deadline(host.clock, started, grant.validityMs, terms.maxHoldMs);
-    this.#renewEveryMs = terms.renewEveryMs;
-    this.renewAtMs = started.monotonicMs + terms.renewEveryMs;
+  }
+
+  /** @internal */
+  get ttlMs(): number {
+    return this.terms.ttlMs;
+  }
+
+  get label(): string | undefined {
+    return this.terms.label;
+  }
+
+  get #host(): LeaseHost {
+    return this.terms.host;
+  }
+
+  get #more(): LeaseExtras {
+    this.#extras ??= newExtras();
+    return this.#extras;
   }
 
   /** Renewals and deadlines never keep the process running by themselves. */
@@ -79,39 +77,40 @@ export class HeldLease implements Lease, Task {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      askBeforeReading(this.#controller, () => this.judge());
-      const over = this.#loss ?? this.#closed;
-      if (over !== undefined) this.#controller.abort(over);
+    const more = this.#more;
+    if (more.controller === undefined) {
+      more.controller = new AbortController();
+      askBeforeReading(more.controller, () => this.judge());
+      const over = more.loss ?? more.closed;
+      if (over !== undefined) more.controller.abort(over);
     }
-    return this.#controller.signal;
+    return more.controller.signal;
   }
 
   remainingMs(): number {
     this.judge();
-    return this.#active ? Math.floor(this.#deadline.leftMs()) : 0;
+    return this.isActive ? Math.floor(this.leftMs()) : 0;
   }
 
   assertHeld(): void {
     this.judge();
-    if (this.#loss !== undefined) throw this.#loss;
-    if (this.#closed !== undefined) throw this.#closed;
+    if (this.#extras?.loss !== undefined) throw this.#extras?.loss;
+    if (this.#extras?.closed !== undefined) throw this.#extras?.closed;
     if (this.#state === "released") throw new LeaseReleasedError(this.resources);
   }
 
   async prove(): Promise<boolean> {
     this.judge();
-    if (this.#loss !== undefined) return false;
+    if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
     const outcome = await this.#host.store.prove(this.#grant);
     this.judge();
-    if (this.#loss !== undefined) return false;
+    if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
     switch (outcome.kind) {
       case "proven":
         this.#state = "held";
-        this.#doubt = undefined;
+        this.#more.doubt = undefined;
         return true;
       case "gone":
         this.#lose("taken");
@@ -132,18 +131,29 @@ export class HeldLease implements Lease, Task {
     this.assertHeld();
     // One at a time: two rounds under way could not tell which of them set the nodes' clocks. And
     // in order: renewals that are due again at once must not keep the user's own call waiting.
-    const turn = this.#extending.then(() => {
-      // It may have been released while this call stood in line.
-      this.assertHeld();
-      return this.#extendNow(ttlMs);
-    });
-    this.#extending = turn.catch(() => undefined);
+    const more = this.#more;
+    const turn =
+      more.extending === undefined
+        ? this.#extendNow(ttlMs)
+        : more.extending.then(() => {
+            // It may have been released while this call stood in line.
+            this.assertHeld();
+            return this.#extendNow(ttlMs);
+          });
+    const settled = (): void => {
+      if (more.extending !== line) return;
+      more.extending = undefined;
+      if (isIdle(more) && this.#extras === more) this.#extras = undefined;
+    };
+    const line = turn.then(settled, settled);
+    more.extending = line;
     await turn;
   }
 
   release(): Promise<ReleaseOutcome> {
-    this.#releasing ??= this.#releaseNow();
-    return this.#releasing;
+    const more = this.#more;
+    more.releasing ??= this.#releaseNow();
+    return more.releasing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -152,56 +162,49 @@ export class HeldLease implements Lease, Task {
 
   /** @internal Why it was given back under its holder's hands, if the manager was closed. */
   get closed(): ClosedError | undefined {
-    return this.#closed;
+    return this.#extras?.closed;
   }
 
   /** @internal The manager closes: work that still runs must learn that its lease is gone. */
   async close(): Promise<void> {
     this.judge();
-    if (this.#active) {
-      this.#closed = new ClosedError(this.resources);
-      this.#controller?.abort(this.#closed);
+    if (this.isActive) {
+      const closed = new ClosedError(this.resources);
+      this.#more.closed = closed;
+      this.#more.controller?.abort(closed);
     }
     await this.release();
   }
 
   static {
     Object.defineProperty(this.prototype, fencedOffSymbol, {
+      /** Called by a guard that refused this lease's fence. */
       value(this: HeldLease, event: FencedOffEvent) {
-        this.#fencedOff(event);
+        this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
       },
     });
   }
 
-  /** Called by a guard that refused this lease's fence. */
-  #fencedOff(event: FencedOffEvent): void {
-    this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
-  }
-
   /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
   judge(): void {
-    if (this.#active && this.#deadline.isOver) this.#lose(this.#whyOver());
+    if (this.isActive && this.isOver) this.#lose(this.#whyOver());
   }
 
   /** @internal The store doubts its own grants, and says which are lost. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
-    const reason = this.#active ? judge(this.#grant) : undefined;
+    const reason = this.isActive ? judge(this.#grant) : undefined;
     if (reason !== undefined) this.#lose(reason);
-  }
-
-  /** @internal When the keeper must wake up for its end. */
-  get endDueMs(): number {
-    return this.#deadline.dueMs;
   }
 
   /** @internal Run by the scheduler for a renewal that is due, and for the end. */
   run(): void {
-    if (!this.#active) return;
-    if (this.#deadline.isDue) this.#lose(this.#whyOver());
+    if (!this.isActive) return;
+    if (this.isDue) this.#lose(this.#whyOver());
     else this.#host.reschedule(this);
   }
 
-  get #active(): boolean {
+  /** @internal Held, as far as is known: to be renewed, and to be ended in time. */
+  get isActive(): boolean {
     return this.#state === "held" || this.#state === "doubtful";
   }
 
@@ -226,10 +229,9 @@ export class HeldLease implements Lease, Task {
   }
 
   #prolong(started: Instant, validityMs: number): void {
-    this.#deadline.prolong(started, validityMs);
+    this.prolong(started, validityMs);
     this.#state = "held";
-    this.#doubt = undefined;
-    this.renewAtMs = started.monotonicMs + this.#renewEveryMs;
+    this.#more.doubt = undefined;
     this.#host.reschedule(this);
     if (this.#host.events.wants("renewed")) {
       const { fence } = this.#grant;
@@ -239,7 +241,7 @@ export class HeldLease implements Lease, Task {
   }
 
   #turnDoubtful(cause: unknown): void {
-    this.#doubt = cause;
+    this.#more.doubt = cause;
     if (this.#state !== "held") return;
     this.#state = "doubtful";
     const remainingMs = this.remainingMs();
@@ -247,33 +249,36 @@ export class HeldLease implements Lease, Task {
   }
 
   #lose(reason: LossReason): void {
-    const cause = this.#doubt;
+    const cause = this.#extras?.doubt;
     // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
-    const stallMs = this.#host.stallMs(this.#acquiredMs);
+    const stallMs = this.#host.stallMs(this.startedMs);
     this.#state = "lost";
-    this.#loss = new LeaseLostError(this.resources, reason, { cause });
+    const loss = new LeaseLostError(this.resources, reason, { cause });
+    this.#more.loss = loss;
     this.#host.forget(this);
     this.#host.over(this.#grant);
-    this.#controller?.abort(this.#loss);
+    this.#more.controller?.abort(loss);
     const { fence } = this.#grant;
     const heldMs = this.#heldMs();
     this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause, stallMs });
   }
 
   #whyOver(): LossReason {
-    return this.#deadline.whyOver(this.#state === "doubtful" ? "unreachable" : "expired");
+    return this.whyOver(this.#state === "doubtful" ? "unreachable" : "expired");
   }
 
   async #releaseNow(): Promise<ReleaseOutcome> {
     this.judge();
-    if (this.#active) this.#state = "released";
+    if (this.isActive) this.#state = "released";
     this.#host.forget(this);
     // First, so that the next one's question travels with the release.
     this.#host.over(this.#grant);
     const told = await this.#host.store.release(this.#grant);
     // A lease that was lost is not released, even where its keys were still there to be deleted.
     const outcome: ReleaseOutcome =
-      this.#loss === undefined ? told : { released: false, reason: this.#loss.reason };
+      this.#extras?.loss === undefined
+        ? told
+        : { released: false, reason: this.#extras?.loss.reason };
     if (this.#host.events.wants("released")) {
       this.#host.events.emit("released", {
         ...this.#about(),
@@ -286,7 +291,7 @@ export class HeldLease implements Lease, Task {
   }
 
   #heldMs(): number {
-    return this.#host.clock.monotonicMs() - this.#acquiredMs;
+    return this.#host.clock.monotonicMs() - this.startedMs;
   }
 
   #about(): { resources: readonly string[]; label: string | undefined } {

@@ -1,5 +1,5 @@
 import type { LossReason } from "./errors.ts";
-import type { HeldLease } from "./held-lease.ts";
+import { HeldLease } from "./held-lease.ts";
 import type { Random } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant } from "./store.ts";
@@ -12,7 +12,6 @@ import type { Grant } from "./store.ts";
 export class Keeper {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  readonly #kept = new Set<HeldLease>();
   readonly #renewing = new Set<HeldLease>();
 
   constructor(scheduler: Scheduler, random: Random) {
@@ -21,23 +20,18 @@ export class Keeper {
     scheduler.onClockStep(() => this.#judgeAll());
   }
 
-  get leases(): ReadonlySet<HeldLease> {
-    return this.#kept;
-  }
-
-  keep(lease: HeldLease): void {
-    this.#kept.add(lease);
-    this.reschedule(lease);
+  /** A lease that is held has its place among the tasks, if only for its end. */
+  get leases(): HeldLease[] {
+    return this.#scheduler.tasks.filter((task) => task instanceof HeldLease);
   }
 
   forget(lease: HeldLease): void {
-    this.#kept.delete(lease);
     this.#scheduler.cancel(lease);
   }
 
   /** Starts a renewal that is due, and wakes up again for whatever comes next. */
   reschedule(lease: HeldLease): void {
-    if (!this.#kept.has(lease)) return;
+    if (!lease.isActive) return;
     const nowMs = this.#scheduler.clock.monotonicMs();
     if (lease.renewAtMs <= nowMs && !this.#renewing.has(lease)) {
       void this.#renew(lease);
@@ -48,7 +42,7 @@ export class Keeper {
 
   /** Ends the leases for whose grant `judge` names a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
-    for (const lease of this.#kept) lease.reconsider(judge);
+    for (const lease of this.leases) lease.reconsider(judge);
   }
 
   /** Never rejects: a failure shows as the lease's state and in its events. */
@@ -67,7 +61,7 @@ export class Keeper {
   }
 
   #judgeAll(): void {
-    for (const lease of this.#kept) {
+    for (const lease of this.leases) {
       lease.judge();
       // Its end by the wall clock has moved, so the moment to wake up for it has too.
       this.reschedule(lease);

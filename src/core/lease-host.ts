@@ -6,6 +6,8 @@ import type { Grant, OpenStore } from "./store.ts";
 /** What a lease needs from the manager that made it. */
 export interface LeaseHost {
   readonly clock: Clock;
+  /** The wall clock when the manager was made: leases count their time from here. */
+  readonly epochMs: number;
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly ttlMaxMs: number;

@@ -1,6 +1,6 @@
 import type { Duration } from "./durations.ts";
-import type { Instant } from "./ports.ts";
-import type { Grant, ReleaseOutcome } from "./store.ts";
+import type { LeaseHost } from "./lease-host.ts";
+import type { ReleaseOutcome } from "./store.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 
@@ -28,13 +28,12 @@ export interface Lease extends AsyncDisposable {
   release(): Promise<ReleaseOutcome>;
 }
 
-/** What a lease was granted on. */
+/** What leases that were asked for with the same options have in common. */
 export interface LeaseTerms {
-  readonly grant: Grant;
-  readonly started: Instant;
+  readonly host: LeaseHost;
   readonly ttlMs: number;
   readonly maxHoldMs: number;
-  /** Time between renewals; Infinity for none. */
-  readonly renewEveryMs: number;
+  /** Time between renewals, in whole milliseconds; undefined for none. */
+  readonly renewEveryMs: number | undefined;
   readonly label: string | undefined;
 }

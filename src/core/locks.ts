@@ -8,7 +8,7 @@ import { Keeper } from "./keeper.ts";
 import { HeldLease } from "./held-lease.ts";
 import { Lines } from "./lines.ts";
 import type { LeaseHost } from "./lease-host.ts";
-import type { Lease } from "./lease.ts";
+import type { Lease, LeaseTerms } from "./lease.ts";
 import {
   builtInDefaults,
   resolveOptions,
@@ -63,6 +63,8 @@ export interface Locks extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+type Refused = Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>;
+
 /** Puts a manager together from its ports. `createLocks` in the root calls it with real ones. */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
   return new LockManager(runtime, store, defaults);
@@ -78,9 +80,12 @@ class LockManager implements Locks {
   readonly #defaults: ResolvedOptions;
   readonly #ttlMaxMs: number;
   readonly #stalls: Stalls | undefined;
+  /** Acquires under way. `close` ends them, and waits for the last to be gone. */
   readonly #waits = new Set<Cancellation>();
-  /** Calls under way, which `close` waits for: each of them is bounded. */
+  #onLastWait: (() => void) | undefined;
+  /** Other calls under way, which `close` waits for: each of them is bounded. */
   readonly #underWay = new Set<Promise<unknown>>();
+  #terms: LeaseTerms | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(runtime: Runtime, store: Store, defaults: LockDefaults | undefined) {
@@ -106,6 +111,7 @@ class LockManager implements Locks {
     this.#context = { runtime, scheduler, store: this.#store, events, owners, lines };
     this.#host = {
       clock: runtime.clock,
+      epochMs: Math.floor(runtime.clock.wallMs()),
       store: this.#store,
       over: (grant) => lines.over(grant.resources),
       events,
@@ -120,7 +126,7 @@ class LockManager implements Locks {
   async acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
     const names = this.#checked(resources);
     const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
-    return await this.#acquire(names, resolved, resolved.renew ?? false);
+    return leaseOf(names, await this.#attempts(names, resolved, resolved.renew ?? false));
   }
 
   async tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
@@ -129,7 +135,10 @@ class LockManager implements Locks {
       throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
     }
     const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
-    return await this.#tryAcquire(names, resolved, resolved.renew ?? false);
+    const lease = await this.#attempts(names, resolved, resolved.renew ?? false);
+    if (lease instanceof HeldLease) return lease;
+    if (lease.kind === "held") return undefined;
+    throw lease.error;
   }
 
   async using<Result>(
@@ -144,7 +153,7 @@ class LockManager implements Locks {
     }
     const names = this.#checked(resources);
     const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
-    const lease = await this.#acquire(names, resolved, resolved.renew ?? true);
+    const lease = leaseOf(names, await this.#attempts(names, resolved, resolved.renew ?? true));
     return await runUsing(lease, work);
   }
 
@@ -209,45 +218,25 @@ class LockManager implements Locks {
     return names;
   }
 
-  async #acquire(
-    names: readonly string[],
-    options: ResolvedOptions,
-    renew: boolean | number,
-  ): Promise<HeldLease> {
-    const lease = await this.#track(this.#attempts(names, options, renew));
-    if (lease instanceof HeldLease) return lease;
-    throw failure(names, lease, 1, 0);
-  }
-
-  async #tryAcquire(
-    names: readonly string[],
-    options: ResolvedOptions,
-    renew: boolean | number,
-  ): Promise<HeldLease | undefined> {
-    const lease = await this.#track(this.#attempts(names, options, renew));
-    if (lease instanceof HeldLease) return lease;
-    if (lease.kind === "held") return undefined;
-    throw lease.error;
-  }
-
   async #attempts(
     names: readonly string[],
     options: ResolvedOptions,
     renew: boolean | number,
-  ): Promise<HeldLease | Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>> {
+  ): Promise<HeldLease | Refused> {
     const { signal } = options;
     if (signal?.aborted === true) throw signal.reason;
     this.#stalls?.watch();
     const cancellation = new Cancellation();
-    const onAbort = (): void => cancellation.cancel(signal?.reason);
-    signal?.addEventListener("abort", onAbort);
+    const onAbort = signal && ((): void => cancellation.cancel(signal.reason));
+    if (onAbort !== undefined) signal?.addEventListener("abort", onAbort);
     this.#waits.add(cancellation);
     try {
       const outcome = await acquire(this.#context, names, options, cancellation);
       return "grant" in outcome ? this.#lease(outcome, options, renew) : outcome;
     } finally {
       this.#waits.delete(cancellation);
-      signal?.removeEventListener("abort", onAbort);
+      if (this.#waits.size === 0) this.#onLastWait?.();
+      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
     }
   }
 
@@ -257,11 +246,9 @@ class LockManager implements Locks {
     renew: boolean | number,
   ): HeldLease {
     const { grant, started, attempts, waitedMs } = acquired;
-    const { ttlMs, maxHoldMs, label } = options;
-    const renewEveryMs = renew === true ? ttlMs / 3 : renew === false ? Infinity : renew;
-    const terms = { grant, started, ttlMs, maxHoldMs, renewEveryMs, label };
-    const lease = new HeldLease(this.#host, terms);
-    this.#keeper.keep(lease);
+    const { label } = options;
+    const lease = new HeldLease(this.#termsOf(options, renew), grant, started);
+    this.#keeper.reschedule(lease);
     if (this.#events.wants("acquired")) {
       const remainingMs = lease.remainingMs();
       const { resources, fence } = grant;
@@ -269,6 +256,20 @@ class LockManager implements Locks {
       this.#events.emit("acquired", event);
     }
     return lease;
+  }
+
+  /** Kept for all leases that come with the same options, one after the other. */
+  #termsOf({ ttlMs, maxHoldMs, label }: ResolvedOptions, renew: boolean | number): LeaseTerms {
+    const everyMs = renew === true ? Math.floor(ttlMs / 3) : renew === false ? undefined : renew;
+    const terms = this.#terms;
+    const same =
+      terms?.ttlMs === ttlMs &&
+      terms.maxHoldMs === maxHoldMs &&
+      terms.renewEveryMs === everyMs &&
+      terms.label === label;
+    if (same) return terms;
+    this.#terms = { host: this.#host, ttlMs, maxHoldMs, renewEveryMs: everyMs, label };
+    return this.#terms;
   }
 
   async #track<Result>(call: Promise<Result>): Promise<Result> {
@@ -283,9 +284,19 @@ class LockManager implements Locks {
   async #closeNow(): Promise<void> {
     for (const wait of this.#waits) wait.cancel(new ClosedError());
     await Promise.allSettled(this.#underWay);
+    if (this.#waits.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onLastWait = resolve;
+      });
+    }
     // Whatever was granted in the meantime is kept by now, and goes with the rest.
-    const releases = [...this.#keeper.leases].map((lease) => lease.close());
+    const releases = this.#keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();
   }
+}
+
+function leaseOf(names: readonly string[], outcome: HeldLease | Refused): HeldLease {
+  if (outcome instanceof HeldLease) return outcome;
+  throw failure(names, outcome, 1, 0);
 }

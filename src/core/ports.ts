@@ -13,7 +13,14 @@ export interface Instant {
 }
 
 /** Cancels a timer; calling it late or twice does nothing. */
-export type CancelTimer = () => void;
+export interface CancelTimer {
+  (): void;
+  /**
+   * Changes whether the pending timer keeps the process running. Left out where a timer is as
+   * cheap to set anew.
+   */
+  readonly keepAlive?: (keepAlive: boolean) => void;
+}
 
 export interface Clock {
   monotonicMs(): number;

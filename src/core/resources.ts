@@ -10,6 +10,7 @@ export const resourceCountMax = 256;
  * caller, so that two who want the same set meet at the same resource first.
  */
 export function resourcesOf(value: unknown): readonly string[] {
+  if (typeof value === "string") return [checked(value)];
   const given: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (given.length === 0) {
     throw new InvalidOptionError("resource", "a name or a list of at least one name", value);

@@ -47,6 +47,11 @@ export class Scheduler {
     return this.#heap.length;
   }
 
+  /** All that is scheduled, in no order. */
+  get tasks(): readonly Task[] {
+    return this.#heap;
+  }
+
   /** How long the armed timer should have fired by now: the event loop is blocked since then. */
   get overdueMs(): number {
     if (this.#cancel === undefined) return 0;
@@ -76,7 +81,7 @@ export class Scheduler {
       this.#down(last.heapIndex);
     }
     // An armed timer that finds nothing due costs less than arming anew on every cancel.
-    if (this.#heap.length === 0) this.#disarm();
+    if (this.#heap.length === 0 && this.#cancel?.keepAlive === undefined) this.#disarm();
     if (!this.#running) this.#keepProcess();
   }
 
@@ -91,10 +96,11 @@ export class Scheduler {
     this.#keepProcess();
     const first = this.#heap[0];
     if (first === undefined) return;
+    if (this.#armedForMs <= first.dueMs) return;
     const nowMs = this.clock.monotonicMs();
     const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
     // One that should have fired by now is about to: a new one could only fire later.
-    if (this.#cancel !== undefined && this.#armedForMs <= Math.max(dueMs, nowMs)) return;
+    if (this.#armedForMs <= Math.max(dueMs, nowMs)) return;
     this.#disarm();
     this.#armedForMs = dueMs;
     this.#cancel = this.clock.setTimer(Math.max(0, dueMs - nowMs), false, () => {
@@ -110,13 +116,17 @@ export class Scheduler {
     this.#armedForMs = Infinity;
   }
 
+  /** A timer that can be told to let the process go is told so, and kept for the next time. */
   #keepProcess(): void {
+    const keep = this.#letExit;
     if (this.#keepAliveCount === 0) {
-      this.#letExit?.();
+      if (keep?.keepAlive !== undefined) return keep.keepAlive(false);
+      keep?.();
       this.#letExit = undefined;
       return;
     }
-    this.#letExit ??= this.clock.setTimer(sleepMsMax, true, () => {
+    if (keep !== undefined) return keep.keepAlive?.(true);
+    this.#letExit = this.clock.setTimer(sleepMsMax, true, () => {
       this.#letExit = undefined;
       this.#keepProcess();
     });

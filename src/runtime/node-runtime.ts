@@ -10,7 +10,8 @@ const clock: Clock = {
   setTimer(delayMs, keepAlive, callback) {
     const timer = setTimeout(callback, delayMs);
     if (!keepAlive) timer.unref();
-    return () => clearTimeout(timer);
+    const keep = (alive: boolean): void => void (alive ? timer.ref() : timer.unref());
+    return Object.assign(() => clearTimeout(timer), { keepAlive: keep });
   },
   // setTimeout counts whole milliseconds, and from the start of the loop's turn.
   timerSlackMs: 1,

@@ -77,6 +77,15 @@ export declare class Cancellation {
     orUntil(work: Promise<void>): Promise<void>;
 }
 
+// dist/core/deadline.d.ts
+import type { LeaseTerms } from "./lease.ts";
+import type { Instant } from "./ports.ts";
+export declare class Deadline {
+    #private;
+    constructor(terms: LeaseTerms, started: Instant, validityMs: number);
+    set renewAtMs(ms: number);
+}
+
 // dist/core/doctor.d.ts
 export type FindingLevel = "error" | "warning" | "info";
 export interface Finding {
@@ -276,10 +285,50 @@ export declare class Emitter {
 }
 export {};
 
+// dist/core/held-lease.d.ts
+import { Deadline } from "./deadline.ts";
+import { type Duration } from "./durations.ts";
+import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
+import type { Instant } from "./ports.ts";
+import type { Task } from "./scheduler.ts";
+import type { Grant, ReleaseOutcome } from "./store.ts";
+export declare class HeldLease extends Deadline implements Lease, Task {
+    #private;
+    constructor(terms: LeaseTerms, grant: Grant, started: Instant);
+    get label(): string | undefined;
+    get keepAlive(): boolean;
+    get resources(): readonly string[];
+    get fence(): bigint;
+    get state(): LeaseState;
+    get signal(): AbortSignal;
+    remainingMs(): number;
+    assertHeld(): void;
+    prove(): Promise<boolean>;
+    extend(ttl?: Duration): Promise<void>;
+    release(): Promise<ReleaseOutcome>;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+
+// dist/core/lease-host.d.ts
+import type { Emitter } from "./events.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { Clock } from "./ports.ts";
+import type { OpenStore } from "./store.ts";
+export interface LeaseHost {
+    readonly clock: Clock;
+    readonly epochMs: number;
+    readonly store: OpenStore;
+    readonly events: Emitter;
+    readonly ttlMaxMs: number;
+    forget(lease: HeldLease): void;
+    stallMs(sinceMs: number): number;
+    reschedule(lease: HeldLease): void;
+}
+
 // dist/core/lease.d.ts
 import type { Duration } from "./durations.ts";
-import type { Instant } from "./ports.ts";
-import type { Grant, ReleaseOutcome } from "./store.ts";
+import type { LeaseHost } from "./lease-host.ts";
+import type { ReleaseOutcome } from "./store.ts";
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 export interface Lease extends AsyncDisposable {
     readonly resources: readonly string[];
@@ -294,11 +343,10 @@ export interface Lease extends AsyncDisposable {
     release(): Promise<ReleaseOutcome>;
 }
 export interface LeaseTerms {
-    readonly grant: Grant;
-    readonly started: Instant;
+    readonly host: LeaseHost;
     readonly ttlMs: number;
     readonly maxHoldMs: number;
-    readonly renewEveryMs: number;
+    readonly renewEveryMs: number | undefined;
     readonly label: string | undefined;
 }
 
@@ -391,7 +439,10 @@ export interface Instant {
     readonly monotonicMs: number;
     readonly wallMs: number;
 }
-export type CancelTimer = () => void;
+export interface CancelTimer {
+    (): void;
+    readonly keepAlive?: (keepAlive: boolean) => void;
+}
 export interface Clock {
     monotonicMs(): number;
     wallMs(): number;
@@ -432,6 +483,7 @@ export declare class Scheduler {
     constructor(clock: Clock);
     onClockStep(listener: () => void): void;
     get size(): number;
+    get tasks(): readonly Task[];
     get overdueMs(): number;
     schedule(task: Task, dueMs: number): void;
     cancel(task: Task): void;

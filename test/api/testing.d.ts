@@ -25,6 +25,8 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/cancellation.d.ts: in index.d.ts
 
+// dist/core/deadline.d.ts: in index.d.ts
+
 // dist/core/doctor.d.ts: in index.d.ts
 
 // dist/core/durations.d.ts: in index.d.ts
@@ -32,6 +34,10 @@ export declare class NotConnectedError extends Error {
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
+
+// dist/core/held-lease.d.ts: in index.d.ts
+
+// dist/core/lease-host.d.ts: in index.d.ts
 
 // dist/core/lease.d.ts: in index.d.ts
 

@@ -114,6 +114,8 @@ export class RecordingStore {
     if (outcome.kind === "granted") {
       record.completedMs = scene.nowMs;
       record.fence = outcome.grant.fence;
+      // A grant may make its list anew at every look: here it must be the one that is known.
+      Object.defineProperty(outcome.grant, "resources", { value: resources });
       this.byResources.set(resources, record);
       onGranted(record);
     }

@@ -5,8 +5,8 @@ export interface BatchPart {
   /** A acquires, W acquires with a place in the queue, T touches, R releases. */
   readonly code: "A" | "W" | "T" | "R";
   readonly keys: readonly string[];
-  /** The queue of each key; none for a touch, which neither grants nor frees. */
-  readonly queues: readonly string[];
+  /** Names the queue of a key; left out for a touch, which neither grants nor frees. */
+  readonly queueOf?: ((key: string) => string) | undefined;
   /** Owner first, then what the dialect's script needs. */
   readonly args: readonly string[];
 }
@@ -36,18 +36,59 @@ export interface BatchCall {
 /** Many operations in one script call; each keeps its own verdict. */
 export function batchCall(batching: Batching, parts: readonly BatchPart[]): BatchCall {
   const { script, recordKey, head, strict } = batching;
-  const keys: string[] = recordKey === undefined ? [] : [recordKey];
-  for (const part of parts) keys.push(...part.keys, ...part.queues);
+  let keyCount = recordKey === undefined ? 0 : 1;
+  for (const { keys, queueOf } of parts) {
+    keyCount += queueOf === undefined ? keys.length : 2 * keys.length;
+  }
   const command = (name: string, text: string, verify: boolean): string[] => {
-    const built = [name, text, String(keys.length), ...keys];
+    const built = [name, text, String(keyCount)];
+    if (recordKey !== undefined) built.push(recordKey);
+    for (const { keys, queueOf } of parts) {
+      for (const key of keys) built.push(key);
+      if (queueOf !== undefined) for (const key of keys) built.push(queueOf(key));
+    }
     if (recordKey !== undefined) built.push(verify || strict ? "1" : "0");
-    built.push(...head);
-    for (const part of parts) built.push(part.code, String(part.keys.length), ...part.args);
+    for (const arg of head) built.push(arg);
+    for (const part of parts) {
+      built.push(part.code, part.keys.length === 1 ? "1" : String(part.keys.length));
+      for (const arg of part.args) built.push(arg);
+    }
     return built;
   };
+  const built: [string[]?, string[]?] = [];
   return {
-    key: keys[0] ?? "",
-    first: (verify) => command("EVALSHA", script.sha, verify),
+    key: recordKey ?? parts[0]?.keys[0] ?? "",
+    first: (verify) => (built[verify ? 1 : 0] ??= command("EVALSHA", script.sha, verify)),
     whole: () => command("EVAL", script.source, true),
   };
+}
+
+/**
+ * The nodes of a quorum mostly have the very same operations to send in one turn: what was put
+ * together for one of them serves the others.
+ */
+export class Batches {
+  readonly batching: Batching;
+  #parts: readonly BatchPart[] = [];
+  #call: BatchCall | undefined;
+
+  constructor(batching: Batching) {
+    this.batching = batching;
+  }
+
+  callOf(parts: readonly BatchPart[]): BatchCall {
+    if (this.#call === undefined || !isSame(parts, this.#parts)) {
+      this.#parts = parts;
+      this.#call = batchCall(this.batching, parts);
+    }
+    return this.#call;
+  }
+}
+
+function isSame(some: readonly BatchPart[], others: readonly BatchPart[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let index = 0; index < some.length; index += 1) {
+    if (some[index] !== others[index]) return false;
+  }
+  return true;
 }

@@ -44,6 +44,10 @@ function tagForSlot(slot: number): string {
   }
 }
 
+const acquireForm = { script: scripts.clusterAcquire, read: readAcquire };
+const releaseForm = { script: scripts.clusterRelease, read: readRelease };
+const touchForm = { script: scripts.clusterTouch, read: readTouch };
+
 /** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
 export const clusterDialect: Dialect = {
   fencing: true,
@@ -53,16 +57,16 @@ export const clusterDialect: Dialect = {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
     if (place !== undefined) args.push(String(place.ticket), place.id);
     const all = [...keys, ...keys.map(counterKeyOf), ...keys.map(clusterQueueKeyOf)];
-    return new ScriptCall(scripts.clusterAcquire, all, args, { read: readAcquire });
+    return new ScriptCall(acquireForm, all, args);
   },
   touch(keys, owner, ttlMs, fence) {
     const args = [owner, String(ttlMs), String(fence), String(retentionMs)];
     const all = [...keys, ...keys.map(counterKeyOf)];
-    return new ScriptCall(scripts.clusterTouch, all, args, { read: readTouch });
+    return new ScriptCall(touchForm, all, args);
   },
   release(keys, owner, place = "") {
     const all = [...keys, ...keys.map(clusterQueueKeyOf)];
-    return new ScriptCall(scripts.clusterRelease, all, [owner, place], { read: readRelease });
+    return new ScriptCall(releaseForm, all, [owner, place]);
   },
   inspect: (key) => inspectCall(key, clusterQueueKeyOf(key)),
   // In the slot of the lock, where SPUBLISH reaches it.

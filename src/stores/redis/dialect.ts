@@ -53,6 +53,8 @@ export function channelOf(_key: string, base: string): string {
   return `holdfast:wake:${base}`;
 }
 
+const inspectForm = { script: scripts.inspect, read: readInspect };
+
 export function inspectCall(key: string, queue: string): NodeCall<InspectReply> {
-  return new ScriptCall(scripts.inspect, [key, queue], [], { read: readInspect });
+  return new ScriptCall(inspectForm, [key, queue], []);
 }

@@ -22,33 +22,38 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
   // a master that was demoted and promoted again keeps what it once ran. So every call looks.
   const strict = options.admission === "strict";
   const batching = { script: scripts.batch, recordKey: nodeRecordKey, head: deployment, strict };
-  const argsOf = (keys: readonly string[], owner: string, ttlMs: number, fence: number) => {
+  const record = { key: nodeRecordKey, args: deployment };
+  const looks = { record, verifies: true, alwaysVerify: strict, needsInfo: strict };
+  const acquireForm = {
+    ...looks,
+    script: scripts.acquire,
+    read: readAcquire,
+    code: "A",
+    queueOf: queueKeyOf,
+  } as const;
+  const touchForm = { ...looks, script: scripts.touch, read: readTouch, code: "T" } as const;
+  const argsOf = (
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    fence: number,
+  ): string[] => {
     const args = [owner, String(ttlMs), String(fence)];
     for (const key of keys) args.push(String(shardOf(key)));
     return args;
   };
-  const how = { verifies: true, alwaysVerify: strict, needsInfo: strict };
   return {
     fencing: true,
     batching,
     acquire(keys, owner, ttlMs, proposal, place) {
       const args = argsOf(keys, owner, ttlMs, proposal);
-      const queues = keys.map(queueKeyOf);
-      if (place !== undefined) {
-        args.push(String(place.ticket), place.id);
-        return new LonePartCall(batching, { code: "W", keys, queues, args }, readAcquire);
-      }
-      const part = { code: "A", keys, queues, args } as const;
-      const all = [nodeRecordKey, ...keys, ...queues];
-      const options = { ...how, routeBy: keys[0], read: readAcquire, part };
-      return new ScriptCall(scripts.acquire, all, [...deployment, ...args], options);
+      if (place === undefined) return new ScriptCall(acquireForm, keys, args);
+      args.push(String(place.ticket), place.id);
+      const part = { code: "W", keys, queueOf: queueKeyOf, args } as const;
+      return new LonePartCall(batching, part, readAcquire);
     },
-    touch(keys, owner, ttlMs, fence) {
-      const args = argsOf(keys, owner, ttlMs, fence);
-      const part = { code: "T", keys, queues: [], args } as const;
-      const all = [nodeRecordKey, ...keys];
-      const options = { ...how, routeBy: keys[0], read: readTouch, part };
-      return new ScriptCall(scripts.touch, all, [...deployment, ...args], options);
+    touch: (keys, owner, ttlMs, fence) => {
+      return new ScriptCall(touchForm, keys, argsOf(keys, owner, ttlMs, fence));
     },
     release: (keys, owner, place) => releaseCall(batching, keys, owner, place),
     inspect: (key) => inspectCall(key, queueKeyOf(key)),

@@ -19,52 +19,60 @@ export interface NodeCall<Reply> {
   readPart(reply: unknown): Reply;
 }
 
-interface ScriptCallOptions<Reply> {
+/** What all calls of one script have in common: made once, and shared by them. */
+export interface ScriptForm<Reply> {
+  readonly script: Script;
+  /** Comes before the keys and arguments of a call: the node record, and what it is told. */
+  readonly record?: { readonly key: string; readonly args: readonly string[] };
   /** The script takes the verify flag as its first argument. */
   readonly verifies?: boolean;
   readonly needsInfo?: boolean;
   /** Set that flag on every call: for scripts that are too rare to save on. */
   readonly alwaysVerify?: boolean;
-  readonly routeBy?: string | undefined;
   readonly read: (text: string) => Reply;
-  /** What it is in a batch: the arguments without those that a batch says once for all. */
-  readonly part?: BatchPart;
+  /** What it is in a batch, where it can be in one. */
+  readonly code?: BatchPart["code"];
+  /** The script is given the queue of each key as well, behind the keys. */
+  readonly queueOf?: (key: string) => string;
 }
 
 /**
  * A script, by its SHA-1 first. A granting script is never loaded except by an EVAL that verifies
- * the process it enters: so whoever finds it in a cache knows that this very incarnation was
- * checked, and the check need not be paid for on every call.
+ * the process it enters. The command is put together only when it is sent: most leave in a batch.
  */
 export class ScriptCall<Reply> implements NodeCall<Reply> {
-  readonly key: string;
-  readonly needsInfo: boolean;
-  readonly #script: Script;
-  readonly #tail: readonly string[];
-  /** Place of the verify flag in a whole command; 0 where the script takes none. */
-  readonly #verifyIndex: number;
-  readonly #read: (text: string) => Reply;
-  readonly part: BatchPart | undefined;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly #form: ScriptForm<Reply>;
 
-  constructor(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    options: ScriptCallOptions<Reply>,
-  ) {
-    this.#script = script;
-    this.#read = options.read;
-    this.part = options.part;
-    this.needsInfo = options.needsInfo ?? false;
-    this.key = options.routeBy ?? keys[0] ?? "";
-    const verifies = options.verifies ?? false;
-    const flag = options.alwaysVerify === true ? "1" : "0";
-    this.#tail = [String(keys.length), ...keys, ...(verifies ? [flag] : []), ...args];
-    this.#verifyIndex = verifies ? 3 + keys.length : 0;
+  constructor(form: ScriptForm<Reply>, keys: readonly string[], args: readonly string[]) {
+    this.#form = form;
+    this.keys = keys;
+    this.args = args;
+  }
+
+  get key(): string {
+    return this.keys[0] ?? this.#form.record?.key ?? "";
+  }
+
+  get needsInfo(): boolean {
+    return this.#form.needsInfo ?? false;
+  }
+
+  get code(): BatchPart["code"] | undefined {
+    return this.#form.code;
+  }
+
+  get queueOf(): ((key: string) => string) | undefined {
+    return this.#form.queueOf;
+  }
+
+  get part(): BatchPart | undefined {
+    return isPart(this) ? this : undefined;
   }
 
   first(verify: boolean): readonly string[] {
-    return this.#command("EVALSHA", this.#script.sha, verify);
+    return this.#command("EVALSHA", this.#form.script.sha, verify);
   }
 
   fallback(error: Error): readonly string[] | undefined {
@@ -73,64 +81,67 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
 
   /** The text of the script itself, verifying. */
   whole(): readonly string[] {
-    return this.#command("EVAL", this.#script.source, true);
+    return this.#command("EVAL", this.#form.script.source, true);
   }
 
-  read(reply: unknown): Reply {
-    if (typeof reply !== "string") throw unexpected(reply);
-    return this.#read(reply);
+  read(reply: unknown, _byFallback: boolean): Reply {
+    return this.readPart(reply);
   }
 
   readPart(reply: unknown): Reply {
-    return this.read(reply);
+    if (typeof reply !== "string") throw unexpected(reply);
+    return this.#form.read(reply);
   }
 
   #command(name: string, script: string, verify: boolean): readonly string[] {
-    const command = [name, script, ...this.#tail];
-    if (verify && this.#verifyIndex > 0) command[this.#verifyIndex] = "1";
+    const { record, verifies, alwaysVerify, queueOf } = this.#form;
+    const named = queueOf === undefined ? this.keys.length : 2 * this.keys.length;
+    const command = [name, script, String(named + (record === undefined ? 0 : 1))];
+    if (record !== undefined) command.push(record.key);
+    command.push(...this.keys);
+    if (queueOf !== undefined) for (const key of this.keys) command.push(queueOf(key));
+    if (verifies === true) command.push(verify || alwaysVerify === true ? "1" : "0");
+    if (record !== undefined) command.push(...record.args);
+    command.push(...this.args);
     return command;
   }
 }
 
-/** `SET key owner NX GET PX ttl`, and a script where the server is too old for NX with GET. */
-export class PlainSetCall<Reply> implements NodeCall<Reply> {
-  readonly key: string;
-  readonly #command: readonly string[];
-  readonly #script: ScriptCall<Reply>;
-  readonly #readValue: (value: string | undefined) => Reply;
+function isPart<Call extends { readonly code: BatchPart["code"] | undefined }>(
+  call: Call,
+): call is Call & { readonly code: BatchPart["code"] } {
+  return call.code !== undefined;
+}
+
+/** `SET key owner NX GET PX ttl`, and the script where the server is too old for NX with GET. */
+export class PlainSetCall<Reply> extends ScriptCall<Reply> {
+  readonly #readValue: (value: string | undefined, owner: string) => Reply;
 
   /** `readValue` gets the value that was there before, which a foreign client may have chosen. */
   constructor(
-    script: ScriptCall<Reply>,
-    set: { readonly key: string; readonly owner: string; readonly ttlMs: number },
-    readValue: (value: string | undefined) => Reply,
+    form: ScriptForm<Reply>,
+    keys: readonly string[],
+    args: readonly string[],
+    readValue: (value: string | undefined, owner: string) => Reply,
   ) {
-    this.key = set.key;
-    this.#command = ["SET", set.key, set.owner, "NX", "GET", "PX", String(set.ttlMs)];
-    this.#script = script;
+    super(form, keys, args);
     this.#readValue = readValue;
   }
 
-  first(): readonly string[] {
-    return this.#command;
+  override first(): readonly string[] {
+    const [owner = "", ttlMs = ""] = this.args;
+    return ["SET", this.key, owner, "NX", "GET", "PX", ttlMs];
   }
 
-  fallback(error: Error): readonly string[] | undefined {
-    return error.message.startsWith("ERR syntax error") ? this.#script.whole() : undefined;
+  override fallback(error: Error): readonly string[] | undefined {
+    return error.message.startsWith("ERR syntax error") ? this.whole() : undefined;
   }
 
-  get part(): BatchPart | undefined {
-    return this.#script.part;
-  }
-
-  readPart(reply: unknown): Reply {
-    return this.#script.read(reply);
-  }
-
-  read(reply: unknown, byFallback: boolean): Reply {
-    if (byFallback) return this.#script.read(reply);
-    if (reply === null || reply === undefined) return this.#readValue(undefined);
+  override read(reply: unknown, byFallback: boolean): Reply {
+    if (byFallback) return this.readPart(reply);
+    const [owner = ""] = this.args;
+    if (reply === null || reply === undefined) return this.#readValue(undefined, owner);
     if (typeof reply !== "string") throw unexpected(reply);
-    return this.#readValue(reply);
+    return this.#readValue(reply, owner);
   }
 }

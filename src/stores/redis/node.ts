@@ -2,13 +2,14 @@ import { NotConnectedError, type RedisConnection } from "../../clients/contract.
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
-import { batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
+import { batchKeysMax, batchSizeMax, type Batches } from "./batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
 import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noLongerWanted, type NodeReply } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
-import { Sender, type Outgoing } from "./sender.ts";
+import { Probing } from "./probing.ts";
+import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
@@ -16,8 +17,10 @@ const inFlightMax = 20_000;
 export interface NodeOptions {
   readonly clock: Clock;
   readonly events: Emitter;
-  readonly batching: Batching | undefined;
+  readonly batches: Batches | undefined;
   readonly allowance: DriftAllowance;
+  /** Silent for longer than this, a node is asked only now and then. */
+  readonly silentMsMax: number;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
 }
@@ -30,9 +33,12 @@ export class RedisNode {
   readonly #introduction: Introduction;
   readonly #clockWatch: ClockWatch;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
-  readonly #batching: Batching | undefined;
+  readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
+  readonly #probing = new Probing();
+  readonly #silentMsMax: number;
+  #disconnected = false;
   #failing = false;
   #lastFault: unknown;
   #clockEpoch = 0;
@@ -44,7 +50,8 @@ export class RedisNode {
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
     this.#onClockStep = options.onClockStep;
-    this.#batching = options.batching;
+    this.#batches = options.batches;
+    this.#silentMsMax = options.silentMsMax;
     this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
     this.#introduction = new Introduction(connection, () => onIntroduced(this));
     this.#sender = new Sender({
@@ -80,23 +87,34 @@ export class RedisNode {
   }
 
   /**
-   * Sends `call` and tells `settle` once, whenever the answer comes: how long to wait is the
-   * round's business. Never tells before it returns. `wanted` is asked again before anything is
-   * sent late.
+   * Sends `call` and tells `to` once, whenever the answer comes: how long to wait is the
+   * round's business. Never tells before it returns. `index` is what the listener knows it by.
    */
-  run<Reply>(
-    call: NodeCall<Reply>,
-    wanted: () => boolean,
-    settle: (reply: NodeReply<Reply>) => void,
-  ): void {
+  run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
     if (this.#introduction.known) {
-      this.#start({ call, wanted, settle });
+      this.#start({ call, to, index });
       return;
     }
     this.#introduction.ask().then(
-      () => this.#start({ call, wanted, settle }),
-      (error: unknown) => settle(this.#failed(error)),
+      () => this.#start({ call, to, index }),
+      (error: unknown) => to.settle(index, this.#failed(error)),
     );
+  }
+
+  /**
+   * It does not answer, or is not connected, and it is not yet time to ask it again: a round that
+   * has enough others does without it.
+   */
+  holdsBack(nowMs: number): boolean {
+    const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
+    return isSick && this.#probing.holdsBack(nowMs);
+  }
+
+  /** A round does without it, as others do answer: say so once per bout. */
+  leaveAlone(nowMs: number): void {
+    if (this.#failing) return;
+    const silentMs = Math.round(this.#sender.silentMs(nowMs));
+    this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
   }
 
   /** The round gave up waiting: say so once per bout. */
@@ -105,25 +123,25 @@ export class RedisNode {
   }
 
   #start<Reply>(outgoing: Outgoing<Reply>): void {
-    const { call, wanted, settle } = outgoing;
-    if (!wanted()) {
-      queueMicrotask(() => settle(noLongerWanted));
+    const { call, to, index } = outgoing;
+    if (!to.isWanted()) {
+      queueMicrotask(() => to.settle(index, noLongerWanted));
     } else if (this.#sender.inFlight >= inFlightMax) {
       const error = new Error(`${inFlightMax} commands are in flight, unanswered`);
-      queueMicrotask(() => settle({ kind: "unsent", error }));
-    } else if (this.#batching === undefined || !canBatch(call)) {
+      queueMicrotask(() => to.settle(index, { kind: "unsent", error }));
+    } else if (this.#batches === undefined || !canBatch(call)) {
       this.#sender.send(outgoing);
     } else {
-      this.#outbox.add(outgoing as unknown as Outgoing<unknown>);
+      this.#outbox.add(outgoing);
     }
   }
 
   /** What was collected in one turn: alone as it is, together as one call. */
   #flush(items: readonly Outgoing<unknown>[]): void {
     const [first] = items;
-    if (first === undefined || this.#batching === undefined) return;
+    if (first === undefined || this.#batches === undefined) return;
     if (items.length === 1) this.#sender.send(first);
-    else this.#sender.sendBatch(this.#batching, items);
+    else this.#sender.sendBatch(this.#batches, items);
   }
 
   /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
@@ -133,6 +151,8 @@ export class RedisNode {
   }
 
   #heard(reply: unknown, sent: Instant): void {
+    this.#disconnected = false;
+    this.#probing.heard();
     if (this.#failing) {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
@@ -151,6 +171,7 @@ export class RedisNode {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
       this.#fault("failed", error);
+      this.#disconnected = true;
       return { kind: "unsent", error };
     }
     if (isServerError(error)) {

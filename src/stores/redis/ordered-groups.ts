@@ -83,34 +83,41 @@ export function partsOf(grant: Grant): readonly Part[] | undefined {
 
 /** Runs each step on every part of a grouped grant, or on `store` for a grant of its own. */
 export const inOrder = {
-  async extend(store: RaisingStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+  extend(store: RaisingStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     const parts = partsOf(grant);
-    if (parts === undefined) return await store.extend(grant, ttlMs);
-    const outcomes = await Promise.all(parts.map((part) => part.store.extend(part.grant, ttlMs)));
-    const failed = worst(outcomes);
-    if (failed !== undefined) return failed;
-    const validities = outcomes.flatMap((each) =>
-      each.kind === "extended" ? each.validityMs : [],
-    );
-    return { kind: "extended", validityMs: Math.min(...validities) };
+    return parts === undefined ? store.extend(grant, ttlMs) : extendParts(parts, ttlMs);
   },
 
-  async prove(store: RaisingStore, grant: Grant): Promise<ProveOutcome> {
+  prove(store: RaisingStore, grant: Grant): Promise<ProveOutcome> {
     const parts = partsOf(grant);
-    if (parts === undefined) return await store.prove(grant);
-    const outcomes = await Promise.all(parts.map((part) => part.store.prove(part.grant)));
-    return worst(outcomes) ?? { kind: "proven" };
+    return parts === undefined ? store.prove(grant) : proveParts(parts);
   },
 
-  async release(store: RaisingStore, grant: Grant): Promise<ReleaseOutcome> {
+  release(store: RaisingStore, grant: Grant): Promise<ReleaseOutcome> {
     const parts = partsOf(grant);
-    if (parts === undefined) return await store.release(grant);
-    const outcomes = await Promise.all(parts.map((part) => part.store.release(part.grant)));
-    // One part that was taken says more than another that could not be reached.
-    const missed = outcomes.filter((outcome) => !outcome.released);
-    return missed.find(({ reason }) => reason === "taken") ?? missed[0] ?? { released: true };
+    return parts === undefined ? store.release(grant) : releaseParts(parts);
   },
 };
+
+async function extendParts(parts: readonly Part[], ttlMs: number): Promise<ExtendOutcome> {
+  const outcomes = await Promise.all(parts.map((part) => part.store.extend(part.grant, ttlMs)));
+  const failed = worst(outcomes);
+  if (failed !== undefined) return failed;
+  const validities = outcomes.flatMap((each) => (each.kind === "extended" ? each.validityMs : []));
+  return { kind: "extended", validityMs: Math.min(...validities) };
+}
+
+async function proveParts(parts: readonly Part[]): Promise<ProveOutcome> {
+  const outcomes = await Promise.all(parts.map((part) => part.store.prove(part.grant)));
+  return worst(outcomes) ?? { kind: "proven" };
+}
+
+async function releaseParts(parts: readonly Part[]): Promise<ReleaseOutcome> {
+  const outcomes = await Promise.all(parts.map((part) => part.store.release(part.grant)));
+  // One part that was taken says more than another that could not be reached.
+  const missed = outcomes.filter((outcome) => !outcome.released);
+  return missed.find(({ reason }) => reason === "taken") ?? missed[0] ?? { released: true };
+}
 
 type Bad = { readonly kind: "gone" } | { readonly kind: "failed"; readonly error: HoldfastError };
 

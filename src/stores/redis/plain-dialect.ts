@@ -2,7 +2,7 @@ import type { Batching } from "./batch.ts";
 import { clusterDialect, clusterQueueKeyOf } from "./cluster-dialect.ts";
 import { channelOf, inspectCall, queueKeyOf, type Dialect } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
-import { PlainSetCall, ScriptCall, type NodeCall } from "./node-call.ts";
+import { PlainSetCall, ScriptCall, type NodeCall, type ScriptForm } from "./node-call.ts";
 import { releaseCall } from "./release-call.ts";
 import { holderOf, readPlainAcquire, readTouch, type AcquireReply } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
@@ -15,6 +15,24 @@ const batching: Batching = {
   head: [],
   strict: false,
 };
+const acquireForm = {
+  script: scripts.plainAcquire,
+  read: readPlainAcquire,
+  code: "A",
+  queueOf: queueKeyOf,
+} as const;
+const clusterForm = {
+  script: scripts.plainAcquire,
+  read: readPlainAcquire,
+  queueOf: clusterQueueKeyOf,
+};
+const touchForm = { script: scripts.plainTouch, read: readTouch, code: "T" } as const;
+
+/** Nothing was there, or a repeat of this very acquire had already set it. */
+function readValue(value: string | undefined, owner: string): AcquireReply {
+  if (value === undefined || value === owner) return granted;
+  return { kind: "held", holder: holderOf(value, undefined), freeInMs: undefined };
+}
 
 /**
  * `SET NX PX` without fences, and scripts only for several resources, for waiting and extending. A
@@ -24,15 +42,13 @@ export const plainDialect: Dialect = {
   fencing: false,
   batching,
   acquire(keys, owner, ttlMs, _proposal, place) {
-    if (place === undefined) return plainAcquire(keys, keys.map(queueKeyOf), owner, ttlMs);
+    if (place === undefined) return plainAcquire(acquireForm, keys, owner, ttlMs);
     const args = [owner, String(ttlMs), String(place.ticket), place.id];
-    const queues = keys.map(queueKeyOf);
-    return new LonePartCall(batching, { code: "W", keys, queues, args }, readPlainAcquire);
+    const part = { code: "W", keys, queueOf: queueKeyOf, args } as const;
+    return new LonePartCall(batching, part, readPlainAcquire);
   },
   touch(keys, owner, ttlMs) {
-    const args = [owner, String(ttlMs)];
-    const part = { code: "T", keys, queues: [], args } as const;
-    return new ScriptCall(scripts.plainTouch, keys, args, { read: readTouch, part });
+    return new ScriptCall(touchForm, keys, [owner, String(ttlMs)]);
   },
   release: (keys, owner, place) => releaseCall(batching, keys, owner, place),
   inspect: (key) => inspectCall(key, queueKeyOf(key)),
@@ -43,29 +59,19 @@ export const plainDialect: Dialect = {
 export const plainClusterDialect: Dialect = {
   ...plainDialect,
   batching: undefined,
-  acquire: (keys, owner, ttlMs) => {
-    return plainAcquire(keys, keys.map(clusterQueueKeyOf), owner, ttlMs);
-  },
+  acquire: (keys, owner, ttlMs) => plainAcquire(clusterForm, keys, owner, ttlMs),
   release: (keys, owner, place) => clusterDialect.release(keys, owner, place),
   inspect: (key) => clusterDialect.inspect(key),
   channelOf: (key, base) => clusterDialect.channelOf(key, base),
 };
 
 function plainAcquire(
+  form: ScriptForm<AcquireReply>,
   keys: readonly string[],
-  queues: readonly string[],
   owner: string,
   ttlMs: number,
 ): NodeCall<AcquireReply> {
   const args = [owner, String(ttlMs)];
-  const part = { code: "A", keys, queues, args } as const;
-  const options = { read: readPlainAcquire, part };
-  const script = new ScriptCall(scripts.plainAcquire, [...keys, ...queues], args, options);
-  const [key] = keys;
-  if (keys.length > 1 || key === undefined) return script;
-  return new PlainSetCall<AcquireReply>(script, { key, owner, ttlMs }, (value) => {
-    // Nothing was there, or a repeat of this very acquire had already set it.
-    if (value === undefined || value === owner) return granted;
-    return { kind: "held", holder: holderOf(value, undefined), freeInMs: undefined };
-  });
+  if (keys.length > 1) return new ScriptCall(form, keys, args);
+  return new PlainSetCall(form, keys, args, readValue);
 }

@@ -16,6 +16,7 @@ import type {
   StoreContext,
   Waiting,
 } from "../../core/store.ts";
+import { Batches } from "./batch.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
@@ -23,13 +24,13 @@ import { Survey } from "./doctor/survey.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
-import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
 import { breakOwners } from "./quorum/break.ts";
-import { RedisGrant } from "./quorum/grant.ts";
+import { RedisGrant, type GrantTerms } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { list } from "./quorum/list.ts";
 import { OneStep } from "./quorum/one-step.ts";
@@ -38,6 +39,9 @@ import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
+
+/** A node that has been silent for what one may take to answer for such a lease is left alone. */
+const usualTtlMs = 10_000;
 
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
 export class RedisStore implements OpenStore, RaisingStore {
@@ -49,6 +53,9 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
   readonly #context: StoreContext;
+  /** Which process last granted on each node, all of them different. */
+  readonly #runIds: (string | undefined)[] = [];
+  #terms: GrantTerms | undefined;
   #twins: HoldfastError | undefined;
 
   constructor(
@@ -67,12 +74,14 @@ export class RedisStore implements OpenStore, RaisingStore {
     const plain = this.#cluster ? plainClusterDialect : plainDialect;
     const dialect = options.fencing ? fenced : plain;
     const single = connections.length === 1;
+    const batches = dialect.batching && new Batches(dialect.batching);
     const nodes = connections.map((connection, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
       return new RedisNode(name, connection, {
         clock,
         events,
-        batching: dialect.batching,
+        batches,
+        silentMsMax: nodeTimeoutMs(options, Math.min(options.ttlMaxMs, usualTtlMs)),
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: (node) => this.#onIntroduced(node),
         onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
@@ -91,6 +100,8 @@ export class RedisStore implements OpenStore, RaisingStore {
       events,
       proposals: new Proposals(clock),
       owed: new OwedReleases(scheduler),
+      spared: new WeakMap(),
+      places: new WeakMap(),
       onBlank: (index, report) => {
         this.#survey.look(nodes[index]);
         return this.#admission.noticeBlank(index, report);
@@ -101,6 +112,8 @@ export class RedisStore implements OpenStore, RaisingStore {
         }
       },
       misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
+      terms: (ttlMs) => this.#termsOf(ttlMs),
+      isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
     this.#oneStep = new OneStep(this.#quorum);
@@ -109,8 +122,11 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#warnOfEven(nodes.length);
   }
 
-  async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    if (!this.#cluster) return await this.#oneStep.attempt(request);
+  attempt(request: AcquireRequest): Promise<AttemptOutcome> {
+    return this.#cluster ? this.#attemptBySlot(request) : this.#oneStep.attempt(request);
+  }
+
+  async #attemptBySlot(request: AcquireRequest): Promise<AttemptOutcome> {
     const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
     if (slots.length === 1) return await this.#oneStep.attempt(request);
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
@@ -127,16 +143,16 @@ export class RedisStore implements OpenStore, RaisingStore {
     return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
   }
 
-  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    return await inOrder.extend(this.#oneStep, grant, ttlMs);
+  extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    return inOrder.extend(this.#oneStep, grant, ttlMs);
   }
 
-  async prove(grant: Grant): Promise<ProveOutcome> {
-    return await inOrder.prove(this.#oneStep, grant);
+  prove(grant: Grant): Promise<ProveOutcome> {
+    return inOrder.prove(this.#oneStep, grant);
   }
 
-  async release(grant: Grant): Promise<ReleaseOutcome> {
-    return await inOrder.release(this.#oneStep, grant);
+  release(grant: Grant): Promise<ReleaseOutcome> {
+    return inOrder.release(this.#oneStep, grant);
   }
 
   /** For locks over several stores: one fence for all of them. */
@@ -196,6 +212,16 @@ export class RedisStore implements OpenStore, RaisingStore {
     );
   }
 
+  /** Most leases of a manager have one TTL: the last one asked for is kept. */
+  #termsOf(ttlMs: number): GrantTerms {
+    if (this.#terms?.ttlMs !== ttlMs) {
+      const { prefix } = this.#options;
+      const validityMs = ttlMs - driftMs(this.#options, ttlMs);
+      this.#terms = { home: this.#quorum, prefix, ttlMs, validityMs };
+    }
+    return this.#terms;
+  }
+
   #keyOf(resource: string): string {
     return lockKey(this.#options.prefix, resource);
   }
@@ -225,6 +251,8 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
+    // The same processes as the last time, which were found to be different.
+    if (this.#areKnown(ballots)) return undefined;
     const seen = new Map<string, number>();
     for (const [index, { vote, runId }] of ballots.entries()) {
       if (vote !== "granted" || runId === undefined || runId === "-") continue;
@@ -234,7 +262,22 @@ export class RedisStore implements OpenStore, RaisingStore {
       if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
       seen.set(runId, index);
     }
+    for (const [runId, index] of seen) {
+      // One that another node had the last time is looked at again when that node grants.
+      const before = this.#runIds.indexOf(runId);
+      if (before >= 0) this.#runIds[before] = undefined;
+      this.#runIds[index] = runId;
+    }
     return undefined;
+  }
+
+  #areKnown(ballots: readonly Ballot[]): boolean {
+    for (let index = 0; index < ballots.length; index += 1) {
+      const ballot = ballots[index];
+      if (ballot?.vote !== "granted" || ballot.runId === undefined) continue;
+      if (ballot.runId !== "-" && ballot.runId !== this.#runIds[index]) return false;
+    }
+    return true;
   }
 
   #warnOfEven(nodeCount: number): void {

@@ -5,6 +5,13 @@ import { ScriptCall, type NodeCall } from "./node-call.ts";
 import { readRelease, type ReleaseReply } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
+const releaseForm = {
+  script: scripts.release,
+  read: readRelease,
+  code: "R",
+  queueOf: queueKeyOf,
+} as const;
+
 /** Giving back needs neither a fence nor a record: it is safe on a node that may not vote. */
 export function releaseCall(
   batching: Batching,
@@ -12,9 +19,8 @@ export function releaseCall(
   owner: string,
   place: PlaceLeft = "",
 ): NodeCall<ReleaseReply> {
-  const queues = keys.map(queueKeyOf);
-  const part = { code: "R", keys, queues, args: [owner, place] } as const;
-  if (place !== "") return new LonePartCall(batching, part, readRelease);
-  const options = { read: readRelease, part };
-  return new ScriptCall(scripts.release, [...keys, ...queues], [owner], options);
+  const args = [owner, place];
+  if (place === "") return new ScriptCall(releaseForm, keys, args);
+  const part = { code: "R", keys, queueOf: queueKeyOf, args } as const;
+  return new LonePartCall(batching, part, readRelease);
 }

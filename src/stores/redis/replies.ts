@@ -32,10 +32,15 @@ export type TouchReply =
 
 /** "G sec usec rid fence", "H sec usec rid pttl value", "Q sec usec rid left", "B …" or "X …". */
 export function readAcquire(text: string): AcquireReply {
+  // The answer to most attempts is read from its end, without taking it all apart.
+  if (text.startsWith("G ")) {
+    const fenceAt = text.lastIndexOf(" ");
+    const runIdAt = text.lastIndexOf(" ", fenceAt - 1);
+    const runId = text.slice(runIdAt + 1, fenceAt);
+    return { kind: "granted", fence: numberOf(text.slice(fenceAt + 1), text), runId };
+  }
   const words = text.split(" ");
   switch (words[0]) {
-    case "G":
-      return { kind: "granted", fence: numberOf(words[4], text), runId: words[3] };
     case "H": {
       // The value may hold spaces: it is a foreign client's to choose.
       return heldBy(words.slice(5).join(" "), numberOf(words[4], text));
@@ -51,12 +56,13 @@ export function readAcquire(text: string): AcquireReply {
   }
 }
 
+const done: TouchReply = { kind: "done" };
+
 /** "K …", "N …", "B …" or "X …". */
 export function readTouch(text: string): TouchReply {
+  if (text === "K" || text.startsWith("K ")) return done;
   const words = text.split(" ");
   switch (words[0]) {
-    case "K":
-      return { kind: "done" };
     case "N":
       return { kind: "gone" };
     case "B":
@@ -68,9 +74,11 @@ export function readTouch(text: string): TouchReply {
   }
 }
 
+const plainlyGranted: AcquireReply = { kind: "granted", fence: 0, runId: undefined };
+
 /** "G", "H pttl value", "Q left" or "X …", of the path without fences. */
 export function readPlainAcquire(text: string): AcquireReply {
-  if (text === "G") return { kind: "granted", fence: 0, runId: undefined };
+  if (text === "G") return plainlyGranted;
   const words = text.split(" ");
   if (words[0] === "H") {
     return heldBy(words.slice(2).join(" "), numberOf(words[1], text));
@@ -91,8 +99,11 @@ export interface ReleaseReply {
   readonly whole: boolean;
 }
 
+const whole: ReleaseReply = { whole: true };
+
 /** "R deleted total". */
 export function readRelease(text: string): ReleaseReply {
+  if (text === "R 1 1") return whole;
   const [kind, deleted, total] = text.split(" ");
   if (kind !== "R") throw unexpected(text);
   return { whole: deleted === total };

@@ -1,16 +1,24 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
 import { now } from "../../core/validity.ts";
-import { batchCall, type Batching } from "./batch.ts";
+import type { Batches, BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noInfo, noLongerWanted, type NodeReply } from "./node-reply.ts";
+
+/** Who waits for answers; one object for the calls to all nodes. */
+export interface Listener<Reply> {
+  /** Asked again before anything is sent late: a grant that nobody waits for must not be made. */
+  isWanted(): boolean;
+  /** Told once of each node that it asked. */
+  settle(index: number, reply: NodeReply<Reply>): void;
+}
 
 /** A call on its way to a node, and whom to tell of the answer. */
 export interface Outgoing<Reply> {
   readonly call: NodeCall<Reply>;
-  /** Asked again before anything is sent late: a grant that nobody waits for must not be made. */
-  readonly wanted: () => boolean;
-  readonly settle: (reply: NodeReply<Reply>) => void;
+  readonly to: Listener<Reply>;
+  /** Which of the listener's nodes it goes to. */
+  readonly index: number;
 }
 
 /** What the sender needs from the node it belongs to. */
@@ -29,6 +37,8 @@ export class Sender {
   readonly #host: SenderHost;
   #sent = 0;
   #answered = 0;
+  /** The last answer, or what was sent first after all had been answered. */
+  #quietSinceMs = 0;
 
   constructor(host: SenderHost) {
     this.#host = host;
@@ -42,46 +52,55 @@ export class Sender {
     return this.#sent - this.#answered;
   }
 
+  /** For how long something has been in flight without a word. */
+  silentMs(nowMs: number): number {
+    return this.inFlight > 0 ? nowMs - this.#quietSinceMs : 0;
+  }
+
   send<Reply>(outgoing: Outgoing<Reply>): void {
-    const { call, settle } = outgoing;
-    const onReply = (reply: unknown): void => settle(read(() => call.read(reply, false)));
+    const { call, to, index } = outgoing;
+    const settle = (reply: NodeReply<Reply>): void => to.settle(index, reply);
+    const onReply = (reply: unknown): void => settle(read(call, reply, false));
     this.#exchange(call.key, call.first(this.#host.mustVerify()), onReply, (error) => {
       const second = error instanceof Error ? call.fallback(error) : undefined;
       if (second === undefined) return settle(this.#host.failed(error));
       if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
       // The node is well, it only lacked the script: nothing was applied.
       this.#host.heard(undefined, now(this.#host.clock));
-      if (!outgoing.wanted()) return settle(noLongerWanted);
-      const onSecond = (reply: unknown): void => settle(read(() => call.read(reply, true)));
+      if (!to.isWanted()) return settle(noLongerWanted);
+      const onSecond = (reply: unknown): void => settle(read(call, reply, true));
       this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
     });
   }
 
   /** All in one call; each keeps its own verdict. */
-  sendBatch(batching: Batching, items: readonly Outgoing<unknown>[]): void {
-    this.#sendBatch(batching, items, false);
+  sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
+    this.#sendBatch(batches, items, false);
   }
 
-  #sendBatch(batching: Batching, items: readonly Outgoing<unknown>[], byText: boolean): void {
-    const parts = items.flatMap(({ call }) => call.part ?? []);
-    const call = batchCall(batching, parts);
+  #sendBatch(batches: Batches, items: readonly Outgoing<unknown>[], byText: boolean): void {
+    const parts: BatchPart[] = [];
+    for (const { call } of items) if (call.part !== undefined) parts.push(call.part);
+    const call = batches.callOf(parts);
     const command = byText ? call.whole() : call.first(this.#host.mustVerify());
     const onReply = (reply: unknown): void => {
       const replies: unknown[] = Array.isArray(reply) ? reply : [];
-      for (const [index, { call, settle }] of items.entries()) {
-        settle(read(() => call.readPart(replies[index])));
+      let place = 0;
+      for (const { call, to, index } of items) {
+        to.settle(index, readPart(call, replies[place]));
+        place += 1;
       }
     };
     this.#exchange(call.key, command, onReply, (error) => {
       const failure = this.#host.failed(error);
       const lacking = error instanceof Error && error.message.startsWith("NOSCRIPT");
       if (failure.kind !== "error") {
-        for (const { settle } of items) settle(failure);
-      } else if (lacking && this.#host.infoDenied() && batching.strict) {
-        for (const { settle } of items) settle(noInfo);
+        for (const { to, index } of items) to.settle(index, failure);
+      } else if (lacking && this.#host.infoDenied() && batches.batching.strict) {
+        for (const { to, index } of items) to.settle(index, noInfo);
       } else if (lacking && !byText) {
         this.#host.heard(undefined, now(this.#host.clock));
-        this.#again(items, (wanted) => this.#sendBatch(batching, wanted, true));
+        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, true));
       } else {
         // The server refused the whole: each on its own, so that one cannot fail the others.
         this.#again(items, (wanted) => {
@@ -96,8 +115,10 @@ export class Sender {
     items: readonly Outgoing<unknown>[],
     send: (wanted: readonly Outgoing<unknown>[]) => void,
   ): void {
-    const wanted = items.filter((item) => item.wanted());
-    for (const item of items) if (!wanted.includes(item)) item.settle(noLongerWanted);
+    const wanted = items.filter(({ to }) => to.isWanted());
+    for (const item of items) {
+      if (!wanted.includes(item)) item.to.settle(item.index, noLongerWanted);
+    }
     if (wanted.length > 0) send(wanted);
   }
 
@@ -107,28 +128,46 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
+    const sent = now(this.#host.clock);
+    if (this.inFlight === 0) this.#quietSinceMs = sent.monotonicMs;
     this.#sent += 1;
     const place = this.#sent;
-    const sent = now(this.#host.clock);
     this.#host.connection.send(key, command).then(
       (reply) => {
-        this.#answered = Math.max(this.#answered, place);
+        this.#answer(place);
         this.#host.heard(reply, sent);
         onReply(reply);
       },
       (error: unknown) => {
-        this.#answered = Math.max(this.#answered, place);
+        this.#answer(place);
         onError(error);
       },
     );
   }
+
+  #answer(place: number): void {
+    this.#answered = Math.max(this.#answered, place);
+    this.#quietSinceMs = this.#host.clock.monotonicMs();
+  }
+}
+
+function read<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {
+  try {
+    return { kind: "reply", reply: call.read(reply, byFallback) };
+  } catch (error) {
+    return misunderstood(error);
+  }
+}
+
+function readPart<Reply>(call: NodeCall<Reply>, reply: unknown): NodeReply<Reply> {
+  try {
+    return { kind: "reply", reply: call.readPart(reply) };
+  } catch (error) {
+    return misunderstood(error);
+  }
 }
 
 /** It answered, in a way we do not understand: applied or not, it is no vote for us. */
-function read<Reply>(understand: () => Reply): NodeReply<Reply> {
-  try {
-    return { kind: "reply", reply: understand() };
-  } catch (error) {
-    return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
-  }
+function misunderstood(error: unknown): NodeReply<never> {
+  return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
 }

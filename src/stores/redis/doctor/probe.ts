@@ -58,8 +58,9 @@ export function probeKey(options: ResolvedStoreOptions): string {
 export function probeCall(options: ResolvedStoreOptions, cluster: boolean): NodeCall<Probe> {
   const keys = [probeKey(options)];
   if (options.fencing && !cluster) keys.push(nodeRecordKey);
+  const form = { script: scripts.probe, read: readProbe };
   const asked = [...neededCommands(options, cluster), ...wakeUpCommands(cluster)];
-  return new ScriptCall(scripts.probe, keys, asked, { read: readProbe });
+  return new ScriptCall(form, keys, asked);
 }
 
 /** Four lines: "D sec usec", the denied, a refusal, the record. */

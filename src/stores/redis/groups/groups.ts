@@ -40,7 +40,8 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
       return new RedisNode(name, connection, {
         clock: scheduler.clock,
         events,
-        batching: undefined,
+        batches: undefined,
+        silentMsMax: Infinity,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: () => undefined,
         onClockStep: () => undefined,

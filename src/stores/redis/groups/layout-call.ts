@@ -45,7 +45,7 @@ export function layoutCall(layout: Layout, group: string, step: LayoutAct): Node
     layout.ids.join(","),
     String(layout.holdMs),
   ];
-  return new ScriptCall(scripts.layout, [nodeRecordKey], args, { read: readLayout });
+  return new ScriptCall({ script: scripts.layout, read: readLayout }, [nodeRecordKey], args);
 }
 
 const kinds = { C: "claimed", P: "older", F: "fresh" } as const;

@@ -52,15 +52,17 @@ export class Admission {
     return this.#states[index] ?? unknownState;
   }
 
-  /**
-   * Before an attempt: where too few nodes are known to vote, see first what can be done. Undefined
-   * where there is nothing to be done, so that the attempt begins at once.
-   */
-  prepare(): Promise<void> | undefined {
-    if (this.#context.options.admission === "off") return undefined;
+  /** Before an attempt: where too few nodes are known to vote, see first what can be done. */
+  async prepare(): Promise<void> {
+    if (!this.isPrepared) await this.sweep();
+  }
+
+  /** Enough nodes are known to vote, or all may without being asked. */
+  get isPrepared(): boolean {
+    if (this.#context.options.admission === "off") return true;
     let admitted = 0;
-    for (const { kind } of this.#states) if (kind === "admitted") admitted += 1;
-    return admitted < this.#context.size ? this.sweep() : undefined;
+    for (const state of this.#states) if (state.kind === "admitted") admitted += 1;
+    return admitted >= this.#context.size;
   }
 
   /** A node answered that it may not vote. Returns that in words. */

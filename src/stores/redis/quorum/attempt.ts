@@ -4,10 +4,20 @@ import { leftMs } from "../../../core/validity.ts";
 import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
-import { driftMs, nodeTimeoutMs } from "../options.ts";
+import { nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
-import { countOf, dropStepped, isGrantOf, newBallot, withoutOurs, type Ballot } from "./ballot.ts";
-import { RedisGrant, votesOfNodes } from "./grant.ts";
+import {
+  confirmedBits,
+  confirmedOf,
+  countOf,
+  dropStepped,
+  isGrantOf,
+  newBallot,
+  noteGrant,
+  withoutOurs,
+  type Ballot,
+} from "./ballot.ts";
+import { RedisGrant, type GrantTerms } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn } from "./release.ts";
@@ -37,8 +47,8 @@ class Attempt {
   readonly #place: Place | undefined;
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
-  readonly #rounds: { end(): void }[] = [];
-  readonly #validityMs: number;
+  readonly #rounds: { readonly spared: number; end(): void }[] = [];
+  readonly #terms: GrantTerms;
   /** The same for every node and every repeat, so that a repeat is recognised as our own. */
   readonly #acquireCall: NodeCall<AcquireReply>;
   #phase: "granting" | "raising" | "granted" | "failed" = "granting";
@@ -46,7 +56,6 @@ class Attempt {
   #fence = 0;
   #holder: Holder | undefined;
   #raised = false;
-  readonly #life = { isOver: false };
   #grant: RedisGrant | undefined;
 
   constructor(
@@ -63,14 +72,14 @@ class Attempt {
     this.#place = place;
     this.#resolve = resolve;
     this.#ballots = quorum.nodes.map(newBallot);
-    this.#validityMs = ttlMs - driftMs(quorum.options, ttlMs);
+    this.#terms = quorum.terms(ttlMs);
     const proposal = quorum.proposals.next();
     this.#acquireCall = quorum.dialect.acquire(keys, owner, ttlMs, proposal, place);
   }
 
   start(): void {
     this.#request.cancellation.listen(() => this.#fail());
-    this.#ask(this.#quorum.nodes.map((_, index) => index));
+    this.#ask(undefined);
   }
 
   get #undecided(): boolean {
@@ -82,16 +91,17 @@ class Attempt {
    * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
    */
   get #isHeld(): boolean {
-    if (this.#phase !== "granted" || this.#life.isOver) return false;
-    return leftMs(this.#quorum.clock, this.#request.started, this.#validityMs) >= 1;
+    if (this.#phase !== "granted" || this.#grant?.isOver === true) return false;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
   }
 
-  #ask(among: readonly number[]): void {
+  #ask(among: readonly number[] | undefined): void {
     this.#round(this.#acquireCall, among, (index, reply, late) => {
       const ballot = this.#ballots[index];
       if (ballot === undefined) return;
       if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
-      else if (this.#phase === "failed" || this.#life.isOver) this.#onTooLate(index, reply);
+      else if (this.#phase === "failed" || this.#grant?.isOver === true)
+        this.#onTooLate(index, reply);
       else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
     });
   }
@@ -115,16 +125,19 @@ class Attempt {
 
   #round<Reply>(
     call: NodeCall<Reply>,
-    among: readonly number[],
+    among: readonly number[] | undefined,
     onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void,
   ): void {
-    const { nodes, scheduler, options, clock } = this.#quorum;
+    const { nodes, scheduler, options, clock, size: enough } = this.#quorum;
     const { started, ttlMs } = this.#request;
     // Beyond the validity no answer can be of use.
-    const usefulMs = Math.max(1, leftMs(clock, started, this.#validityMs));
+    const nowMs = clock.monotonicMs();
+    const usefulMs = Math.max(1, started.monotonicMs + this.#terms.validityMs - nowMs);
     const timeoutMs = Math.min(nodeTimeoutMs(options, ttlMs), usefulMs);
     const wanted = (): boolean => this.#undecided || this.#isHeld;
-    this.#rounds.push(new Round({ nodes, among, call, scheduler, timeoutMs, wanted, onReply }));
+    const whom = among === undefined ? { enough } : { among };
+    const how = { nodes, ...whom, call, scheduler, nowMs, timeoutMs, wanted, onReply };
+    this.#rounds.push(new Round(how));
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -176,18 +189,7 @@ class Attempt {
 
   #onGrant(ballot: Ballot, fence: number, runId: string | undefined): void {
     this.#quorum.proposals.see(fence);
-    if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
-      // Two answers that do not go together: the key came and went in between.
-      ballot.vote = "failed";
-      ballot.cause = new Error("the node gave two different answers");
-      ballot.confirmed = false;
-      ballot.out = true;
-      return;
-    }
-    ballot.vote = "granted";
-    ballot.cause = undefined;
-    ballot.fence = fence;
-    ballot.runId = runId;
+    if (!noteGrant(ballot, fence, runId)) return;
     if (this.#phase === "raising" && fence === this.#fence) ballot.confirmed = true;
   }
 
@@ -213,7 +215,7 @@ class Attempt {
 
   #decideGranting(): void {
     const { size } = this.#quorum;
-    const granted = countOf(this.#ballots, (ballot) => ballot.vote === "granted");
+    const granted = countOf(this.#ballots, "granted");
     if (this.#isLost(granted)) return this.#fail();
     if (granted < size) return;
     for (const { vote, fence } of this.#ballots) {
@@ -223,7 +225,7 @@ class Attempt {
       ballot.confirmed = ballot.vote === "granted" && ballot.fence === this.#fence;
     }
     this.#phase = "raising";
-    if (countOf(this.#ballots, (ballot) => ballot.confirmed) < size) this.#raise();
+    if (confirmedOf(this.#ballots) < size) this.#raise();
   }
 
   /**
@@ -232,59 +234,58 @@ class Attempt {
    */
   #isLost(granted: number): boolean {
     const { size } = this.#quorum;
-    const pending = countOf(this.#ballots, (ballot) => ballot.vote === "pending");
+    const pending = countOf(this.#ballots, "pending");
     if (granted + pending >= size) return false;
-    const held = countOf(this.#ballots, (ballot) => ballot.vote === "held");
+    const held = countOf(this.#ballots, "held");
     return granted + held >= size || granted + held + pending < size;
   }
 
   #decideRaising(): void {
     const { size, nodes } = this.#quorum;
-    const confirmed = countOf(this.#ballots, (ballot) => ballot.confirmed);
+    const confirmed = confirmedOf(this.#ballots);
     // Where too few are left, a fresh attempt is the simplest: steps are rare.
     if (confirmed >= size) {
       return confirmed - dropStepped(nodes, this.#ballots) >= size ? this.#succeed() : this.#fail();
     }
-    const possible = countOf(this.#ballots, (ballot) => ballot.confirmed || !ballot.out);
-    if (possible < size) this.#fail();
+    const possible = this.#ballots.filter((ballot) => ballot.confirmed || !ballot.out);
+    if (possible.length < size) this.#fail();
   }
 
   /** The completion instant: one look at the clocks decides. */
   #succeed(): void {
     const { clock } = this.#quorum;
-    const { resources, owner, ttlMs, started } = this.#request;
+    const { started } = this.#request;
     if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
-    if (leftMs(clock, started, this.#validityMs) < 1) return this.#fail();
-    this.#end("granted");
-    const fenceNumber = this.#fence;
-    const validityMs = this.#validityMs;
-    const keys = this.#keys;
-    const confirmed = this.#ballots.flatMap((ballot, index) => (ballot.confirmed ? [index] : []));
-    const votes = votesOfNodes(confirmed);
-    const home = this.#quorum;
-    const life = this.#life;
-    const terms = { resources, keys, owner, ttlMs, validityMs, fenceNumber, votes, home, life };
-    const grant = new RedisGrant({ ...terms, place: placeLeft("-", this.#place) });
+    if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
+    const spared = this.#end("granted");
+    const votes = confirmedBits(this.#ballots);
+    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes);
+    if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
+    if (spared !== 0) this.#quorum.spared.set(grant, spared);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#resolve({ kind: "granted", grant });
   }
 
   #fail(): void {
-    this.#end("failed");
+    const spared = this.#end("failed");
     const { owner, ttlMs } = this.#request;
     const place = placeLeft("=", this.#place);
     const without = withoutOurs(this.#ballots);
-    const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, place, without });
+    const what = { keys: this.#keys, owner, ttlMs, place, without, spared };
+    const cleanup = releaseAll(this.#quorum, what);
     const { resources } = this.#request;
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  #end(phase: "granted" | "failed"): void {
+  /** Returns the nodes that were left alone all the time, a bit for each. */
+  #end(phase: "granted" | "failed"): number {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
+    const spared = this.#rounds[0]?.spared ?? 0;
     for (const round of this.#rounds) round.end();
+    return spared;
   }
 
   /**

@@ -60,10 +60,25 @@ export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[])
   });
 }
 
-export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) => boolean): number {
+export function countOf(ballots: readonly Ballot[], vote: Ballot["vote"]): number {
   let count = 0;
-  for (const ballot of ballots) if (matches(ballot)) count += 1;
+  for (const ballot of ballots) if (ballot.vote === vote) count += 1;
   return count;
+}
+
+export function confirmedOf(ballots: readonly Ballot[]): number {
+  let count = 0;
+  for (const ballot of ballots) if (ballot.confirmed) count += 1;
+  return count;
+}
+
+/** A bit for each node whose vote counts. */
+export function confirmedBits(ballots: readonly Ballot[]): number {
+  let bits = 0;
+  for (let index = 0; index < ballots.length; index += 1) {
+    if (ballots[index]?.confirmed === true) bits |= 1 << index;
+  }
+  return bits;
 }
 
 /**
@@ -72,7 +87,9 @@ export function countOf(ballots: readonly Ballot[], matches: (ballot: Ballot) =>
  */
 export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let dropped = 0;
-  for (const [index, ballot] of ballots.entries()) {
+  let index = -1;
+  for (const ballot of ballots) {
+    index += 1;
     if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
     ballot.confirmed = false;
     ballot.out = true;
@@ -96,4 +113,21 @@ export function withoutOurs(ballots: readonly Ballot[]): ReadonlySet<number> {
     if (!maybeApplied || (vote === "held" && asked === 1)) without.add(index);
   }
   return without;
+}
+
+/** Writes a grant down; false where it does not go with what the node said before. */
+export function noteGrant(ballot: Ballot, fence: number, runId: string | undefined): boolean {
+  if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
+    // Two answers that do not go together: the key came and went in between.
+    ballot.vote = "failed";
+    ballot.cause = new Error("the node gave two different answers");
+    ballot.confirmed = false;
+    ballot.out = true;
+    return false;
+  }
+  ballot.vote = "granted";
+  ballot.cause = undefined;
+  ballot.fence = fence;
+  ballot.runId = runId;
+  return true;
 }

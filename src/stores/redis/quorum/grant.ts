@@ -1,52 +1,81 @@
 import type { Grant } from "../../../core/store.ts";
-import type { PlaceLeft } from "../dialect.ts";
+import { lockKey } from "../lock-key.ts";
 
-/** What was granted, and under which keys. */
-export class RedisGrant implements Grant {
-  readonly resources: readonly string[];
-  readonly keys: readonly string[];
-  readonly owner: string;
-  /** The place in the nodes' queues that is given up with it. */
-  readonly place: PlaceLeft;
-  readonly ttlMs: number;
-  readonly validityMs: number;
-  /** 0 where the store does not fence. */
-  readonly fenceNumber: number;
+/** What the grants of one quorum have in common, for one TTL: kept once for all of them. */
+export interface GrantTerms {
   /** The nodes that granted it. */
   readonly home: object;
+  readonly prefix: string;
+  readonly ttlMs: number;
+  readonly validityMs: number;
+}
+
+/** What was granted. There may be a great many of them, so it keeps nothing that can be derived. */
+export class RedisGrant implements Grant {
+  readonly owner: string;
+  /** 0 where the store does not fence. */
+  fenceNumber: number;
   /** A bit for each node whose word it rests on. */
   votes: number;
+  readonly #terms: GrantTerms;
+  /** Alone where there is one. */
+  readonly #names: string | readonly string[];
+  /** How often it was confirmed anew; -1 once it is given back. */
   #confirmations = 0;
-  /** Shared by what stands for the same grant. Once given back, nothing may set its keys again. */
-  readonly life: { isOver: boolean };
 
-  constructor(terms: Omit<RedisGrant, "fence" | "withFence" | "confirm" | "addVote" | "loseVote">) {
-    this.resources = terms.resources;
-    this.keys = terms.keys;
-    this.owner = terms.owner;
-    this.place = terms.place;
-    this.ttlMs = terms.ttlMs;
-    this.validityMs = terms.validityMs;
-    this.fenceNumber = terms.fenceNumber;
-    this.home = terms.home;
-    this.votes = terms.votes;
-    this.life = terms.life;
+  constructor(
+    terms: GrantTerms,
+    request: { readonly resources: readonly string[]; readonly owner: string },
+    fenceNumber: number,
+    votes: number,
+  ) {
+    const { resources, owner } = request;
+    const [name] = resources;
+    this.#terms = terms;
+    this.#names = resources.length === 1 && name !== undefined ? name : resources;
+    this.owner = owner;
+    this.fenceNumber = fenceNumber;
+    this.votes = votes;
+  }
+
+  get resources(): readonly string[] {
+    return typeof this.#names === "string" ? [this.#names] : this.#names;
+  }
+
+  get keys(): readonly string[] {
+    const { prefix } = this.#terms;
+    return this.resources.map((resource) => lockKey(prefix, resource));
+  }
+
+  get home(): object {
+    return this.#terms.home;
+  }
+
+  get ttlMs(): number {
+    return this.#terms.ttlMs;
+  }
+
+  get validityMs(): number {
+    return this.#terms.validityMs;
   }
 
   get fence(): bigint | undefined {
     return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber);
   }
 
-  withFence(fenceNumber: number): RedisGrant {
-    const { resources, keys, owner, place, ttlMs, validityMs, home, votes, life } = this;
-    const terms = { resources, keys, owner, place, ttlMs, validityMs, home, votes, life };
-    return new RedisGrant({ ...terms, fenceNumber });
+  /** Given back: nothing may set its keys again. */
+  get isOver(): boolean {
+    return this.#confirmations < 0;
+  }
+
+  end(): void {
+    this.#confirmations = -1;
   }
 
   /** Confirmed anew by these nodes, and resting on them from now on. Returns which time it was. */
   confirm(nodes: readonly number[]): number {
     this.votes = votesOfNodes(nodes);
-    this.#confirmations += 1;
+    if (!this.isOver) this.#confirmations += 1;
     return this.#confirmations;
   }
 
@@ -65,7 +94,7 @@ export class RedisGrant implements Grant {
 }
 
 /** At most 31 nodes, so that their votes fit a number. */
-export function votesOfNodes(nodes: readonly number[]): number {
+function votesOfNodes(nodes: readonly number[]): number {
   let votes = 0;
   for (const node of nodes) votes |= 1 << node;
   return votes;

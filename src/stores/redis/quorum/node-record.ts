@@ -27,11 +27,9 @@ export interface NodeRecord {
 
 /** Verifies that the record belongs to the running process, and reads it. */
 export function nodeRecordCall(options: ResolvedStoreOptions): NodeCall<NodeRecord> {
-  return new ScriptCall(scripts.nodeRecord, [nodeRecordKey], deploymentArgs(options), {
-    verifies: true,
-    alwaysVerify: true,
-    read: (text) => readRecord(text, options.ttlMaxMs),
-  });
+  const read = (text: string): NodeRecord => readRecord(text, options.ttlMaxMs);
+  const form = { script: scripts.nodeRecord, verifies: true, alwaysVerify: true, read };
+  return new ScriptCall(form, [nodeRecordKey], deploymentArgs(options));
 }
 
 export type AdmitReply =
@@ -51,7 +49,7 @@ export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
   const { mode, record, quarantineMs, floor, counters } = request;
   const args = [mode, record.runId, record.since, String(quarantineMs), String(floor)];
   for (const [shard, counter] of counters) args.push(String(shard), String(counter));
-  return new ScriptCall(scripts.admit, [nodeRecordKey], args, { read: readAdmit });
+  return new ScriptCall({ script: scripts.admit, read: readAdmit }, [nodeRecordKey], args);
 }
 
 /** "W sec usec uptime field value …" or "X …". */

@@ -9,7 +9,6 @@ import type {
 } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKey } from "../lock-key.ts";
-import { driftMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
@@ -25,21 +24,27 @@ export class OneStep implements RaisingStore {
     this.#quorum = quorum;
   }
 
-  async attempt(request: AcquireRequest, place?: Place): Promise<AttemptOutcome> {
+  attempt(request: AcquireRequest, place?: Place): Promise<AttemptOutcome> {
     const { prefix } = this.#quorum.options;
     const keys = request.resources.map((resource) => lockKey(prefix, resource));
-    const misfit = this.#quorum.misfit([]);
-    if (misfit !== undefined) {
-      return { kind: "failed", error: misfit, retryable: false, cleanup: undefined };
+    const error = this.#quorum.misfit([]);
+    if (error !== undefined) {
+      return Promise.resolve({ kind: "failed", error, retryable: false, cleanup: undefined });
     }
-    const preparing = this.#quorum.prepare();
-    if (preparing !== undefined) {
-      await request.cancellation.orUntil(preparing);
-      if (request.cancellation.cancelled) {
-        // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
-        const error = new ClosedError(request.resources);
-        return { kind: "failed", error, retryable: false, cleanup: undefined };
-      }
+    if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys, place);
+    return this.#prepareAndAttempt(request, keys, place);
+  }
+
+  async #prepareAndAttempt(
+    request: AcquireRequest,
+    keys: readonly string[],
+    place: Place | undefined,
+  ): Promise<AttemptOutcome> {
+    await request.cancellation.orUntil(this.#quorum.prepare());
+    if (request.cancellation.cancelled) {
+      // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+      const error = new ClosedError(request.resources);
+      return { kind: "failed", error, retryable: false, cleanup: undefined };
     }
     return await attempt(this.#quorum, request, keys, place);
   }
@@ -47,7 +52,7 @@ export class OneStep implements RaisingStore {
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
     if (outcome.kind !== "done") return outcome;
-    return { kind: "extended", validityMs: ttlMs - driftMs(this.#quorum.options, ttlMs) };
+    return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {
@@ -55,16 +60,19 @@ export class OneStep implements RaisingStore {
     return outcome.kind === "done" ? { kind: "proven" } : outcome;
   }
 
-  async release(grant: Grant): Promise<ReleaseOutcome> {
+  release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    own.life.isOver = true;
-    return await release(this.#quorum, own);
+    own.end();
+    const { places, spared } = this.#quorum;
+    return release(this.#quorum, own, places.get(own), spared.get(own));
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
-    const raised = asRedisGrant(grant).withFence(Number(fence));
-    const outcome = await touch(this.#quorum, raised, 0, "prove");
-    return outcome.kind === "done" ? raised : undefined;
+    const own = asRedisGrant(grant);
+    const outcome = await touch(this.#quorum, own, 0, "prove", Number(fence));
+    if (outcome.kind !== "done") return undefined;
+    own.fenceNumber = Number(fence);
+    return own;
   }
 }
 

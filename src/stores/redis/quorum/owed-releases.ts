@@ -1,5 +1,6 @@
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import type { ReleaseReply } from "../replies.ts";
 
@@ -92,18 +93,15 @@ export class OwedReleases {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
-      debt.node.run(
-        debt.call,
-        () => this.#debts.has(debt),
-        (reply) => {
-          if (reply.kind === "reply" || reply.kind === "error") {
-            this.#silent.delete(debt.node);
-            this.#pauseMs = firstPauseMs;
-            this.settle(debt);
-          }
-          resolve();
-        },
-      );
+      const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
+        if (reply.kind === "reply" || reply.kind === "error") {
+          this.#silent.delete(debt.node);
+          this.#pauseMs = firstPauseMs;
+          this.settle(debt);
+        }
+        resolve();
+      };
+      debt.node.run(debt.call, { isWanted: () => this.#debts.has(debt), settle }, 0);
     });
   }
 }

@@ -2,12 +2,12 @@ import type { HoldfastError } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { Clock } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/scheduler.ts";
-import type { Dialect } from "../dialect.ts";
+import type { Dialect, PlaceLeft } from "../dialect.ts";
 import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
 import type { Ballot } from "./ballot.ts";
-import type { RedisGrant } from "./grant.ts";
+import type { GrantTerms, RedisGrant } from "./grant.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 
@@ -23,8 +23,16 @@ export interface Quorum {
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
+  /** The nodes that were never asked for a grant, a bit for each: nothing has to be given back. */
+  readonly spared: WeakMap<RedisGrant, number>;
+  /** The places in the nodes' queues that are given up with a grant. */
+  readonly places: WeakMap<RedisGrant, PlaceLeft>;
+  /** What its grants of this TTL have in common. */
+  terms(ttlMs: number): GrantTerms;
+  /** Whether as many nodes are known to vote as are needed: without admission, always. */
+  isPrepared(): boolean;
   /** Before an attempt, with admission: see to it that as many nodes vote as may. */
-  prepare(): Promise<void> | undefined;
+  prepare(): Promise<void>;
   /** A node said that it may not vote; returns that in words, with the time it still takes. */
   onBlank(index: number, report: BlankReport): Error;
   /** A grant that needed a second round, to agree on its fence. */

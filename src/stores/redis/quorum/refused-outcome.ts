@@ -24,15 +24,15 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   const { nodes, size } = quorum;
   const misfit = quorum.misfit(ballots);
   if (misfit !== undefined) return { kind: "failed", error: misfit, retryable: false, cleanup };
-  const granted = countOf(ballots, (ballot) => ballot.vote === "granted");
-  const held = countOf(ballots, (ballot) => ballot.vote === "held");
+  const granted = countOf(ballots, "granted");
+  const held = countOf(ballots, "held");
   const wasLate = granted >= size && ballots.filter((ballot) => ballot.confirmed).length >= size;
   if (granted + held >= size && !wasLate) {
     return { kind: "held", holder, retryInMs: retryIn(ballots, size - granted), cleanup };
   }
 
   const permanent = ballots.filter(({ vote, cause }) => vote === "failed" && isPermanent(cause));
-  const blank = countOf(ballots, (ballot) => ballot.vote === "blank");
+  const blank = countOf(ballots, "blank");
   const hint = wasLate ? lateHint : blank > nodes.length - size ? admissionHint : undefined;
   const error = new QuorumError("acquire", resources, votesOf(nodes, ballots), {
     quorum: size,

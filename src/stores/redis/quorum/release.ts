@@ -14,6 +14,8 @@ export interface ReleaseRequest {
   readonly place: PlaceLeft;
   /** Nodes that certainly have nothing of the owner's: nothing is owed to them. */
   readonly without?: ReadonlySet<number>;
+  /** Nodes that were not asked because they do not answer, a bit for each: left alone, too. */
+  readonly spared?: number;
 }
 
 interface Tally {
@@ -27,7 +29,13 @@ interface Tally {
  * Deletes the owner's keys on every node, also those that failed or never answered. Resolves as
  * soon as the outcome is certain, at the latest after the node timeout; never rejects.
  */
-export async function release(quorum: Quorum, request: ReleaseRequest): Promise<ReleaseOutcome> {
+export async function release(
+  quorum: Quorum,
+  { keys, owner, ttlMs }: Omit<ReleaseRequest, "place">,
+  place: PlaceLeft = "",
+  spared = 0,
+): Promise<ReleaseOutcome> {
+  const request = { keys, owner, ttlMs, place, spared };
   const { size, nodes } = quorum;
   const isReleased = ({ deleted }: Tally): boolean => deleted >= size;
   const isTaken = ({ missing }: Tally): boolean => missing > nodes.length - size;
@@ -47,13 +55,10 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   if (node === undefined) return;
   const call = quorum.dialect.release(request.keys, request.owner, request.place);
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
-  node.run(
-    call,
-    () => true,
-    (reply) => {
-      if (isConfirmed(reply)) quorum.owed.settle(debt);
-    },
-  );
+  const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
+    if (isConfirmed(reply)) quorum.owed.settle(debt);
+  };
+  node.run(call, { isWanted: () => true, settle }, index);
 }
 
 function releaseRound(
@@ -61,7 +66,7 @@ function releaseRound(
   request: ReleaseRequest,
   isCertain: (tally: Tally) => boolean,
 ): Promise<Tally> {
-  const { nodes, scheduler, owed, options } = quorum;
+  const { nodes, scheduler, owed, options, size: enough } = quorum;
   const call = quorum.dialect.release(request.keys, request.owner, request.place);
   const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
   const debts = new Map<number, Debt>();
@@ -70,14 +75,14 @@ function releaseRound(
     if (node === undefined || debts.has(index)) return;
     debts.set(index, owed.owe(node, call, untilMs));
   };
-  const asked = [...nodes.keys()].filter((index) => request.without?.has(index) !== true);
+  const among = askedIn(nodes.length, request);
   const tally = { deleted: 0, missing: 0 };
-  if (asked.length === 0) return Promise.resolve(tally);
+  if (among?.length === 0) return Promise.resolve(tally);
   return new Promise((resolve) => {
-    let left = asked.length;
+    let left = among?.length ?? nodes.length;
     const round = new Round({
       nodes,
-      among: asked,
+      ...(among === undefined ? { enough } : { among }),
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),
@@ -101,4 +106,12 @@ function releaseRound(
 
 function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "reply" || reply.kind === "error";
+}
+
+/** Undefined where all of them are. */
+function askedIn(count: number, { without, spared = 0 }: ReleaseRequest): number[] | undefined {
+  if (spared === 0 && (without === undefined || without.size === 0)) return undefined;
+  return Array.from({ length: count }, (_, index) => index).filter((index) => {
+    return (spared & (1 << index)) === 0 && without?.has(index) !== true;
+  });
 }

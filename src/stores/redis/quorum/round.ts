@@ -2,13 +2,21 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
+import type { Listener } from "../sender.ts";
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
   /** Which of the nodes to ask; all of them when left out. */
   readonly among?: readonly number[];
+  /**
+   * Where so many others answer, nodes that do not are left alone at first; they are asked after
+   * all when the others have answered and the round still lasts.
+   */
+  readonly enough?: number;
   readonly call: NodeCall<Reply>;
   readonly scheduler: Scheduler;
+  /** The time by the monotonic clock, where the caller has just looked. */
+  readonly nowMs?: number;
   readonly timeoutMs: number;
   /** Asked before a command that had to wait is sent after all. */
   readonly wanted: () => boolean;
@@ -19,53 +27,117 @@ export interface RoundOptions<Reply> {
   readonly onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void;
 }
 
-/** One fan-out of the same call to several nodes at once, with one timer for all of them. */
-export class Round<Reply> {
+/**
+ * One fan-out of the same call to several nodes at once. It is its own timer, one for all of them,
+ * and its own ear.
+ */
+export class Round<Reply> implements Task, Listener<Reply> {
+  /** For the scheduler. */ dueMs = 0;
+  /** For the scheduler. */ heapIndex = -1;
   readonly #options: RoundOptions<Reply>;
-  readonly #pending = new Set<number>();
-  #timer: Task | undefined;
-  #ended = false;
+  /** A bit for each node that has not answered and whose time is not up: at most 31 of them. */
+  #pending = 0;
+  /** A bit for each node that is left alone as yet. */
+  #spared = 0;
 
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
     const { nodes, among, scheduler, timeoutMs } = options;
-    const indices = among ?? nodes.keys();
-    for (const index of indices) this.#pending.add(index);
-    const dueMs = scheduler.clock.monotonicMs() + timeoutMs;
-    this.#timer = scheduler.at(dueMs, true, () => this.#giveUp());
-    for (const index of this.#pending) this.#ask(index);
+    if (among === undefined) this.#pending = 2 ** nodes.length - 1;
+    else for (const index of among) this.#pending |= 1 << index;
+    const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
+    scheduler.schedule(this, nowMs + timeoutMs);
+    if (options.enough !== undefined) this.#spare(options.enough, nowMs);
+    this.#ask(this.#pending & ~this.#spared);
+  }
+
+  /** Waiting for an answer keeps the process running. */
+  get keepAlive(): boolean {
+    return true;
   }
 
   /** Nodes that have not answered and whose time is not up. */
-  get pending(): ReadonlySet<number> {
-    return this.#pending;
+  get pending(): readonly number[] {
+    return indicesOf(this.#pending);
+  }
+
+  /** Those of them that were not even asked, a bit for each. */
+  get spared(): number {
+    return this.#spared;
   }
 
   /** The outcome is certain: no more waiting. Answers still to come are late. */
   end(): void {
-    this.#ended = true;
-    this.#pending.clear();
-    if (this.#timer !== undefined) this.#options.scheduler.cancel(this.#timer);
-    this.#timer = undefined;
+    this.#pending = 0;
+    this.#spared = 0;
+    this.#options.scheduler.cancel(this);
   }
 
-  #ask(index: number): void {
-    const { nodes, call, wanted, onReply } = this.#options;
-    nodes[index]?.run(call, wanted, (reply) => {
-      const inTime = !this.#ended && this.#pending.delete(index);
-      if (inTime && this.#pending.size === 0) this.end();
-      onReply(index, reply, !inTime);
-    });
+  isWanted(): boolean {
+    return this.#options.wanted();
   }
 
-  #giveUp(): void {
+  settle(index: number, reply: NodeReply<Reply>): void {
+    const inTime = (this.#pending & (1 << index)) !== 0;
+    this.#pending &= ~(1 << index);
+    if (inTime && this.#pending === 0) this.end();
+    this.#options.onReply(index, reply, !inTime);
+    // All who were asked have answered, and it was not enough.
+    if (this.#pending === this.#spared) this.#askSpared();
+  }
+
+  /** Time is up. */
+  run(): void {
     const { nodes, onReply, timeoutMs } = this.#options;
-    const late = [...this.#pending];
+    const late = indicesOf(this.#pending & ~this.#spared);
+    const spared = indicesOf(this.#spared);
     this.end();
     for (const index of late) {
       const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
       nodes[index]?.timedOut(error);
       onReply(index, { kind: "unknown", error, timedOut: true }, false);
     }
+    for (const index of spared) onReply(index, leftAlone, false);
   }
+
+  #ask(bits: number): void {
+    const { nodes, call } = this.#options;
+    for (let index = 0; index < nodes.length; index += 1) {
+      if ((bits & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
+    }
+  }
+
+  #spare(enough: number, nowMs: number): void {
+    const { nodes } = this.#options;
+    let spared = 0;
+    let left = nodes.length;
+    for (let index = 0; index < nodes.length; index += 1) {
+      if (nodes[index]?.holdsBack(nowMs) !== true) continue;
+      spared |= 1 << index;
+      left -= 1;
+    }
+    if (spared === 0 || left < enough) return;
+    this.#spared = spared;
+    for (const index of indicesOf(spared)) nodes[index]?.leaveAlone(nowMs);
+  }
+
+  #askSpared(): void {
+    const spared = this.#spared;
+    if (spared === 0) return;
+    this.#spared = 0;
+    this.#ask(spared);
+  }
+}
+
+const leftAlone: NodeReply<never> = {
+  kind: "unsent",
+  error: new Error("it does not answer, and was not asked"),
+};
+
+function indicesOf(bits: number): number[] {
+  const indices: number[] = [];
+  for (let index = 0; bits >>> index !== 0; index += 1) {
+    if ((bits & (1 << index)) !== 0) indices.push(index);
+  }
+  return indices;
 }

@@ -12,24 +12,27 @@ export type TouchOutcome =
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 /**
- * Asks every node to extend (`ttlMs` > 0) or to confirm (0) a grant. `gone` only where so many say
- * no that another may hold it; nodes that fail or may not vote leave it in doubt.
+ * Asks every node to extend (`ttlMs` > 0) or to confirm (0) a grant, or to raise it to `fence`.
+ * `gone` only where so many say no that another may hold it; nodes that fail or may not vote leave
+ * it in doubt.
  */
 export function touch(
   quorum: Quorum,
   grant: RedisGrant,
   ttlMs: number,
   action: "extend" | "prove",
+  fence: number = grant.fenceNumber,
 ): Promise<TouchOutcome> {
   const { nodes, size, scheduler, options, clock } = quorum;
   const ballots = nodes.map(newBallot);
   const startedMs = clock.monotonicMs();
-  const call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, grant.fenceNumber);
+  const call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
   return new Promise((resolve) => {
     let decided = false;
     let confirmation = -1;
     const round = new Round({
       nodes,
+      enough: size,
       call,
       scheduler,
       timeoutMs: nodeTimeoutMs(options, Math.max(ttlMs, grant.ttlMs)),
@@ -88,9 +91,9 @@ function decide(
   nodeCount: number,
   size: number,
 ): "done" | "gone" | "failed" | undefined {
-  const done = countOf(ballots, (ballot) => ballot.vote === "granted");
-  const gone = countOf(ballots, (ballot) => ballot.vote === "held");
-  const pending = countOf(ballots, (ballot) => ballot.vote === "pending");
+  const done = countOf(ballots, "granted");
+  const gone = countOf(ballots, "held");
+  const pending = countOf(ballots, "pending");
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
   // Worth waiting while either answer is still possible: "gone" is news that must not be missed.

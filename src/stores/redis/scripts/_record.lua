@@ -13,7 +13,9 @@ local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
   local info = redis.pcall('INFO', 'server')
   if type(info) ~= 'string' then return nil end
-  return string.match(info, 'run_id:(%x+)')
+  -- Found as plain text first: a pattern would be tried at every character before it.
+  local _, stop = string.find(info, 'run_id:', 1, true)
+  return stop and string.match(info, '^%x+', stop + 1)
 end
 
 -- Returns nil where this node may vote, else the reply that says why not; and the run id, cut.

@@ -8,111 +8,153 @@
 -- Returns: a list with one reply for each operation, as acquire, touch and release give it
 -- @include record
 local first_key = 2
--- @include tell
--- @include queue
+-- Set where somebody waits or wants to: most batches have no use for queues.
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
 -- @include operations
 local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-local ops, shards = {}, {}
-local i, key = 5, 2
-while i <= #ARGV do
-  local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-  i, key = i + 3, op.last + 1
-  if op.code ~= 'T' then key = key + op.last - op.first + 1 end
-  if op.code == 'R' then
-    op.place = ARGV[i]
-    i = i + 1
+-- Where the counter of a shard is in what HMGET answers.
+local places, asked = {}, 9
+local i, args, key = 5, #ARGV, 2
+while i <= args do
+  local code, locks = ARGV[i], ARGV[i + 1]
+  locks = locks == '1' and 1 or tonumber(locks)
+  if code == 'R' then
+    i = i + 4
   else
-    op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
-    i = i + 2
-    for _ = op.first, op.last do
-      op.shards[#op.shards + 1] = ARGV[i]
-      if not shards[ARGV[i]] then
-        shards[ARGV[i]] = #ask - 1
-        ask[#ask + 1] = ARGV[i]
+    local from = i + 5
+    i = from + locks
+    for s = from, i - 1 do
+      if not places[ARGV[s]] then
+        asked = asked + 1
+        ask[asked], places[ARGV[s]] = ARGV[s], asked - 2
       end
-      i = i + 1
     end
-    if op.code == 'W' then
-      op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
-      i = i + 2
-    end
+    if code == 'W' then i, queued = i + 2, true end
   end
-  ops[#ops + 1] = op
+  if code == 'T' then
+    key = key + locks
+  else
+    for q = key + locks, key + 2 * locks - 1 do queued = queued or view[KEYS[q]] end
+    key = key + 2 * locks
+  end
+end
+if queued then
+  -- @include places
 end
 
-local kept = redis.call(unpack(ask))
+local kept = call(unpack(ask))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
 local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
 local floor = tonumber(kept[7] or 0)
-local counters, changed = {}, {}
-for shard, place in pairs(shards) do counters[shard] = tonumber(kept[place] or 0) end
+for place = 8, #kept do kept[place] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '')
+local granted, done = 'G' .. by .. ' ', 'K' .. by
 
-local function raise_counters(op, c, text)
-  for _, shard in ipairs(op.shards) do
-    if counters[shard] < c then counters[shard], changed[shard] = c, text end
+-- A shard told twice ends with the later number, which is the greater one.
+local count = {'HSET', record}
+local function raise_counters(from, upto, c, text)
+  for s = from, upto do
+    local place = places[ARGV[s]]
+    if kept[place] < c then
+      kept[place], count[#count + 1] = c, ARGV[s]
+      count[#count + 1] = text
+    end
   end
 end
 
-local function acquire(op)
+local function acquire(n, first, last, owner, ttl, arg, ticket, id)
   if refusal then return refusal end
-  if tonumber(op.ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+  if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+    return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
+  end
   local mine, fence = 0, nil
-  for k = op.first, op.last do
+  for k = first, last do
     local value = view[KEYS[k]]
     if value then
       local holder, c = owner_and_fence(value)
-      if holder ~= op.owner then
-        wait_in_queues(op)
-        return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
+      if holder ~= owner then
+        if queued then wait_in_queues(first, last, ticket, id) end
+        return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. value
       end
       mine, fence = mine + 1, c
     end
   end
-  if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
-  if mine > 0 then return 'X PARTIAL ' .. mine end
-  local first = first_of_others(op)
-  if first then
-    wait_in_queues(op)
-    return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+  if mine > 0 then
+    if mine == last - first + 1 then return granted .. (fence or '') end
+    return 'X PARTIAL ' .. mine
   end
-  claim_places(op)
-  local c = math.max(tonumber(op.number), floor + 1)
-  for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
+  if queued then
+    local left = first_of_others(first, last, ticket, id)
+    if left then
+      wait_in_queues(first, last, ticket, id)
+      return 'Q' .. by .. ' ' .. left
+    end
+    claim_places(first, last, ticket, id)
+  end
+  -- The proposal's own text is the fence, unless another number is granted.
+  fence = ARGV[arg]
+  local c, from, upto = tonumber(fence), arg + 1, arg + 1 + last - first
+  if c <= floor then c, fence = floor + 1, nil end
+  for s = from, upto do
+    local counter = kept[places[ARGV[s]]]
+    if c <= counter then c, fence = counter + 1, nil end
+  end
   if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-  fence = string.format('%.0f', c)
-  raise_counters(op, c, fence)
-  will_set(op, op.owner .. '|' .. fence)
-  return table.concat({'G', at, rid, fence}, ' ')
+  fence = fence or string.format('%.0f', c)
+  raise_counters(from, upto, c, fence)
+  will_set(n, first, last, owner .. '|' .. fence, ttl)
+  return granted .. fence
 end
 
-local function touch(op)
+local function touch(n, first, last, owner, ttl, arg)
   if refusal then return refusal end
-  local t, ttl = tonumber(op.number), tonumber(op.ttl)
-  if ttl > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
-  local behind = false
-  for k = op.first, op.last do
-    local value = view[KEYS[k]]
-    if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
-    local holder, c = owner_and_fence(value)
-    if holder ~= op.owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
-    if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
-    if tonumber(c) < t then behind = true end
+  if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+    return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
   end
-  if behind then raise_counters(op, t, op.number) end
-  will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
-  return table.concat({'K', at, rid}, ' ')
+  local t, whole, behind = tonumber(ARGV[arg]), owner .. '|' .. ARGV[arg], false
+  for k = first, last do
+    local value = view[KEYS[k]]
+    if not value then return 'N' .. by .. ' ABSENT' end
+    if value ~= whole then
+      local holder, c = owner_and_fence(value)
+      if holder ~= owner or not c then return 'N' .. by .. ' OTHER' end
+      if tonumber(c) > t then return 'N' .. by .. ' NEWER' end
+      behind = true
+    end
+  end
+  if behind then raise_counters(arg + 1, arg + 1 + last - first, t, ARGV[arg]) end
+  will_touch(n, first, last, behind and whole)
+  return done
 end
 
-for _, op in ipairs(ops) do
-  if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
-  elseif op.code == 'T' then op.reply = touch(op)
-  else op.reply = release(op) end
+-- Twice the same walk: first the verdicts, then the writes.
+local function walk(visit)
+  local i, n, key = 5, 0, 2
+  while i <= args do
+    local code, keys = ARGV[i], ARGV[i + 1]
+    keys = keys == '1' and 1 or tonumber(keys)
+    n = n + 1
+    visit(n, code, key, key + keys - 1, i)
+    key = key + (code == 'T' and keys or 2 * keys)
+    i = i + (code == 'R' and 4 or 5 + keys)
+    if code == 'W' then i = i + 2 end
+  end
 end
+
+walk(function(n, code, first, last, i)
+  local owner = ARGV[i + 2]
+  if code == 'R' then replies[n] = release(first, last, owner, ARGV[i + 3])
+  elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4)
+  elseif code == 'W' then
+    local at = i + 6 + last - first
+    local ticket, id = tonumber(ARGV[at]), ARGV[at + 1]
+    replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4, ticket, id)
+  else replies[n] = touch(n, first, last, owner, ARGV[i + 3], i + 4) end
+end)
 -- Counters before keys: an error between the two then only skips numbers.
-local count = {'HSET', record}
-for shard, fence in pairs(changed) do
-  count[#count + 1] = shard
-  count[#count + 1] = fence
-end
-if #count > 2 then redis.call(unpack(count)) end
-return write_all(ops)
+if #count > 2 then call(unpack(count)) end
+walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+bury()
+if queued then tell_heads() end
+return replies

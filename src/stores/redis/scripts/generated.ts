@@ -8,14 +8,15 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "f9ab97c7a6cf36160a5ac12248ec5a24ba3a2992",
+  sha: "34e0dbe8d1daac2ef6afda9f63c6bc9bfa40173c",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -220,14 +221,15 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "6f98364a3c9123cd4af9cde08da9a06b93bd7719",
+  sha: "b4dc0a955a852bd52c66849a2d4b6a5072f9756d",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -261,6 +263,103 @@ if owner then return owner, fence end
 return value, nil
 end
 local first_key = 2
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
+local call = redis.call
+local view, replies = {}, {}
+local values = call('MGET', unpack(KEYS, first_key))
+for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local plans, ttls = {}, {}
+local deletes = {}
+local function will_set(n, first, last, value, ttl)
+plans[n], ttls[n] = value, ttl
+for k = first, last do view[KEYS[k]] = value end
+end
+local function pttl_of(name, value)
+for n, plan in pairs(plans) do
+if plan == value and ttls[n] then return ttls[n] end
+end
+return call('PTTL', name)
+end
+local function will_touch(n, first, last, value)
+plans[n] = value or true
+if value then
+for k = first, last do view[KEYS[k]] = value end
+end
+end
+local function release(first, last, owner, place)
+local deleted = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+deleted = deleted + 1
+deletes[k], view[KEYS[k]] = true, false
+end
+end
+if queued then leave_queues(first, last, place) end
+if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
+return 'R ' .. deleted .. ' ' .. (last - first + 1)
+end
+local function set_all(n, first, last, ttl)
+for k = first, last do
+if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
+for undo = first, k - 1 do call('DEL', KEYS[undo]) end
+replies[n] = 'X WRONGTYPE'
+return
+end
+end
+end
+local function touch_all(n, first, last, ttl)
+for k = first, last do
+if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
+if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
+end
+end
+local dead, doomed = {}, {}
+local function bury()
+if #dead > 0 then call('DEL', unpack(dead)) end
+dead, doomed = {}, {}
+end
+local function write(n, code, first, last, ttl)
+if code == 'R' then
+for k = first, last do
+if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
+end
+elseif plans[n] then
+for k = first, last do
+if doomed[KEYS[k]] then bury() end
+end
+if code == 'T' then touch_all(n, first, last, tonumber(ttl))
+else set_all(n, first, last, ttl) end
+end
+end
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local places, asked = {}, 9
+local i, args, key = 5, #ARGV, 2
+while i <= args do
+local code, locks = ARGV[i], ARGV[i + 1]
+locks = locks == '1' and 1 or tonumber(locks)
+if code == 'R' then
+i = i + 4
+else
+local from = i + 5
+i = from + locks
+for s = from, i - 1 do
+if not places[ARGV[s]] then
+asked = asked + 1
+ask[asked], places[ARGV[s]] = ARGV[s], asked - 2
+end
+end
+if code == 'W' then i, queued = i + 2, true end
+end
+if code == 'T' then
+key = key + locks
+else
+for q = key + locks, key + 2 * locks - 1 do queued = queued or view[KEYS[q]] end
+key = key + 2 * locks
+end
+end
+if queued then
 local function publish(_, base, number)
 redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
 end
@@ -345,194 +444,155 @@ if base then publish(queue.name, base, number) end
 end
 end
 end
-local view, ttl_view = {}, {}
-local values = redis.call('MGET', unpack(KEYS, first_key))
-for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
-local function pttl_of(name)
-return ttl_view[name] or redis.call('PTTL', name)
-end
-local function will_set(op, value)
-op.value = value
-for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
-end
-local function will_touch(op, value, ttl)
-op.touched, op.raised, op.extended = true, value, ttl
-if value then
-for k = op.first, op.last do view[KEYS[k]] = value end
-end
-end
-local function queue_at(op, k, begin)
-local name = KEYS[k + op.last - op.first + 1]
+local function queue_at(first, last, k, begin)
+local name = KEYS[k + last - first + 1]
 if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
 end
-local function first_of_others(op)
-for k = op.first, op.last do
-local queue = queue_at(op, k, false)
-if queue and turn_of_another(queue, op.ticket, op.id) then return queue[1] end
+first_of_others = function(first, last, ticket, id)
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue and turn_of_another(queue, ticket, id) then
+return string.format('%.0f', queue[1].lapse - now_ms())
 end
 end
-local function wait_in_queues(op)
-if not op.ticket then return end
-for k = op.first, op.last do
+end
+wait_in_queues = function(first, last, ticket, id)
+if not ticket then return end
+for k = first, last do
 local value = view[KEYS[k]]
-local queue = queue_at(op, k, value)
-if value or (queue and turn_of_another(queue, op.ticket, op.id)) then
-stand(queue, op.ticket, op.id)
+local queue = queue_at(first, last, k, value)
+if value or (queue and turn_of_another(queue, ticket, id)) then
+stand(queue, ticket, id)
 elseif queue then
-leave(queue, op.id)
+leave(queue, id)
 end
 end
 end
-local function claim_places(op)
-if not op.ticket then return end
-for k = op.first, op.last do
-local queue = queue_at(op, k, false)
-if queue then claimed(queue, op.id) end
+claim_places = function(first, last, ticket, id)
+if not ticket then return end
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue then claimed(queue, id) end
 end
 end
-local function is_owned(value, owner)
-return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
-end
-local function release(op)
-op.deleted = {}
-for k = op.first, op.last do
-if is_owned(view[KEYS[k]], op.owner) then
-op.deleted[#op.deleted + 1] = KEYS[k]
-view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
-end
-local queue = queue_at(op, k, false)
-if queue and string.sub(op.place, 1, 1) == '-' then leave(queue, string.sub(op.place, 2)) end
-if queue and string.sub(op.place, 1, 1) == '=' then queue.keeper = string.sub(op.place, 2) end
-end
-return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
-end
-local function set_all(op)
-for k = op.first, op.last do
-if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
-for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
-op.reply = 'X WRONGTYPE'
-return
+leave_queues = function(first, last, place)
+local how, id = string.sub(place, 1, 1), string.sub(place, 2)
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue and how == '-' then leave(queue, id) end
+if queue and how == '=' then queue.keeper = id end
 end
 end
-end
-local function touch_all(op)
-for k = op.first, op.last do
-if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
-if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
-redis.call('PEXPIRE', KEYS[k], op.extended)
-end
-end
-end
-local function write_all(ops)
-local replies = {}
-for n, op in ipairs(ops) do
-if op.value then set_all(op)
-elseif op.touched then touch_all(op)
-elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
-replies[n] = op.reply
-end
+tell_heads = function()
 write_queues(function(lock) return not view[lock] end)
-return replies
-end
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-local ops, shards = {}, {}
-local i, key = 5, 2
-while i <= #ARGV do
-local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-i, key = i + 3, op.last + 1
-if op.code ~= 'T' then key = key + op.last - op.first + 1 end
-if op.code == 'R' then
-op.place = ARGV[i]
-i = i + 1
-else
-op.ttl, op.number, op.shards = ARGV[i], ARGV[i + 1], {}
-i = i + 2
-for _ = op.first, op.last do
-op.shards[#op.shards + 1] = ARGV[i]
-if not shards[ARGV[i]] then
-shards[ARGV[i]] = #ask - 1
-ask[#ask + 1] = ARGV[i]
-end
-i = i + 1
-end
-if op.code == 'W' then
-op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
-i = i + 2
 end
 end
-ops[#ops + 1] = op
-end
-local kept = redis.call(unpack(ask))
+local kept = call(unpack(ask))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
 local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
 local floor = tonumber(kept[7] or 0)
-local counters, changed = {}, {}
-for shard, place in pairs(shards) do counters[shard] = tonumber(kept[place] or 0) end
-local function raise_counters(op, c, text)
-for _, shard in ipairs(op.shards) do
-if counters[shard] < c then counters[shard], changed[shard] = c, text end
+for place = 8, #kept do kept[place] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '')
+local granted, done = 'G' .. by .. ' ', 'K' .. by
+local count = {'HSET', record}
+local function raise_counters(from, upto, c, text)
+for s = from, upto do
+local place = places[ARGV[s]]
+if kept[place] < c then
+kept[place], count[#count + 1] = c, ARGV[s]
+count[#count + 1] = text
 end
 end
-local function acquire(op)
+end
+local function acquire(n, first, last, owner, ttl, arg, ticket, id)
 if refusal then return refusal end
-if tonumber(op.ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
+end
 local mine, fence = 0, nil
-for k = op.first, op.last do
+for k = first, last do
 local value = view[KEYS[k]]
 if value then
 local holder, c = owner_and_fence(value)
-if holder ~= op.owner then
-wait_in_queues(op)
-return table.concat({'H', at, rid, pttl_of(KEYS[k]), value}, ' ')
+if holder ~= owner then
+if queued then wait_in_queues(first, last, ticket, id) end
+return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. value
 end
 mine, fence = mine + 1, c
 end
 end
-if mine == op.last - op.first + 1 then return table.concat({'G', at, rid, fence}, ' ') end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-local first = first_of_others(op)
-if first then
-wait_in_queues(op)
-return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+if mine > 0 then
+if mine == last - first + 1 then return granted .. (fence or '') end
+return 'X PARTIAL ' .. mine
 end
-claim_places(op)
-local c = math.max(tonumber(op.number), floor + 1)
-for _, shard in ipairs(op.shards) do c = math.max(c, counters[shard] + 1) end
+if queued then
+local left = first_of_others(first, last, ticket, id)
+if left then
+wait_in_queues(first, last, ticket, id)
+return 'Q' .. by .. ' ' .. left
+end
+claim_places(first, last, ticket, id)
+end
+fence = ARGV[arg]
+local c, from, upto = tonumber(fence), arg + 1, arg + 1 + last - first
+if c <= floor then c, fence = floor + 1, nil end
+for s = from, upto do
+local counter = kept[places[ARGV[s]]]
+if c <= counter then c, fence = counter + 1, nil end
+end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = string.format('%.0f', c)
-raise_counters(op, c, fence)
-will_set(op, op.owner .. '|' .. fence)
-return table.concat({'G', at, rid, fence}, ' ')
+fence = fence or string.format('%.0f', c)
+raise_counters(from, upto, c, fence)
+will_set(n, first, last, owner .. '|' .. fence, ttl)
+return granted .. fence
 end
-local function touch(op)
+local function touch(n, first, last, owner, ttl, arg)
 if refusal then return refusal end
-local t, ttl = tonumber(op.number), tonumber(op.ttl)
-if ttl > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
-local behind = false
-for k = op.first, op.last do
+if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
+return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
+end
+local t, whole, behind = tonumber(ARGV[arg]), owner .. '|' .. ARGV[arg], false
+for k = first, last do
 local value = view[KEYS[k]]
-if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
+if not value then return 'N' .. by .. ' ABSENT' end
+if value ~= whole then
 local holder, c = owner_and_fence(value)
-if holder ~= op.owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
-if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
-if tonumber(c) < t then behind = true end
+if holder ~= owner or not c then return 'N' .. by .. ' OTHER' end
+if tonumber(c) > t then return 'N' .. by .. ' NEWER' end
+behind = true
 end
-if behind then raise_counters(op, t, op.number) end
-will_touch(op, behind and op.owner .. '|' .. op.number or nil, ttl)
-return table.concat({'K', at, rid}, ' ')
 end
-for _, op in ipairs(ops) do
-if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
-elseif op.code == 'T' then op.reply = touch(op)
-else op.reply = release(op) end
+if behind then raise_counters(arg + 1, arg + 1 + last - first, t, ARGV[arg]) end
+will_touch(n, first, last, behind and whole)
+return done
 end
-local count = {'HSET', record}
-for shard, fence in pairs(changed) do
-count[#count + 1] = shard
-count[#count + 1] = fence
+local function walk(visit)
+local i, n, key = 5, 0, 2
+while i <= args do
+local code, keys = ARGV[i], ARGV[i + 1]
+keys = keys == '1' and 1 or tonumber(keys)
+n = n + 1
+visit(n, code, key, key + keys - 1, i)
+key = key + (code == 'T' and keys or 2 * keys)
+i = i + (code == 'R' and 4 or 5 + keys)
+if code == 'W' then i = i + 2 end
 end
-if #count > 2 then redis.call(unpack(count)) end
-return write_all(ops)`,
+end
+walk(function(n, code, first, last, i)
+local owner = ARGV[i + 2]
+if code == 'R' then replies[n] = release(first, last, owner, ARGV[i + 3])
+elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4)
+elseif code == 'W' then
+local at = i + 6 + last - first
+local ticket, id = tonumber(ARGV[at]), ARGV[at + 1]
+replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4, ticket, id)
+else replies[n] = touch(n, first, last, owner, ARGV[i + 3], i + 4) end
+end)
+if #count > 2 then call(unpack(count)) end
+walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+bury()
+if queued then tell_heads() end
+return replies`,
 };
 
 export const clusterAcquire: Script = {
@@ -880,14 +940,15 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "8e45eace072877c3efed8929f539e0b342e4471c",
+  sha: "a7538221d062de32acf67c7f17736a293a874fb4",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'
@@ -1050,8 +1111,129 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "0ec080184b1bf9205b957d7c5f2717bd9ecfbb13",
+  sha: "af6023863baac3a03fa9404b567a8558c7facfdb",
   source: `local first_key, time = 1, nil
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
+local call = redis.call
+local view, replies = {}, {}
+local values = call('MGET', unpack(KEYS, first_key))
+for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local plans, ttls = {}, {}
+local deletes = {}
+local function will_set(n, first, last, value, ttl)
+plans[n], ttls[n] = value, ttl
+for k = first, last do view[KEYS[k]] = value end
+end
+local function pttl_of(name, value)
+for n, plan in pairs(plans) do
+if plan == value and ttls[n] then return ttls[n] end
+end
+return call('PTTL', name)
+end
+local function will_touch(n, first, last, value)
+plans[n] = value or true
+if value then
+for k = first, last do view[KEYS[k]] = value end
+end
+end
+local function release(first, last, owner, place)
+local deleted = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+deleted = deleted + 1
+deletes[k], view[KEYS[k]] = true, false
+end
+end
+if queued then leave_queues(first, last, place) end
+if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
+return 'R ' .. deleted .. ' ' .. (last - first + 1)
+end
+local function set_all(n, first, last, ttl)
+for k = first, last do
+if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
+for undo = first, k - 1 do call('DEL', KEYS[undo]) end
+replies[n] = 'X WRONGTYPE'
+return
+end
+end
+end
+local function touch_all(n, first, last, ttl)
+for k = first, last do
+if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
+if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
+end
+end
+local dead, doomed = {}, {}
+local function bury()
+if #dead > 0 then call('DEL', unpack(dead)) end
+dead, doomed = {}, {}
+end
+local function write(n, code, first, last, ttl)
+if code == 'R' then
+for k = first, last do
+if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
+end
+elseif plans[n] then
+for k = first, last do
+if doomed[KEYS[k]] then bury() end
+end
+if code == 'T' then touch_all(n, first, last, tonumber(ttl))
+else set_all(n, first, last, ttl) end
+end
+end
+local function acquire(n, first, last, owner, ttl, ticket, id)
+local mine = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value == owner then
+mine = mine + 1
+elseif value then
+if queued then wait_in_queues(first, last, ticket, id) end
+return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
+end
+end
+if mine == last - first + 1 then return 'G' end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+if queued then
+local left = first_of_others(first, last, ticket, id)
+if left then
+wait_in_queues(first, last, ticket, id)
+return 'Q ' .. left
+end
+claim_places(first, last, ticket, id)
+end
+will_set(n, first, last, owner, ttl)
+return 'G'
+end
+local function touch(n, first, last, owner)
+for k = first, last do
+local value = view[KEYS[k]]
+if not value then return 'N ABSENT' end
+if value ~= owner then return 'N OTHER' end
+end
+will_touch(n, first, last, nil)
+return 'K'
+end
+local args = #ARGV
+local function walk(visit)
+local i, n, key = 1, 0, 1
+while i <= args do
+local code, keys = ARGV[i], ARGV[i + 1]
+keys = keys == '1' and 1 or tonumber(keys)
+n = n + 1
+visit(n, code, key, key + keys - 1, i)
+i = i + (code == 'W' and 6 or 4)
+key = key + (code == 'T' and keys or 2 * keys)
+end
+end
+walk(function(_, code, first, last)
+if code == 'W' then queued = true end
+if code == 'T' then return end
+for q = last + 1, 2 * last - first + 1 do queued = queued or view[KEYS[q]] end
+end)
+if queued then
 local function publish(_, base, number)
 redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
 end
@@ -1136,145 +1318,61 @@ if base then publish(queue.name, base, number) end
 end
 end
 end
-local view, ttl_view = {}, {}
-local values = redis.call('MGET', unpack(KEYS, first_key))
-for n, value in ipairs(values) do view[KEYS[first_key + n - 1]] = value end
-local function pttl_of(name)
-return ttl_view[name] or redis.call('PTTL', name)
-end
-local function will_set(op, value)
-op.value = value
-for k = op.first, op.last do view[KEYS[k]], ttl_view[KEYS[k]] = value, op.ttl end
-end
-local function will_touch(op, value, ttl)
-op.touched, op.raised, op.extended = true, value, ttl
-if value then
-for k = op.first, op.last do view[KEYS[k]] = value end
-end
-end
-local function queue_at(op, k, begin)
-local name = KEYS[k + op.last - op.first + 1]
+local function queue_at(first, last, k, begin)
+local name = KEYS[k + last - first + 1]
 if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
 end
-local function first_of_others(op)
-for k = op.first, op.last do
-local queue = queue_at(op, k, false)
-if queue and turn_of_another(queue, op.ticket, op.id) then return queue[1] end
+first_of_others = function(first, last, ticket, id)
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue and turn_of_another(queue, ticket, id) then
+return string.format('%.0f', queue[1].lapse - now_ms())
 end
 end
-local function wait_in_queues(op)
-if not op.ticket then return end
-for k = op.first, op.last do
+end
+wait_in_queues = function(first, last, ticket, id)
+if not ticket then return end
+for k = first, last do
 local value = view[KEYS[k]]
-local queue = queue_at(op, k, value)
-if value or (queue and turn_of_another(queue, op.ticket, op.id)) then
-stand(queue, op.ticket, op.id)
+local queue = queue_at(first, last, k, value)
+if value or (queue and turn_of_another(queue, ticket, id)) then
+stand(queue, ticket, id)
 elseif queue then
-leave(queue, op.id)
+leave(queue, id)
 end
 end
 end
-local function claim_places(op)
-if not op.ticket then return end
-for k = op.first, op.last do
-local queue = queue_at(op, k, false)
-if queue then claimed(queue, op.id) end
+claim_places = function(first, last, ticket, id)
+if not ticket then return end
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue then claimed(queue, id) end
 end
 end
-local function is_owned(value, owner)
-return value and (value == owner or string.sub(value, 1, #owner + 1) == owner .. '|')
-end
-local function release(op)
-op.deleted = {}
-for k = op.first, op.last do
-if is_owned(view[KEYS[k]], op.owner) then
-op.deleted[#op.deleted + 1] = KEYS[k]
-view[KEYS[k]], ttl_view[KEYS[k]] = false, nil
-end
-local queue = queue_at(op, k, false)
-if queue and string.sub(op.place, 1, 1) == '-' then leave(queue, string.sub(op.place, 2)) end
-if queue and string.sub(op.place, 1, 1) == '=' then queue.keeper = string.sub(op.place, 2) end
-end
-return 'R ' .. #op.deleted .. ' ' .. (op.last - op.first + 1)
-end
-local function set_all(op)
-for k = op.first, op.last do
-if not redis.call('SET', KEYS[k], op.value, 'PX', op.ttl, 'NX') then
-for undo = op.first, k - 1 do redis.call('DEL', KEYS[undo]) end
-op.reply = 'X WRONGTYPE'
-return
+leave_queues = function(first, last, place)
+local how, id = string.sub(place, 1, 1), string.sub(place, 2)
+for k = first, last do
+local queue = queue_at(first, last, k, false)
+if queue and how == '-' then leave(queue, id) end
+if queue and how == '=' then queue.keeper = id end
 end
 end
-end
-local function touch_all(op)
-for k = op.first, op.last do
-if op.raised then redis.call('SET', KEYS[k], op.raised, 'KEEPTTL') end
-if op.extended > 0 and redis.call('PTTL', KEYS[k]) < op.extended then
-redis.call('PEXPIRE', KEYS[k], op.extended)
-end
-end
-end
-local function write_all(ops)
-local replies = {}
-for n, op in ipairs(ops) do
-if op.value then set_all(op)
-elseif op.touched then touch_all(op)
-elseif op.deleted and #op.deleted > 0 then redis.call('DEL', unpack(op.deleted)) end
-replies[n] = op.reply
-end
+tell_heads = function()
 write_queues(function(lock) return not view[lock] end)
-return replies
-end
-local ops, i, key = {}, 1, 1
-while i <= #ARGV do
-local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-i, key = i + 3, op.last + 1
-if op.code ~= 'T' then key = key + op.last - op.first + 1 end
-if op.code == 'R' then op.place = ARGV[i] else op.ttl = ARGV[i] end
-i = i + 1
-if op.code == 'W' then
-op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
-i = i + 2
-end
-ops[#ops + 1] = op
-end
-local function acquire(op)
-local mine = 0
-for k = op.first, op.last do
-local value = view[KEYS[k]]
-if value == op.owner then
-mine = mine + 1
-elseif value then
-wait_in_queues(op)
-return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
 end
 end
-if mine == op.last - op.first + 1 then return 'G' end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-local first = first_of_others(op)
-if first then
-wait_in_queues(op)
-return 'Q ' .. string.format('%.0f', first.lapse - now_ms())
-end
-claim_places(op)
-will_set(op, op.owner)
-return 'G'
-end
-local function touch(op)
-for k = op.first, op.last do
-local value = view[KEYS[k]]
-if not value then return 'N ABSENT' end
-if value ~= op.owner then return 'N OTHER' end
-end
-will_touch(op, nil, tonumber(op.ttl))
-return 'K'
-end
-for _, op in ipairs(ops) do
-if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
-elseif op.code == 'T' then op.reply = touch(op)
-else op.reply = release(op) end
-end
-return write_all(ops)`,
+walk(function(n, code, first, last, i)
+local owner, third = ARGV[i + 2], ARGV[i + 3]
+if code == 'R' then replies[n] = release(first, last, owner, third)
+elseif code == 'A' then replies[n] = acquire(n, first, last, owner, third)
+elseif code == 'W' then
+replies[n] = acquire(n, first, last, owner, third, tonumber(ARGV[i + 4]), ARGV[i + 5])
+else replies[n] = touch(n, first, last, owner) end
+end)
+walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+bury()
+if queued then tell_heads() end
+return replies`,
 };
 
 export const plainTouch: Script = {
@@ -1443,14 +1541,15 @@ return 'R ' .. deleted .. ' ' .. locks`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "00afcb207cfdbd30261ec6a9aecab787871c06a7",
+  sha: "3b99acbe25d4b8a367f95b4b757d3c06f9372f7d",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
-return string.match(info, 'run_id:(%x+)')
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, since, fmt, max, ever)
 local strict = ARGV[2] == 'strict'

@@ -6,59 +6,76 @@
 --       give up or to keep
 -- Returns: a list with one reply for each operation, as the scripts for one of them give it
 local first_key, time = 1, nil
--- @include tell
--- @include queue
+-- Set where somebody waits or wants to: most batches have no use for queues.
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
 -- @include operations
-local ops, i, key = {}, 1, 1
-while i <= #ARGV do
-  local op = {code = ARGV[i], first = key, last = key + ARGV[i + 1] - 1, owner = ARGV[i + 2]}
-  i, key = i + 3, op.last + 1
-  if op.code ~= 'T' then key = key + op.last - op.first + 1 end
-  if op.code == 'R' then op.place = ARGV[i] else op.ttl = ARGV[i] end
-  i = i + 1
-  if op.code == 'W' then
-    op.ticket, op.id = tonumber(ARGV[i]), ARGV[i + 1]
-    i = i + 2
-  end
-  ops[#ops + 1] = op
-end
-
-local function acquire(op)
+local function acquire(n, first, last, owner, ttl, ticket, id)
   local mine = 0
-  for k = op.first, op.last do
+  for k = first, last do
     local value = view[KEYS[k]]
-    if value == op.owner then
+    if value == owner then
       mine = mine + 1
     elseif value then
-      wait_in_queues(op)
-      return 'H ' .. pttl_of(KEYS[k]) .. ' ' .. value
+      if queued then wait_in_queues(first, last, ticket, id) end
+      return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
     end
   end
-  if mine == op.last - op.first + 1 then return 'G' end
+  if mine == last - first + 1 then return 'G' end
   if mine > 0 then return 'X PARTIAL ' .. mine end
-  local first = first_of_others(op)
-  if first then
-    wait_in_queues(op)
-    return 'Q ' .. string.format('%.0f', first.lapse - now_ms())
+  if queued then
+    local left = first_of_others(first, last, ticket, id)
+    if left then
+      wait_in_queues(first, last, ticket, id)
+      return 'Q ' .. left
+    end
+    claim_places(first, last, ticket, id)
   end
-  claim_places(op)
-  will_set(op, op.owner)
+  will_set(n, first, last, owner, ttl)
   return 'G'
 end
 
-local function touch(op)
-  for k = op.first, op.last do
+local function touch(n, first, last, owner)
+  for k = first, last do
     local value = view[KEYS[k]]
     if not value then return 'N ABSENT' end
-    if value ~= op.owner then return 'N OTHER' end
+    if value ~= owner then return 'N OTHER' end
   end
-  will_touch(op, nil, tonumber(op.ttl))
+  will_touch(n, first, last, nil)
   return 'K'
 end
 
-for _, op in ipairs(ops) do
-  if op.code == 'A' or op.code == 'W' then op.reply = acquire(op)
-  elseif op.code == 'T' then op.reply = touch(op)
-  else op.reply = release(op) end
+-- The same walk again and again: who waits, then the verdicts, then the writes.
+local args = #ARGV
+local function walk(visit)
+  local i, n, key = 1, 0, 1
+  while i <= args do
+    local code, keys = ARGV[i], ARGV[i + 1]
+    keys = keys == '1' and 1 or tonumber(keys)
+    n = n + 1
+    visit(n, code, key, key + keys - 1, i)
+    i = i + (code == 'W' and 6 or 4)
+    key = key + (code == 'T' and keys or 2 * keys)
+  end
 end
-return write_all(ops)
+
+walk(function(_, code, first, last)
+  if code == 'W' then queued = true end
+  if code == 'T' then return end
+  for q = last + 1, 2 * last - first + 1 do queued = queued or view[KEYS[q]] end
+end)
+if queued then
+  -- @include places
+end
+walk(function(n, code, first, last, i)
+  local owner, third = ARGV[i + 2], ARGV[i + 3]
+  if code == 'R' then replies[n] = release(first, last, owner, third)
+  elseif code == 'A' then replies[n] = acquire(n, first, last, owner, third)
+  elseif code == 'W' then
+    replies[n] = acquire(n, first, last, owner, third, tonumber(ARGV[i + 4]), ARGV[i + 5])
+  else replies[n] = touch(n, first, last, owner) end
+end)
+walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+bury()
+if queued then tell_heads() end
+return replies
