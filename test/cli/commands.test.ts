@@ -221,7 +221,9 @@ describe("completion", () => {
     async (shell) => {
       const { code, stdout } = await cli.run(["completion", shell]);
       expect(code).toBe(0);
-      const checked = spawnSync(shell, ["-n"], { input: stdout, encoding: "utf8" });
+      const file = join(cli.folder(), "completion");
+      writeFileSync(file, stdout);
+      const checked = spawnSync(shell, ["-n", file], { encoding: "utf8" });
       if (checked.error !== undefined) return console.warn(`${shell} is not installed`);
       expect(checked).toMatchObject({ status: 0, stderr: "" });
     },
