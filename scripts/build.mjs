@@ -49,8 +49,9 @@ export async function bundleCli(outDir) {
       outDir: join(outDir, "cli"),
       emptyOutDir: true,
       target: "node20",
-      // Names stay: errors are told by theirs.
       minify: false,
+      // What the packages inside ask for in return.
+      license: { fileName: "licenses.md" },
       rollupOptions: {
         input: {
           main: join(cli, "main.ts"),
@@ -62,6 +63,8 @@ export async function bundleCli(outDir) {
           entryFileNames: "[name].js",
           // Without a hash: a build has the same names every time.
           chunkFileNames: "part-[name].js",
+          // Smaller by half. Names stay: errors are told by theirs.
+          minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
         },
       },
     },

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { compile } from "../scripts/build.mjs";
+import { bundleCli, compile } from "../scripts/build.mjs";
 import { projectRoot } from "./support/source-files.ts";
 
 /**
@@ -17,7 +17,7 @@ interface Packed {
   readonly filename: string;
   readonly size: number;
   readonly unpackedSize: number;
-  readonly files: readonly { readonly path: string }[];
+  readonly files: readonly { readonly path: string; readonly size: number }[];
 }
 
 const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
@@ -29,7 +29,9 @@ const subpaths = Object.keys(manifest.exports).filter((subpath) => subpath !== "
 const specifiers = subpaths.map((subpath) => subpath.replace(/^\./, "holdfast"));
 
 /** Against accidents: a dependency bundled by mistake, a folder packed that should not be. */
-const packedBytesMax = 300_000;
+const packedBytesMax = 650_000;
+/** Of the library alone, without the command line and the packages bundled into it. */
+const libraryBytesMax = 1_200_000;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
 const staging = join(folder, "staging");
 const consumer = join(folder, "consumer");
@@ -42,6 +44,7 @@ beforeAll(async () => {
     const path = join(projectRoot, name);
     if (name !== "dist" && existsSync(path)) cpSync(path, join(staging, name));
   }
+  await bundleCli(join(staging, "dist"));
   const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
   const { stdout } = await run("npm", pack, staging);
   packed = onlyOf(JSON.parse(stdout) as Packed[] | Record<string, Packed>);
@@ -58,7 +61,8 @@ describe("the tarball", () => {
   test("holds what was built and what people read, nothing else", () => {
     const paths = packed.files.map(({ path }) => path);
     const strange = paths.filter((path) => !/^dist\/[a-z0-9/-]+(\.d\.ts|\.js)$/.test(path));
-    expect(strange.toSorted()).toEqual(["CHANGELOG.md", "LICENSE", "README.md", "package.json"]);
+    const known = ["CHANGELOG.md", "LICENSE", "README.md", "dist/cli/licenses.md", "package.json"];
+    expect(strange.toSorted()).toEqual(known);
     expect(paths.filter((path) => /\btest\b|\.map$/.test(path))).toEqual([]);
   });
 
@@ -74,6 +78,18 @@ describe("the tarball", () => {
     const { size, unpackedSize, files } = packed;
     console.log(`package: ${size} bytes packed, ${unpackedSize} unpacked, ${files.length} files`);
     expect(size).toBeLessThan(packedBytesMax);
+    const library = files.filter(({ path }) => !path.startsWith("dist/cli/"));
+    const bytes = library.reduce((sum, file) => sum + file.size, 0);
+    console.log(`library: ${bytes} bytes unpacked, ${library.length} files`);
+    expect(bytes).toBeLessThan(libraryBytesMax);
+  });
+
+  test("names every package that is bundled into the command line, with its license", () => {
+    const text = readFileSync(join(staging, "dist", "cli", "licenses.md"), "utf8");
+    for (const name of ["commander", "cli-table3", "picocolors", "ioredis", "redis-parser"]) {
+      expect(text).toMatch(new RegExp(`^## ${name} - .*\\((MIT|ISC)\\)$`, "m"));
+    }
+    expect(text).not.toMatch(/\(GPL|\(AGPL|UNLICENSED/);
   });
 });
 
@@ -99,6 +115,14 @@ describe("an installation without any peer", () => {
       `console.log(require("holdfast/package.json").version)`,
     );
     expect(stdout).toMatch(/^\d+\.\d+\.\d+/);
+  });
+
+  test("the command line runs, and says what it lacks", async () => {
+    const bin = join("node_modules", ".bin", "holdfast");
+    const help = await run(join(consumer, bin), ["--help"], consumer);
+    expect(help.stdout).toMatch(/^Usage: holdfast /);
+    const locked = run(join(consumer, bin), ["ls", "--store", "embedded:./locks"], consumer);
+    await expect(locked).rejects.toThrow("needs the package lmdb, which is not installed");
   });
 
   test("files that are not public cannot be imported", async () => {

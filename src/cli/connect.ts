@@ -24,6 +24,9 @@ export interface ConnectOptions {
   readonly output: Output;
 }
 
+/** How long releases may take at the end before the connections are cut. */
+const farewellMs = 1_000;
+
 /** Opens the store, or fails within some seconds. What only some commands need is loaded here. */
 export async function connect(address: StoreAddress, options: ConnectOptions): Promise<Connected> {
   const about = {
@@ -50,7 +53,10 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
         : redlock(opened.clients, settings);
     const locks = createLocks(store, options.defaults);
     const close = async (): Promise<void> => {
+      // What a silent server is still owed ends by its TTL: nobody waits longer for it.
+      const timer = setTimeout(() => opened.close(), farewellMs);
       await locks.close();
+      clearTimeout(timer);
       opened.close();
     };
     return { ...about, locks, fencing: store.capabilities.fencing, close };

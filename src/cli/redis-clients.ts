@@ -79,6 +79,7 @@ function optionsOf(server: ServerAddress): RedisOptions {
     ...(password === undefined ? {} : { password }),
     ...(tls === undefined ? {} : { tls: tlsOptions(tls) }),
     connectTimeout: connectMs,
+    disconnectTimeout: 100,
     connectionName: "holdfast-cli",
     // A lock command that runs later than its caller believes is worse than none.
     enableOfflineQueue: false,

@@ -1,8 +1,11 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
+import { freePort } from "../support/redis-port.ts";
 import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { projectRoot } from "../support/source-files.ts";
 import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";
 
 const cli = builtCli();
@@ -123,6 +126,39 @@ describe("exec on Redis", () => {
     const { fence: old } = JSON.parse(stderr) as { fence: string };
     const { fence } = JSON.parse(broken.stdout) as { fence: string };
     expect(BigInt(fence)).toBeGreaterThan(BigInt(old));
+  });
+});
+
+describe("a server by TLS, for a user with few rights", () => {
+  test("is reached with its certificate, and refuses what the user may not", async (context) => {
+    const folder = cli.folder();
+    const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+    const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    const files = ["-keyout", key, "-out", certificate, "-days", "2"];
+    const made = spawnSync("openssl", ["req", "-x509", ...kind, ...files, ...subject]);
+    if (made.status !== 0) return context.skip("openssl is not installed");
+    const port = await freePort();
+    const tls = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file"];
+    const args = [...tls, certificate, "--tls-port", String(port), "--tls-auth-clients", "no"];
+    const server = await startRedis({ args });
+    onTestFinished(() => server.stop());
+    const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+    const rules = /^ACL SETUSER locks (.+\+hset.*)$/m.exec(page)?.[1]?.split(" ") ?? [];
+    await server.command("ACL", "SETUSER", "locks", "reset", ...rules);
+    const address = `rediss://locks:secret@127.0.0.1:${port}?prefix=lock:`;
+    const store = `${address}&ca=${certificate}`;
+    const run = ["exec", "r", "--store", store, "--", "echo", "ran"];
+    expect(await cli.run(run)).toMatchObject({ code: 0, stdout: "ran\n", stderr: "" });
+    const denied = await cli.run(["ls", "--store", store]);
+    expect(denied).toMatchObject({ code: 77, stdout: "" });
+    expect(denied.stderr).toMatch(/^holdfast: .*NOPERM.*\n$/);
+    await server.command("ACL", "SETUSER", "locks", "+scan");
+    expect(await cli.run(["ls", "--store", store])).toMatchObject({ code: 0, stderr: "" });
+    const strange = await cli.run(["ls", "--store", address]);
+    expect(strange.code).toBe(69);
+    expect(strange.stderr).toMatch(/^holdfast: cannot reach the store: .*certificate.*\n$/);
+    return undefined;
   });
 });
 

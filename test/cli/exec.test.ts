@@ -60,14 +60,14 @@ describe("the command of exec", () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const done = join(folder, "done");
-    const args = ["exec", "r", "--store", store, "--ttl", "500ms", "--json", "--"];
+    const args = ["exec", "r", "--store", store, "--ttl", "1500ms", "--json", "--"];
     const script = `while [ ! -e ${done} ]; do sleep 0.05; done`;
     const { child, ended, pid } = cli.start([...args, "sh", "-c", script]);
     child.stdin?.end();
     const locks = createLocks(embedded(folder));
     await until("it is held", async () => (await locks.inspect("r")).state === "held");
     const startedMs = performance.now();
-    while (performance.now() - startedMs < 1_500) {
+    while (performance.now() - startedMs < 3_000) {
       const seen = await locks.inspect("r");
       expect(seen).toMatchObject({ state: "held", fence: 1n });
       expect(seen.label).toMatch(new RegExp(`:${pid}$`));

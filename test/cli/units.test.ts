@@ -95,12 +95,16 @@ describe("sightings", () => {
 });
 
 describe("measurements", () => {
-  test("a histogram counts everything once, and its tail is one bucket", () => {
+  test("a histogram counts everything once, in few buckets that join", () => {
     const sorted = Array.from({ length: 1_000 }, (_, index) => 0.1 * 1.02 ** index);
     const buckets = histogram(sorted);
     expect(buckets.length).toBeLessThanOrEqual(14);
     expect(buckets.reduce((sum, { count }) => sum + count, 0)).toBe(1_000);
     expect(buckets.at(-1)?.toMs).toBeGreaterThan(sorted.at(-1) ?? 0);
+    expect(buckets[0]?.fromMs).toBeLessThanOrEqual(0.1);
+    const gaps = buckets.slice(1).filter(({ fromMs }, index) => fromMs !== buckets[index]?.toMs);
+    expect(gaps).toEqual([]);
+    expect(histogram([0])).toHaveLength(1);
     expect(histogram([])).toEqual([]);
   });
 

@@ -70,27 +70,26 @@ export interface Bucket {
   readonly count: number;
 }
 
-const stepsPerDoubling = 2;
 const bucketsMax = 14;
+/** How much wider each bucket is than the one before: the least that does with so many. */
+const growths = [Math.SQRT2, 2, 4, 16, 256];
 
-/** Buckets that grow by the square root of two, from the fastest to the slowest that counts. */
+/** Buckets from the fastest to the slowest, each wider than the one before. */
 export function histogram(sorted: readonly number[]): readonly Bucket[] {
-  if (sorted.length === 0) return [];
-  const boundOf = (step: number): number => 2 ** (step / stepsPerDoubling);
+  const [fastest, slowest] = [sorted[0], sorted.at(-1)];
+  if (fastest === undefined || slowest === undefined) return [];
+  const bucketed = growths.map((growth) => bucketsOf(sorted, growth));
+  return bucketed.find((buckets) => buckets.length <= bucketsMax) ?? bucketed.at(-1) ?? [];
+}
+
+function bucketsOf(sorted: readonly number[], growth: number): readonly Bucket[] {
   const stepOf = (ms: number): number =>
-    Math.floor(Math.log2(Math.max(ms, 1e-4)) * stepsPerDoubling);
+    Math.floor(Math.log(Math.max(ms, 1e-4)) / Math.log(growth));
   const counts = new Map<number, number>();
   for (const ms of sorted) counts.set(stepOf(ms), (counts.get(stepOf(ms)) ?? 0) + 1);
-  const first = Math.min(...counts.keys());
-  const last = Math.max(...counts.keys());
-  const buckets: Bucket[] = [];
-  for (let step = first; step <= last; step += 1) {
-    buckets.push({ fromMs: boundOf(step), toMs: boundOf(step + 1), count: counts.get(step) ?? 0 });
-  }
-  if (buckets.length <= bucketsMax) return buckets;
-  // A long tail is one bucket: it is told by its quantiles.
-  const tail = buckets.splice(bucketsMax - 1);
-  const [from, to] = [tail[0], tail.at(-1)];
-  const count = tail.reduce((sum, bucket) => sum + bucket.count, 0);
-  return [...buckets, { fromMs: from?.fromMs ?? 0, toMs: to?.toMs ?? 0, count }];
+  const [first, last] = [stepOf(sorted[0] ?? 0), stepOf(sorted.at(-1) ?? 0)];
+  return Array.from({ length: last - first + 1 }, (_, index) => {
+    const step = first + index;
+    return { fromMs: growth ** step, toMs: growth ** (step + 1), count: counts.get(step) ?? 0 };
+  });
 }

@@ -75,16 +75,17 @@ function quantiles(sorted: readonly number[]): Readonly<Record<string, number>> 
 async function show(store: string, parts: readonly Measured[], output: Output): Promise<void> {
   const { renderTable } = await import("../table.ts");
   const { colors } = output;
-  output.line(`${colors.bold(store)}: acquire and release`);
-  output.line();
+  for (const part of parts) showHistogram(part, output);
   const titles = ["IN FLIGHT", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX", "FAILED"];
   const rows = parts.map(({ inFlight, cycles, seconds, latenciesMs, failures }) => {
     const told = Object.values(quantiles(latenciesMs)).map(shortLatency);
     return [String(inFlight), String(Math.round(cycles / seconds)), ...told, String(failures)];
   });
   const columns = titles.map((title) => ({ title, align: "right" as const }));
+  // Last, so that it is what a small terminal shows.
+  output.line(`${colors.bold(store)}: acquire and release`);
+  output.line();
   output.line(renderTable(columns, rows, output));
-  for (const part of parts) showHistogram(part, output);
 }
 
 function showHistogram({ inFlight, latenciesMs }: Measured, output: Output): void {
@@ -92,13 +93,13 @@ function showHistogram({ inFlight, latenciesMs }: Measured, output: Output): voi
   const buckets = histogram(latenciesMs);
   const most = Math.max(1, ...buckets.map(({ count }) => count));
   const width = Math.max(10, Math.min(60, output.columns - 36));
-  output.line();
   output.line(colors.dim(`latency, ${inFlight} in flight`));
   for (const { fromMs, toMs, count } of buckets) {
     const range = `${shortLatency(fromMs).padStart(8)} – ${shortLatency(toMs).padStart(8)}`;
     const share = ((100 * count) / latenciesMs.length).toFixed(1).padStart(5);
     output.line(`${range}  ${colors.cyan(bar(count / most, width))} ${share} %`);
   }
+  output.line();
 }
 
 /** On stderr, so that it never gets into the results; nothing without a terminal. */

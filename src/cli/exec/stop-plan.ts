@@ -11,7 +11,7 @@ export interface StopTerms {
 
 /** Signals and timers take a moment, on a busy machine a long one. */
 export function marginMs({ ttlMs }: StopTerms): number {
-  return Math.min(250, Math.max(20, ttlMs * 0.02));
+  return Math.min(500, Math.max(20, ttlMs * 0.05));
 }
 
 /**

@@ -27,8 +27,8 @@ export class Watchdog {
   }
 
   /**
-   * The command is over: nothing is to be guarded any more. Has whether the watchdog ended it, which
-   * it says before it does.
+   * The command is over: nothing is to be guarded any more. Has whether the watchdog ended it,
+   * which it says before it does.
    */
   async dismiss(): Promise<boolean> {
     this.#over = true;

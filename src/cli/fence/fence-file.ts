@@ -5,9 +5,9 @@ import { Failure } from "../failure.ts";
 /**
  * The greatest fence seen, in files. Truth is the folder `FILE.fences`, with one empty file per
  * fence: whoever wants to pass first leaves its own there, and then looks whether there is a
- * greater one. So no check can pass after a greater one has, whatever happens at the same time, and a crash
- * in between leaves nothing behind but a fence that was shown. There is no lock to be left locked.
- * `FILE` itself has the number for people.
+ * greater one. So no check can pass after a greater one has, whatever happens at the same time, and
+ * a crash in between leaves nothing behind but a fence that was shown. There is no lock to be left
+ * locked. `FILE` itself has the number for people.
  */
 
 /** Lower ones are of no use; some are kept, for those who look while others come and go. */
