@@ -13,6 +13,10 @@ import { startServers } from "./servers.mjs";
 
 /** @type {Readonly<Record<FleetName, number>>} */
 const fleetSizes = { one: 1, five: 5, spare: 1, sick: 5, counter: 1 };
+/** Whom a quick run is about, unless it is told otherwise. */
+const quickOnes = ["floor", "limit", "fenced", "unfenced", "redis-semaphore", "redlock5", "verrou"];
+// A quick run ends whatever it is doing after so long, and says so.
+const quickMaxMs = 150_000;
 // Holdfast waits out the quarantine of fresh servers while it opens.
 const openBoundMs = 75_000;
 
@@ -23,10 +27,18 @@ export class Bench {
   series = [];
   /** @type {string[]} */
   notes = [];
+  #beganMs = performance.now();
 
   /** @param {Options} options */
   constructor(options) {
     this.options = options;
+  }
+
+  /** Whether a quick run has no time left for `what`; it is then told as left out. @param {string} what */
+  isLate(what) {
+    if (!this.options.quick || performance.now() - this.#beganMs < quickMaxMs) return false;
+    this.note(`${what}: left out or cut short, because the time of a quick run was over`);
+    return true;
   }
 
   /** Milliseconds to measure for: short ones in a quick run. @param {number} full @param {number} quick */
@@ -62,7 +74,8 @@ export class Bench {
    * @param {readonly string[]} [among]
    */
   contenders(nodes, among) {
-    const { contenders: wanted, peers } = this.options;
+    const { contenders, peers, quick } = this.options;
+    const wanted = contenders.length === 0 && quick ? quickOnes : contenders;
     return contenderKinds
       .filter((kind) => kind.nodes.includes(nodes))
       .filter(({ id }) => among === undefined || among.includes(id))
@@ -158,6 +171,7 @@ export async function endWorkers(workers) {
  * Opens all contenders, then gives every one its turn in every round, in a new random order each
  * time. One that fails to open, is cut or dies is told, and started anew for the next round.
  *
+ * @param {Bench} bench
  * @param {{
  *   contenders: readonly string[], rounds: number, seriesOf: (contender: string) => Series,
  *   open: (contender: string) => Promise<Worker[]>,
@@ -165,7 +179,7 @@ export async function endWorkers(workers) {
  *   turn: (contender: string, workers: readonly Worker[], round: number) => Promise<void>,
  * }} plan
  */
-export async function takeTurns({ contenders, rounds, seriesOf, open, warmUp, turn }) {
+export async function takeTurns(bench, { contenders, rounds, seriesOf, open, warmUp, turn }) {
   /** @type {Map<string, Worker[]>} */
   const crews = new Map();
   /** @type {Map<string, number>} */
@@ -175,6 +189,7 @@ export async function takeTurns({ contenders, rounds, seriesOf, open, warmUp, tu
       for (const contender of shuffled(contenders)) {
         // Twice is enough to know; a third time would only take minutes.
         if ((cuts.get(contender) ?? 0) >= 2) continue;
+        if (bench.isLate(seriesOf(contender).workload)) return;
         try {
           let workers = crews.get(contender);
           if (workers === undefined) {

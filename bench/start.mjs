@@ -20,7 +20,7 @@ import { renew } from "./workloads/renew.mjs";
 import { sick } from "./workloads/sick.mjs";
 import { throughput } from "./workloads/throughput.mjs";
 
-/** @import { Options, Results } from "./types.ts" */
+/** @import { Options, Results, Series } from "./types.ts" */
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const folder = join(root, "bench");
@@ -53,7 +53,15 @@ async function measure(options) {
   const bench = new Bench(options);
   const timed = async (/** @type {string} */ name, /** @type {() => Promise<void>} */ run) => {
     const fromMs = performance.now();
-    await run();
+    try {
+      await run();
+    } catch (error) {
+      // What was measured before is worth more than an hour of the machine's time.
+      const told = error instanceof Error ? error.message : String(error);
+      bench.note(`${name}: ended early: ${told.split("\n")[0]}`);
+      console.error(`${name} ended early`, error);
+      process.exitCode = 1;
+    }
     bench.tell(`${name} took ${Math.round((performance.now() - fromMs) / 1_000)} s`);
   };
   try {
@@ -64,12 +72,16 @@ async function measure(options) {
     if (quiet.length > 0) await timed(quiet.join(" + "), () => throughput(bench, quiet));
     for (const name of workloadNames) {
       const run = workloads[name];
-      if (run !== undefined && options.names.includes(name)) await timed(name, () => run(bench));
+      if (run === undefined || !options.names.includes(name) || bench.isLate(name)) continue;
+      await timed(name, () => run(bench));
     }
   } finally {
     await bench.close();
   }
-  const { series, notes } = bench;
+  const { notes } = bench;
+  const isKnown = (/** @type {Series} */ { values, problems }) =>
+    Object.keys(values).length + Object.keys(problems).length > 0;
+  const series = bench.series.filter(isKnown);
   const seconds = (performance.now() - beganMs) / 1_000;
   return { machine, options, seconds, series, notes, versions: versionsInUse(options.peers) };
 }

@@ -82,6 +82,18 @@ function contendedVerdicts(lookup) {
       const peer = best === undefined ? "" : ` (${titleOf(best.peer)})`;
       const what = `${name}: sections/s against the best peer${peer}`;
       list.push(verdict(what, "≥", bars.peer, best?.ratio, " ×"));
+      const passed = againstBestPeer(lookup, place, "fenced", "passedOnPerSecond", true);
+      if (passed !== undefined) {
+        // No bar, but what sections alone do not show: a peer that starves others looks fast.
+        const ours = `${short(passed.ratio)} ×`;
+        const who = titleOf(passed.peer);
+        list.push({
+          what: `${name}: passed on to another task/s, against the best peer (${who})`,
+          bar: "none",
+          ours,
+          met: undefined,
+        });
+      }
       const longest = lookup.greatest(place, "fenced", "longestWaitMs");
       list.push(verdict(`${name}: longest wait`, "≤", bars.waitMs, longest, " ms"));
     }

@@ -4,7 +4,7 @@
 import { titleOf } from "../contenders/list.mjs";
 import { verdictsOf } from "./bars.mjs";
 import { Lookup } from "./lookup.mjs";
-import { nameOf } from "./plots.mjs";
+import { nameOf, plotsOf } from "./plots.mjs";
 import { layouts, markdownTable, peersTable, tableOf, titleOfPlace } from "./tables.mjs";
 
 /** @import { Results } from "../types.ts" */
@@ -94,8 +94,15 @@ function workloadLines(lookup) {
         ...tableOf(lookup, place),
         ...(workload === "growth" ? [] : ["", `![plot](plots/${nameOf(place)})`]),
       ]),
+      ...(workload === "growth" ? growthPlots(lookup) : []),
     ];
   });
+}
+
+/** @param {Lookup} lookup */
+function growthPlots(lookup) {
+  const names = [...plotsOf(lookup).keys()].filter((name) => name.startsWith("growth-"));
+  return names.flatMap((name) => ["", `![plot](plots/${name})`]);
 }
 
 /** @param {Results} results */

@@ -3,7 +3,7 @@
 
 import { kindOf, titleOf } from "../contenders/list.mjs";
 import { barChart, lineChart } from "./svg.mjs";
-import { layouts, titleOfPlace } from "./tables.mjs";
+import { layouts, titleHere, titleOfPlace } from "./tables.mjs";
 
 /** @import { Lookup, Place } from "./lookup.mjs" */
 
@@ -50,6 +50,7 @@ function barsOf(lookup, place) {
   const column = columns.find((each) => each.metric === metric);
   // Where F is the measure, it is drawn as well.
   const isRatio = column?.ratio === true;
+  const isWaiting = place.workload === "contended";
   const bars = lookup.contenders(place).flatMap(({ contender }) => {
     const value = isRatio
       ? lookup.ratio(place, contender, metric)
@@ -62,9 +63,11 @@ function barsOf(lookup, place) {
     const absolute = lookup.median(place, contender, metric) ?? 0;
     const unit = isRatio ? ` (${absolute.toFixed(column?.digits ?? 1)})` : "";
     const text = value.toFixed(digits) + unit;
-    return [{ label: titleOf(contender), value, kind: colour, text }];
+    return [{ label: titleHere(place, contender), value, kind: colour, text }];
   });
-  const unit = isRatio ? `${column?.title}, as a multiple of F` : (column?.title ?? metric);
+  const unit = isRatio
+    ? `${column?.title}, as a multiple of ${isWaiting ? "raw polling" : "F"}`
+    : (column?.title ?? metric);
   const title = `${heading}, ${titleOfPlace(place)}`;
   return barChart({ title, unit, bars, ...(isRatio ? { mark: 1 } : {}) });
 }

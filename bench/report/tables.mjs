@@ -35,6 +35,7 @@ export const layouts = {
     metric: "perSecond",
     columns: [
       { title: "sections/s", metric: "perSecond", digits: 0, ratio: true },
+      { title: "of these to another task", metric: "passedOnPerSecond", digits: 0 },
       { title: "hand-over p50, ms", metric: "handOverP50Ms", digits: 2 },
       { title: "p99, ms", metric: "handOverP99Ms", digits: 2 },
       { title: "commands per section", metric: "commands", digits: 1 },
@@ -109,6 +110,12 @@ export function titleOfPlace({ workload, label, nodes }) {
   return workload === "sequential" ? `N = ${nodes}` : `N = ${nodes}: ${name}`;
 }
 
+/** Where there is something to wait for, the floor polls. @param {Place} place @param {string} id */
+export function titleHere({ workload, label }, id) {
+  const isWaiting = workload === "contended" || workload === "killed" || label.endsWith(" waiters");
+  return id === "floor" && isWaiting ? "raw polling, ioredis" : titleOf(id);
+}
+
 /** @param {Lookup} lookup @param {Place} place */
 export function tableOf(lookup, place) {
   const layout = layouts[place.workload];
@@ -117,14 +124,15 @@ export function tableOf(lookup, place) {
   const columns = layout.columns.filter(({ metric }) =>
     here.some(({ values }) => values[metric] !== undefined),
   );
+  const base = place.workload === "contended" ? "× raw polling" : "× F";
   const head = [
     "",
-    ...columns.flatMap(({ title, ratio }) => (ratio === true ? [title, "× F"] : [title])),
+    ...columns.flatMap(({ title, ratio }) => (ratio === true ? [title, base] : [title])),
   ];
   const rows = here.map(({ contender, problems }) => {
     const mark = Object.keys(problems).length > 0 ? " (!)" : "";
     return [
-      titleOf(contender) + mark,
+      titleHere(place, contender) + mark,
       ...columns.flatMap((column) => cells(lookup, place, contender, column)),
     ];
   });

@@ -23,7 +23,7 @@ async function growthOfLeases(bench) {
   const most = quick || scale < 1 ? 1_000 : 100_000;
   const steps = [10, 100, 1_000, 10_000, 100_000].filter((count) => count <= most);
   const ports = await bench.ports("spare");
-  for (const contender of bench.contenders(1, contenders)) {
+  for (const contender of bench.contenders(1, quick ? ["floor", "fenced"] : contenders)) {
     bench.tell(`growth, N = 1: up to ${most} leases, ${contender}`);
     const settings = {
       ports,
@@ -59,7 +59,7 @@ async function leasesStep(bench, contender, worker, count) {
   const kept = await worker.ask("keep", { prefix: `${contender}:growth`, count }, 120_000);
   recordProblems(series, kept.failures);
   // One whole interval, so that each of them is renewed once.
-  const idleMs = bench.options.quick ? renewEveryMs / 5 : renewEveryMs;
+  const idleMs = bench.options.quick ? renewEveryMs / 10 : renewEveryMs;
   /** @type {{ cpuUs: number }} */
   const { cpuUs } = await worker.ask("renewals", { durationMs: idleMs }, idleMs + 60_000);
   const durationMs = bench.timeMs(1_500, 300);
@@ -82,7 +82,9 @@ async function growthOfWaiters(bench) {
   const pollMs = 5;
   for (const tasksEach of steps) {
     const durationMs = bench.timeMs(Math.max(2_000, 6 * tasksEach), 500);
-    for (const contender of bench.contenders(1, contenders)) {
+    const among = bench.options.quick ? ["floor", "fenced"] : contenders;
+    for (const contender of bench.contenders(1, among)) {
+      if (bench.isLate("growth")) return;
       bench.tell(`growth, N = 1: ${tasksEach} waiters, ${contender}`);
       const series = bench.seriesOf("growth", `${tasksEach} waiters`, 1, contender);
       const waitMs = durationMs + 15_000;

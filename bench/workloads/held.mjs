@@ -12,7 +12,7 @@ export async function held(bench) {
   const ports = await bench.ports("spare");
   const contenders = bench.contenders(1);
   bench.tell(`held, N = 1: ${count} leases, ${contenders.length} contenders`);
-  await takeTurns({
+  await takeTurns(bench, {
     contenders,
     // Heap does not depend on how busy the machine is.
     rounds: 1,

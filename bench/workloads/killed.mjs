@@ -22,6 +22,7 @@ export async function killed(bench) {
     bench.tell(`killed, N = ${nodes}: ${contenders.length} contenders`);
     for (let round = 0; round < Math.min(rounds, quick ? 1 : 3); round += 1) {
       for (const contender of shuffled(contenders)) {
+        if (bench.isLate("killed")) return;
         const settings = {
           ports,
           ttlMs,

@@ -19,12 +19,12 @@ export async function renew(bench) {
   const { quick, scale } = bench.options;
   const count = quick || scale < 1 ? 1_000 : 10_000;
   const rounds = Math.min(bench.options.rounds, quick ? 1 : 3);
-  const few = quick ? ["floor", "fenced", "unfenced", "redis-semaphore"] : undefined;
+  const few = quick ? ["floor", "fenced"] : undefined;
   for (const nodes of bench.options.nodes) {
     const ports = await bench.ports(nodes === 1 ? "spare" : "five");
     const contenders = bench.contenders(nodes, few).filter((id) => id !== "limit");
     bench.tell(`renew, N = ${nodes}: ${count} leases, ${contenders.length} contenders`);
-    await takeTurns({
+    await takeTurns(bench, {
       contenders,
       rounds,
       seriesOf: (contender) => bench.seriesOf("renew", String(count), nodes, contender),
@@ -44,8 +44,8 @@ export async function renew(bench) {
         /** @type {{ failures: Record<string, number> }} */
         const kept = await worker.ask("keep", { prefix, count }, 60_000);
         recordProblems(series, kept.failures);
-        // Longer than the TTL: what is there afterwards was renewed.
-        const durationMs = Math.max(bench.timeMs(12_000, 6_000), renewEveryMs);
+        // Longer than the TTL, if not quick: what is there afterwards was renewed.
+        const durationMs = Math.max(bench.timeMs(12_000, 3_000), renewEveryMs);
         /** @type {{ cpuUs: number }} */
         const { cpuUs } = await worker.ask("renewals", { durationMs }, durationMs + 30_000);
         const present = await Promise.all(ports.map((port) => countKeys(port, prefix)));

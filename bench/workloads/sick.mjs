@@ -33,7 +33,7 @@ export async function sick(bench) {
   bench.tell(`sick, N = 5: ${contenders.length} contenders`);
   const open = (/** @type {string} */ contender) => openWarm(bench, contender, ports);
   try {
-    await takeTurns({
+    await takeTurns(bench, {
       contenders,
       rounds: bench.options.rounds,
       seriesOf: (contender) => bench.seriesOf("sick", "healthy", 5, contender),

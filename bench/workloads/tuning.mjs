@@ -20,7 +20,7 @@ const ttlMs = 5_000;
  *   shape: { processes: number, tasksEach: number, thinkMs: number } }} given
  */
 export async function tunedPollMs(bench, { ports, among, shape }) {
-  if (!among.includes("floor")) return 5;
+  if (!among.includes("floor") || bench.options.quick) return 5;
   const durationMs = bench.timeMs(1_000, 200);
   let best = { pollMs: 5, passedOn: 0 };
   for (const pollMs of candidatesMs) {
