@@ -22,25 +22,25 @@ const ttlMs = 5_000;
 export async function tunedPollMs(bench, { ports, among, shape }) {
   if (!among.includes("floor") || bench.options.quick) return 5;
   const durationMs = bench.timeMs(1_000, 200);
+  const settings = (/** @type {number} */ pollMs) => ({
+    ports,
+    ttlMs,
+    waitMs: durationMs + 15_000,
+    pollMs,
+    renewEveryMs: ttlMs / 3,
+    countCommands: false,
+  });
   let best = { pollMs: 5, passedOn: 0 };
-  for (const pollMs of candidatesMs) {
-    const workers = await openWorkers("floor", shape.processes, {
-      ports,
-      ttlMs,
-      waitMs: durationMs + 15_000,
-      pollMs,
-      renewEveryMs: ttlMs / 3,
-      countCommands: false,
-    });
-    try {
+  const workers = await openWorkers("floor", shape.processes, settings(best.pollMs));
+  try {
+    for (const pollMs of candidatesMs) {
+      await Promise.all(workers.map((worker) => worker.ask("open", settings(pollMs), 30_000)));
       const { values } = await contend(workers, `tuning:${pollMs}`, shape, durationMs);
       const passedOn = values.passedOnPerSecond;
       if (passedOn > best.passedOn) best = { pollMs, passedOn };
-    } catch {
-      // Polling that often, it did not end in time.
-    } finally {
-      await endWorkers(workers);
     }
+  } finally {
+    await endWorkers(workers);
   }
   return best.pollMs;
 }
