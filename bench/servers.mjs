@@ -8,7 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** @typedef {{ port: number, stop(): Promise<void> }} Server */
+/**
+ * @typedef {{ port: number, stop(): Promise<void>,
+ *   signal(name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void }} Server
+ */
 
 /** @returns {Promise<number>} */
 function freePort() {
@@ -46,7 +49,9 @@ async function startServer() {
   }
   return {
     port,
+    signal: (name) => void child.kill(name),
     async stop() {
+      process.off("exit", end);
       end();
       await exited;
     },

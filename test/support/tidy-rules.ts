@@ -115,6 +115,8 @@ export const sourcesAreSmall: Rule = (files) =>
     });
 
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
+/** Names that tools look for. */
+const givenNames = new Set(["README.md", ".npmrc"]);
 
 export const namesAreKebabCase: Rule = (files) =>
   inWorkFolders(files).flatMap(({ path }) =>
@@ -122,7 +124,7 @@ export const namesAreKebabCase: Rule = (files) =>
       .split("/")
       // A part of a Lua script starts with an underscore, so that it is not taken for a script.
       .map((name) => (name.endsWith(".lua") ? name.replace(/^_/, "") : name))
-      .filter((name) => !kebabCase.test(name) && name !== "README.md")
+      .filter((name) => !kebabCase.test(name) && !givenNames.has(name))
       .map((name) => `${path}: ${name} is not kebab-case`),
   );
 

@@ -1,0 +1,223 @@
+// @ts-check
+/** What a workload works with: servers, processes, rounds in random order, and its results. */
+
+import { CutError, Worker } from "./crew.mjs";
+import { contenderKinds } from "./contenders/list.mjs";
+import { startServers } from "./servers.mjs";
+
+/**
+ * @import { Options, Series, Settings } from "./types.ts"
+ * @typedef {Awaited<ReturnType<typeof startServers>>} Servers
+ * @typedef {"one" | "five" | "spare" | "sick" | "counter"} FleetName
+ */
+
+/** @type {Readonly<Record<FleetName, number>>} */
+const fleetSizes = { one: 1, five: 5, spare: 1, sick: 5, counter: 1 };
+/** Whom a quick run is about, unless it is told otherwise. */
+const quickOnes = ["floor", "limit", "fenced", "unfenced", "redis-semaphore", "redlock5", "verrou"];
+// A quick run ends whatever it is doing after so long, and says so.
+const quickMaxMs = 150_000;
+// Holdfast waits out the quarantine of fresh servers while it opens.
+const openBoundMs = 75_000;
+
+export class Bench {
+  /** @type {Map<FleetName, Promise<Servers>>} */
+  #fleets = new Map();
+  /** @type {Series[]} */
+  series = [];
+  /** @type {string[]} */
+  notes = [];
+  #beganMs = performance.now();
+
+  /** @param {Options} options */
+  constructor(options) {
+    this.options = options;
+  }
+
+  /** Whether a quick run has no time left for `what`; it is then told as left out. @param {string} what */
+  isLate(what) {
+    if (!this.options.quick || performance.now() - this.#beganMs < quickMaxMs) return false;
+    this.note(`${what}: left out or cut short, because the time of a quick run was over`);
+    return true;
+  }
+
+  /** Milliseconds to measure for: short ones in a quick run. @param {number} full @param {number} quick */
+  timeMs(full, quick) {
+    return Math.round((this.options.quick ? quick : full) * this.options.scale);
+  }
+
+  /** @param {FleetName} name */
+  fleet(name) {
+    let fleet = this.#fleets.get(name);
+    if (fleet === undefined) {
+      fleet = startServers(fleetSizes[name]);
+      this.#fleets.set(name, fleet);
+    }
+    return fleet;
+  }
+
+  /** @param {FleetName} name @returns {Promise<number[]>} */
+  async ports(name) {
+    return (await this.fleet(name)).map(({ port }) => port);
+  }
+
+  async close() {
+    for (const fleet of this.#fleets.values()) {
+      for (const server of await fleet) await server.stop();
+    }
+  }
+
+  /**
+   * Those who can do it, and were asked for.
+   *
+   * @param {1 | 5} nodes
+   * @param {readonly string[]} [among]
+   */
+  contenders(nodes, among) {
+    const { contenders, peers, quick } = this.options;
+    const wanted = contenders.length === 0 && quick ? quickOnes : contenders;
+    return contenderKinds
+      .filter((kind) => kind.nodes.includes(nodes))
+      .filter(({ id }) => among === undefined || among.includes(id))
+      .filter(({ id }) => wanted.length === 0 || wanted.includes(id))
+      .filter(({ peer }) => peers || !peer)
+      .map(({ id }) => id);
+  }
+
+  /**
+   * @param {string} workload
+   * @param {string} label
+   * @param {number} nodes
+   * @param {string} contender
+   * @returns {Series}
+   */
+  seriesOf(workload, label, nodes, contender) {
+    const known = this.series.find(
+      (each) =>
+        each.workload === workload &&
+        each.label === label &&
+        each.nodes === nodes &&
+        each.contender === contender,
+    );
+    if (known !== undefined) return known;
+    const made = { workload, label, nodes, contender, values: {}, problems: {} };
+    this.series.push(made);
+    return made;
+  }
+
+  /** @param {string} text */
+  tell(text) {
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** @param {string} text */
+  note(text) {
+    if (!this.notes.includes(text)) this.notes.push(text);
+  }
+}
+
+/**
+ * @param {Series} series
+ * @param {number} round
+ * @param {Readonly<Record<string, number | undefined>>} values
+ */
+export function record(series, round, values) {
+  for (const [metric, value] of Object.entries(values)) {
+    const list = (series.values[metric] ??= []);
+    // A round in which it was cut stays open.
+    while (list.length < round) list.push(undefined);
+    list[round] = value;
+  }
+}
+
+/** @param {Series} series @param {Readonly<Record<string, number>>} failures */
+export function recordProblems(series, failures) {
+  for (const [kind, count] of Object.entries(failures)) {
+    series.problems[kind] = (series.problems[kind] ?? 0) + count;
+  }
+}
+
+/** @param {Series} series @param {unknown} error */
+export function recordCut(series, error) {
+  const lines = (error instanceof Error ? error.message : String(error)).split("\n");
+  recordProblems(series, { [(lines[0] ?? "").slice(0, 160)]: 1 });
+}
+
+/**
+ * The processes of one contender, opened with the same settings.
+ *
+ * @param {string} contender
+ * @param {number} count
+ * @param {Settings} settings
+ * @param {readonly string[]} [flags]
+ */
+export async function openWorkers(contender, count, settings, flags) {
+  const workers = Array.from({ length: count }, () => new Worker(contender, flags));
+  try {
+    await Promise.all(workers.map((worker) => worker.ask("open", settings, openBoundMs)));
+  } catch (error) {
+    await endWorkers(workers);
+    throw error;
+  }
+  return workers;
+}
+
+/** @param {readonly Worker[]} workers */
+export async function endWorkers(workers) {
+  await Promise.all(workers.map((worker) => worker.end()));
+}
+
+/**
+ * Opens all contenders, then gives every one its turn in every round, in a new random order each
+ * time. One that fails to open, is cut or dies is told, and started anew for the next round.
+ *
+ * @param {Bench} bench
+ * @param {{
+ *   contenders: readonly string[], rounds: number, seriesOf: (contender: string) => Series,
+ *   open: (contender: string) => Promise<Worker[]>,
+ *   warmUp?: (contender: string, workers: readonly Worker[]) => Promise<void>,
+ *   turn: (contender: string, workers: readonly Worker[], round: number) => Promise<void>,
+ * }} plan
+ */
+export async function takeTurns(bench, { contenders, rounds, seriesOf, open, warmUp, turn }) {
+  /** @type {Map<string, Worker[]>} */
+  const crews = new Map();
+  /** @type {Map<string, number>} */
+  const cuts = new Map();
+  try {
+    for (let round = 0; round < rounds; round += 1) {
+      for (const contender of shuffled(contenders)) {
+        // Twice is enough to know; a third time would only take minutes.
+        if ((cuts.get(contender) ?? 0) >= 2) continue;
+        if (bench.isLate(seriesOf(contender).workload)) return;
+        try {
+          let workers = crews.get(contender);
+          if (workers === undefined) {
+            workers = await open(contender);
+            crews.set(contender, workers);
+            await warmUp?.(contender, workers);
+          }
+          await turn(contender, workers, round);
+        } catch (error) {
+          recordCut(seriesOf(contender), error);
+          cuts.set(contender, (cuts.get(contender) ?? 0) + 1);
+          const workers = crews.get(contender) ?? [];
+          crews.delete(contender);
+          // What does not answer will not close in good order either.
+          if (error instanceof CutError) await Promise.all(workers.map((each) => each.kill()));
+          else await endWorkers(workers);
+        }
+      }
+    }
+  } finally {
+    for (const workers of crews.values()) await endWorkers(workers);
+  }
+}
+
+/** @template T @param {readonly T[]} list */
+export function shuffled(list) {
+  return list
+    .map((value) => ({ value, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ value }) => value);
+}

@@ -1,0 +1,67 @@
+// @ts-check
+/** One process of one contender. It does what it is asked over IPC, several things at a time. */
+
+import { kindOf } from "./contenders/list.mjs";
+import { contend } from "./tasks/contend.mjs";
+import { runCycles } from "./tasks/cycles.mjs";
+import { dropAll, keepMany, measureHeap, watchRenewals } from "./tasks/kept.mjs";
+import { freeTurn, grabTurn, waitForTurn } from "./tasks/turns.mjs";
+
+/** @import { Contender, Reply, Request, Settings } from "./types.ts" */
+
+/** @type {Contender | undefined} */
+let contender;
+const kind = kindOf(process.argv[2] ?? "");
+
+/** @returns {Contender} */
+function current() {
+  if (contender === undefined) throw new Error("not open");
+  return contender;
+}
+
+/** @type {Readonly<Record<string, (input: never) => Promise<unknown>>>} */
+const tasks = {
+  async open(/** @type {Settings} */ settings) {
+    await contender?.close();
+    contender = await kind.open(settings);
+    return undefined;
+  },
+  async close() {
+    await contender?.close();
+    contender = undefined;
+  },
+  cycles: (/** @type {Parameters<typeof runCycles>[1]} */ input) => runCycles(current(), input),
+  contend: (/** @type {Parameters<typeof contend>[1]} */ input) => contend(current(), input),
+  keep: (/** @type {Parameters<typeof keepMany>[1]} */ input) => keepMany(current(), input),
+  drop: () => dropAll(current()),
+  heap: () => measureHeap(),
+  renewals: (/** @type {{ durationMs: number }} */ input) => watchRenewals(input),
+  grab: (/** @type {string} */ resource) => grabTurn(current(), resource),
+  free: () => freeTurn(current()),
+  wait: (/** @type {string} */ resource) => waitForTurn(current(), resource),
+};
+
+/** @param {Reply} reply */
+function answer(reply) {
+  // The parent may have gone, and then so does this process.
+  if (process.connected) process.send?.(reply);
+}
+
+process.on("message", (message) => {
+  const { id, task, input } = /** @type {Request} */ (message);
+  const run = tasks[task];
+  const done =
+    run === undefined ? Promise.reject(new Error(task)) : run(/** @type {never} */ (input));
+  done.then(
+    (result) => answer({ id, result }),
+    (error) => answer({ id, error: error instanceof Error ? (error.stack ?? "") : String(error) }),
+  );
+});
+process.once("disconnect", () => process.exit(0));
+// A library that forgets a promise must not end the measurement of what else it does.
+let rejections = 0;
+process.on("unhandledRejection", (reason) => {
+  rejections += 1;
+  if (rejections === 1) process.stderr.write(`${kind.id}: unhandled ${String(reason)}\n`);
+});
+process.send?.({ id: 0, result: "ready" });

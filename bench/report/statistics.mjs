@@ -1,0 +1,43 @@
+// @ts-check
+/** Medians, quantiles and paired ratios. */
+
+/** @import { Series } from "../types.ts" */
+
+/** @param {readonly number[]} sorted @param {number} share */
+export function quantile(sorted, share) {
+  if (sorted.length === 0) return 0;
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+/** @param {readonly (number | undefined)[]} values @returns {number | undefined} */
+export function median(values) {
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+  if (sorted.length === 0) return undefined;
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
+}
+
+/** @param {readonly (number | undefined)[]} values */
+export function spreadOf(values) {
+  const known = values.filter((value) => value !== undefined);
+  if (known.length === 0) return undefined;
+  return { least: Math.min(...known), most: Math.max(...known) };
+}
+
+/**
+ * Each round's value against the base's value of the same round, so that a busy moment of the
+ * machine falls on both.
+ *
+ * @param {Series | undefined} series
+ * @param {Series | undefined} base
+ * @param {string} metric
+ * @returns {number[]}
+ */
+export function pairedRatios(series, base, metric) {
+  const below = base?.values[metric] ?? [];
+  return (series?.values[metric] ?? []).flatMap((value, round) => {
+    const against = below[round];
+    return value === undefined || against === undefined || against === 0 ? [] : [value / against];
+  });
+}

@@ -1,0 +1,79 @@
+// @ts-check
+/** Nobody in the way: sequential, and 64 and 1000 in flight, each on a resource of its own. */
+
+import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
+import { keysLeft } from "../leftovers.mjs";
+
+/** @import { Bench } from "../bench.mjs" */
+/** @import { CyclesResult } from "../types.ts" */
+
+const levels = [
+  { workload: "sequential", inFlight: 1, fullMs: 1_500, quickMs: 150 },
+  { workload: "inflight", inFlight: 64, fullMs: 1_500, quickMs: 150 },
+  { workload: "inflight", inFlight: 1_000, fullMs: 2_000, quickMs: 300 },
+];
+
+const warmCycles = 3_000;
+
+/** Both workloads in the same processes. @param {Bench} bench @param {readonly string[]} names */
+export async function throughput(bench, names) {
+  const { rounds } = bench.options;
+  const chosen = levels.filter(({ workload }) => names.includes(workload));
+  for (const nodes of bench.options.nodes) {
+    const ports = await bench.ports(nodes === 1 ? "one" : "five");
+    const contenders = bench.contenders(nodes);
+    bench.tell(`${names.join(", ")}, N = ${nodes}: ${contenders.length} contenders`);
+    const { workload = "", inFlight } = chosen[0] ?? {};
+    await takeTurns(bench, {
+      contenders,
+      rounds,
+      seriesOf: (contender) => bench.seriesOf(workload, String(inFlight), nodes, contender),
+      async open(contender) {
+        const settings = {
+          ports,
+          ttlMs: 30_000,
+          waitMs: 0,
+          pollMs: undefined,
+          renewEveryMs: 10_000,
+          countCommands: false,
+        };
+        return await openWorkers(contender, 1, settings);
+      },
+      async warmUp(contender, workers) {
+        const durationMs = bench.timeMs(1_000, 250);
+        const input = { prefix: `${contender}:warm`, inFlight: 64, durationMs };
+        const [worker] = workers;
+        const needed = warmCycles * Math.min(1, bench.options.scale);
+        // By count, because code that ran too rarely is not compiled yet; but not for ever.
+        for (let turn = 0, cycles = 0; turn < 5 && cycles < needed; turn += 1) {
+          /** @type {CyclesResult | undefined} */
+          const result = await worker?.ask("cycles", input, 2 * durationMs + 10_000);
+          cycles += result?.cycles ?? 0;
+        }
+      },
+      async turn(contender, workers, round) {
+        for (const { workload, inFlight, fullMs, quickMs } of chosen) {
+          const series = bench.seriesOf(workload, String(inFlight), nodes, contender);
+          const prefix = `${contender}:${workload}`;
+          const durationMs = bench.timeMs(fullMs, quickMs);
+          const input = { prefix, inFlight, durationMs };
+          const [worker] = workers;
+          if (worker === undefined) throw new Error("no process");
+          /** @type {CyclesResult} */
+          const result = await worker.ask("cycles", input, 2 * durationMs + 10_000);
+          const { cycles, elapsedMs, cpuUs, failures, unfinished } = result;
+          record(series, round, {
+            perSecond: (cycles / elapsedMs) * 1_000,
+            cpuUs: cycles === 0 ? undefined : cpuUs / cycles,
+            p50Ms: result.p50Ms,
+            p99Ms: result.p99Ms,
+          });
+          recordProblems(series, failures);
+          if (unfinished > 0) throw new Error(`${unfinished} cycles did not end`);
+          const left = await keysLeft(ports, prefix);
+          if (left > 0) recordProblems(series, { "keys left behind": left });
+        }
+      },
+    });
+  }
+}

@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { Lookup } from "../../bench/report/lookup.mjs";
+import { verdictsOf } from "../../bench/report/bars.mjs";
+import type { ContendResult, Section, Series } from "../../bench/types.ts";
+import { judgeSections } from "../../bench/workloads/sections.mjs";
+
+const quiet = { failures: {}, commands: 12, cpuUs: 300, overlapsCounted: 0, unfinished: 0 };
+const window = { startAtMs: 0, durationMs: 100, tasks: 3 };
+
+function seen(...lists: readonly (readonly Section[])[]): ContendResult[] {
+  return lists.map((sections) => ({ ...quiet, sections }));
+}
+
+test("sections of two processes are told in the order of their grants", () => {
+  const { overlaps, values } = judgeSections(
+    seen(
+      [
+        [0, 0, 1, 10, 11],
+        [0, 11, 31, 40, 41],
+      ],
+      [
+        [1, 0, 12, 20, 21],
+        [1, 21, 24, 30, 31],
+      ],
+    ),
+    window,
+  );
+  expect(overlaps).toBe(0);
+  expect(values).toMatchObject({
+    perSecond: 40,
+    handOverP50Ms: 2,
+    commands: 6,
+    cpuUs: 150,
+    // The third task never came in, so it has waited all the time.
+    longestWaitMs: 100,
+    starved: 1,
+    overlaps: 0,
+  });
+  expect(values.regrabShare).toBeCloseTo(1 / 3);
+});
+
+test("a grant before the other began to release is an overlap", () => {
+  const sections: Section[] = [
+    [0, 0, 1, 10, 11],
+    [1, 0, 9.5, 20, 21],
+  ];
+  expect(judgeSections(seen(sections), window).overlaps).toBe(1);
+  const counted = [{ ...quiet, sections: [], overlapsCounted: 2 }];
+  expect(judgeSections(counted, window).overlaps).toBe(2);
+});
+
+test("what was granted after the end counts for nobody", () => {
+  const { values } = judgeSections(seen([[0, 90, 120, 121, 122]]), { ...window, tasks: 1 });
+  expect(values).toMatchObject({ perSecond: 0, starved: 1, longestWaitMs: 100 });
+});
+
+function series(contender: string, perSecond: (number | undefined)[]): Series {
+  const place = { workload: "inflight", label: "64", nodes: 1 };
+  return { ...place, contender, values: { perSecond }, problems: {} };
+}
+
+test("a bar is judged by the median of the ratios within a round", () => {
+  // The second round fell on a busy moment, for both; in the fourth the floor was cut.
+  const own = series("unfenced", [2_400, 600, 2_500, 9_000]);
+  const floor = series("floor", [1_000, 250, 1_000, undefined]);
+  const verdicts = verdictsOf(new Lookup([own, floor]));
+  const verdict = verdicts.find(({ what }) => what === "64 in flight, N = 1, unfenced");
+  expect(verdict).toEqual({
+    what: "64 in flight, N = 1, unfenced",
+    bar: "≥ 2.3 F",
+    ours: "2.40 F",
+    met: true,
+  });
+  const others = verdicts.filter((each) => each !== verdict);
+  expect(others.every(({ met }) => met === undefined)).toBe(true);
+});
