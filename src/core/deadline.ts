@@ -1,6 +1,7 @@
 import type { LossReason } from "./errors.ts";
 import type { LeaseTerms } from "./lease.ts";
 import type { Instant } from "./ports.ts";
+import type { Task } from "./scheduler.ts";
 import { clockStepMs } from "./validity.ts";
 
 /** Below this it is over: whole milliseconds are all that a caller can do anything with. */
@@ -8,6 +9,8 @@ const leastLeftMs = 1;
 /** Sums of fractional milliseconds do not come out even. */
 const roundingMs = 0.01;
 
+/** A renewal may come this part of the TTL sooner: 25 ms for 10 s. */
+const earlyShare = 400;
 /** The renewal time of a lease that is not renewed. */
 const never = -1;
 
@@ -17,7 +20,9 @@ const never = -1;
  * when the manager was made: small whole numbers need no memory of their own, and there may be very
  * many leases.
  */
-export class Deadline {
+export class Deadline implements Omit<Task, "run"> {
+  /** @internal */ dueMs = 0;
+  /** @internal */ heapIndex = -1;
   /** @internal Shared by leases of the same options. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;
@@ -42,6 +47,16 @@ export class Deadline {
 
   set renewAtMs(ms: number) {
     this.#renewAtMs = Math.floor(ms);
+  }
+
+  /** Renewals and deadlines never keep the process running by themselves. */
+  get keepAlive(): boolean {
+    return false;
+  }
+
+  /** @internal Renewals due at about the same time go together; an end is an end. */
+  get earlyMs(): number {
+    return this.dueMs < this.renewAtMs ? 0 : this.terms.ttlMs / earlyShare;
   }
 
   /** @internal When validity began to count. */

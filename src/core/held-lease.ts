@@ -25,8 +25,6 @@ type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
 
 /** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
 export class HeldLease extends Deadline implements Lease, Task {
-  /** @internal */ dueMs = 0;
-  /** @internal */ heapIndex = -1;
   readonly #grant: Grant;
   #state: LeaseState = "held";
   #extras: LeaseExtras | undefined;
@@ -52,11 +50,6 @@ export class HeldLease extends Deadline implements Lease, Task {
   get #more(): LeaseExtras {
     this.#extras ??= newExtras();
     return this.#extras;
-  }
-
-  /** Renewals and deadlines never keep the process running by themselves. */
-  get keepAlive(): boolean {
-    return false;
   }
 
   get resources(): readonly string[] {

@@ -33,7 +33,7 @@ export class Keeper {
   reschedule(lease: HeldLease): void {
     if (!lease.isActive) return;
     const nowMs = this.#scheduler.clock.monotonicMs();
-    if (lease.renewAtMs <= nowMs && !this.#renewing.has(lease)) {
+    if (lease.renewAtMs - lease.earlyMs <= nowMs && !this.#renewing.has(lease)) {
       void this.#renew(lease);
     }
     const renewAtMs = this.#renewing.has(lease) ? Infinity : lease.renewAtMs;

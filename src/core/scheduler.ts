@@ -8,6 +8,8 @@ export interface Task {
   heapIndex: number;
   /** Whether waiting for it keeps the process running. */
   readonly keepAlive: boolean;
+  /** How much sooner it may run, where the timer fires for another: to go together with it. */
+  readonly earlyMs?: number;
   run(): void;
 }
 
@@ -139,7 +141,8 @@ export class Scheduler {
       // A task may schedule itself again for now: the limit keeps one turn finite.
       for (let left = this.#heap.length; left > 0; left -= 1) {
         const first = this.#heap[0];
-        if (first === undefined || first.dueMs > this.clock.monotonicMs()) break;
+        if (first === undefined) break;
+        if (first.dueMs - (first.earlyMs ?? 0) > this.clock.monotonicMs()) break;
         this.cancel(first);
         first.run();
       }

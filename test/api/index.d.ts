@@ -80,10 +80,12 @@ export declare class Cancellation {
 // dist/core/deadline.d.ts
 import type { LeaseTerms } from "./lease.ts";
 import type { Instant } from "./ports.ts";
-export declare class Deadline {
+import type { Task } from "./scheduler.ts";
+export declare class Deadline implements Omit<Task, "run"> {
     #private;
     constructor(terms: LeaseTerms, started: Instant, validityMs: number);
     set renewAtMs(ms: number);
+    get keepAlive(): boolean;
 }
 
 // dist/core/doctor.d.ts
@@ -296,7 +298,6 @@ export declare class HeldLease extends Deadline implements Lease, Task {
     #private;
     constructor(terms: LeaseTerms, grant: Grant, started: Instant);
     get label(): string | undefined;
-    get keepAlive(): boolean;
     get resources(): readonly string[];
     get fence(): bigint;
     get state(): LeaseState;
@@ -475,6 +476,7 @@ export interface Task {
     dueMs: number;
     heapIndex: number;
     readonly keepAlive: boolean;
+    readonly earlyMs?: number;
     run(): void;
 }
 export declare class Scheduler {

@@ -2,7 +2,7 @@ import { NotConnectedError, type RedisConnection } from "../../clients/contract.
 import type { VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
-import { batchKeysMax, batchSizeMax, type Batches } from "./batch.ts";
+import { batchWeightMax, weightOf, type Batches } from "./batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
 import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
@@ -13,6 +13,9 @@ import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
+
+/** What takes more of a batch than this goes alone. */
+const partWeightMax = 4;
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -52,7 +55,11 @@ export class RedisNode {
     this.#onClockStep = options.onClockStep;
     this.#batches = options.batches;
     this.#silentMsMax = options.silentMsMax;
-    this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
+    this.#outbox = new Outbox(
+      batchWeightMax,
+      ({ call }) => weightOf(call.part),
+      (items) => this.#flush(items),
+    );
     this.#introduction = new Introduction(connection, () => onIntroduced(this));
     this.#sender = new Sender({
       connection,
@@ -192,7 +199,7 @@ export class RedisNode {
 }
 
 function canBatch(call: NodeCall<unknown>): boolean {
-  return call.part !== undefined && call.part.keys.length <= batchKeysMax / batchSizeMax;
+  return weightOf(call.part) <= partWeightMax;
 }
 
 /**

@@ -5,18 +5,24 @@
  */
 export class Outbox<Item> {
   readonly #flush: (items: Item[]) => void;
-  readonly #sizeMax: number;
+  readonly #weightOf: (item: Item) => number;
+  readonly #weightMax: number;
   #items: Item[] = [];
+  #weight = 0;
   #scheduled = false;
 
-  constructor(sizeMax: number, flush: (items: Item[]) => void) {
-    this.#sizeMax = sizeMax;
+  constructor(weightMax: number, weightOf: (item: Item) => number, flush: (items: Item[]) => void) {
+    this.#weightMax = weightMax;
+    this.#weightOf = weightOf;
     this.#flush = flush;
   }
 
   add(item: Item): void {
+    const weight = this.#weightOf(item);
+    if (this.#weight + weight > this.#weightMax) this.#flushNow();
     this.#items.push(item);
-    if (this.#items.length >= this.#sizeMax) {
+    this.#weight += weight;
+    if (this.#weight >= this.#weightMax) {
       this.#flushNow();
     } else if (!this.#scheduled) {
       this.#scheduled = true;
@@ -32,6 +38,7 @@ export class Outbox<Item> {
     if (this.#items.length === 0) return;
     const items = this.#items;
     this.#items = [];
+    this.#weight = 0;
     this.#flush(items);
   }
 }
