@@ -1,5 +1,6 @@
 import { acquire, release, touch } from "./fenced-scripts.ts";
 import { plainAcquire, plainTouch } from "./plain-scripts.ts";
+import { mayVote } from "./record-scripts.ts";
 import type { BatchBody, ScriptBody, ScriptContext } from "./script-context.ts";
 
 interface Operation {
@@ -9,13 +10,15 @@ interface Operation {
 }
 
 /**
- * `batch.lua`: as if its operations had come one after the other. That the script itself, which
- * reads first and writes last, ends the same way is shown on a real server.
+ * `batch.lua`: as if its operations had come one after the other. The script itself reads first and
+ * writes last; that it ends the same way is shown on a real server.
  */
 export const batch: BatchBody = (context) => {
   const [record = "", ...keys] = context.keys;
   const head = context.args.slice(0, 4);
   const operations = operationsOf(keys, context.args.slice(4), (count) => 2 + count);
+  // Looked at once and first, also where all are releases, which alone would not.
+  mayVote({ ...context, keys: [record], args: head });
   return operations.map(({ code, keys, args }) => {
     if (code === "R") return release({ ...context, keys, args });
     const body = code === "A" ? acquire : touch;
