@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
  * @typedef {{ register: string, applied: number, lost: number, blindTrusted: number,
  *   blindLate: number, blindLateCareful: number, refused: number, staleAccepted: number }} Updates
  * @typedef {{ count: number, medianMs: number, latestMs: number }} Spread
- * @typedef {{ name: string, version: string, failures: string[], updates: Updates[],
+ * @typedef {{ name: string, version: string, code?: string, failures: string[], updates: Updates[],
  *   options: { lock: string, seed: number, connections: string, ttlMs: number, waitMs: number },
  *   summary: { seconds: number, faults: number, acquisitions: number,
  *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
@@ -40,6 +40,7 @@ function orderOf({ options }) {
 /** @type {readonly (readonly [string, (run: Figures) => string | number])[]} */
 const rows = [
   ["report", ({ name }) => `[seed and faults](${name}.md)`],
+  ["sources", (run) => run.code ?? (isFenced(run) ? "earlier ones" : "–")],
   ["length, faults", ({ summary }) => `${Math.round(summary.seconds)} s, ${summary.faults}`],
   [
     "locks granted",

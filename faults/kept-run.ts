@@ -8,6 +8,8 @@ import type { Options } from "./options.ts";
 export interface RunRecord {
   readonly options: Options;
   readonly version: string;
+  /** Which sources of Holdfast it was; unknown for a peer and for runs of long ago. */
+  readonly code?: string;
   readonly clockSteps: boolean;
   readonly startMs: number;
   readonly healedMs: number;

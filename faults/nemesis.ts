@@ -17,16 +17,30 @@ export interface World {
 /** Undoes what a fault did. */
 type Heal = () => void | Promise<void>;
 
-/** Does what was planned, when it was planned, and heals each fault after its time. */
+/**
+ * Does what was planned, when it was planned, and heals each fault after its time. Where a busy
+ * machine takes longer, with a restart for one, the next fault of the same victim waits.
+ */
 export async function torment(world: World, plan: readonly PlannedFault[]): Promise<void> {
   const startMs = nowMs();
+  const last = new Map<string, Promise<void>>();
+  const failures: unknown[] = [];
   const healing: Promise<void>[] = [];
   for (const fault of plan) {
     const leftMs = startMs + fault.atMs - nowMs();
     if (leftMs > 0) await sleep(leftMs);
-    healing.push(inflict(world, fault));
+    if (failures.length > 0) break;
+    const victim = `${fault.node ?? "no"} ${fault.client ?? "no"}`;
+    const isAlone = fault.node === undefined && fault.client === undefined;
+    const before = isAlone ? Promise.resolve() : (last.get(victim) ?? Promise.resolve());
+    const healed = before
+      .then(() => inflict(world, fault))
+      .catch((error: unknown) => void failures.push(error));
+    last.set(victim, healed);
+    healing.push(healed);
   }
   await Promise.all(healing);
+  if (failures.length > 0) throw failures[0];
 }
 
 async function inflict(world: World, fault: PlannedFault): Promise<void> {

@@ -3,11 +3,12 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { appliedInPostgres, appliedInRedis } from "./applied-writes.ts";
 import { compileClockLibrary } from "./clock-library.ts";
+import { codeHash } from "./code-hash.ts";
 import type { FaultEvent } from "./history.ts";
 import type { RunRecord } from "./kept-run.ts";
 import { nowMs } from "./monotonic.ts";
 import { torment } from "./nemesis.ts";
-import type { Options } from "./options.ts";
+import { isHoldfast, type Options } from "./options.ts";
 import { drawPlan } from "./plan.ts";
 import { resources, World } from "./world.ts";
 
@@ -51,6 +52,7 @@ export async function run(
     const about: RunRecord = {
       options,
       version,
+      ...(isHoldfast(options.lock) ? { code: codeHash(root) } : {}),
       clockSteps,
       startMs,
       healedMs,

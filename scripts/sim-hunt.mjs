@@ -43,6 +43,8 @@ async function huntInChild(folder) {
   const host = nodeHost();
   const run = (/** @type {Scenario} */ scenario) => simulateNow(scenario, host);
   const step = Number(values.step);
+  // Nobody is left to tell.
+  process.once("disconnect", () => process.exit());
   for (let seed = Number(values.from); ;) {
     /** @type {Batch} */
     const batch = { kind: "batch", seeds: 0, events: 0, tenures: 0, lost: [0, 0, 0, 0, 0, 0] };

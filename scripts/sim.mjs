@@ -32,14 +32,15 @@ const { values } = parseArgs({
 const simulator = await loadSimulator(buildSimulator());
 const host = nodeHost();
 
-/** @param {import("../src/simulator/index.ts").Scenario} scenario */
-async function showOne(scenario) {
+/** @param {import("../src/simulator/index.ts").Scenario} scenario @param {string} which */
+async function showOne(scenario, which) {
   const { simulateNow, textTimeline, htmlTimeline } = simulator;
   const report = await outsideMicrotasks(() => simulateNow(scenario, host, { keepTrace: true }));
   const { commands, width } = values;
-  console.log(textTimeline(report, { commands, width: Number(width) }));
+  const replay = `npm run sim -- ${which}`;
+  console.log(textTimeline(report, { commands, width: Number(width), replay }));
   if (values.html !== undefined) {
-    writeFileSync(values.html, htmlTimeline(report));
+    writeFileSync(values.html, htmlTimeline(report, { replay }));
     console.log(`drawn in ${values.html}`);
   }
   if (report.violations.length > 0) process.exitCode = 1;
@@ -103,7 +104,11 @@ if (values.saved !== undefined) {
   const saved = JSON.parse(readFileSync(join(root, "test", "simulator", "seeds.json"), "utf8"));
   const entry = saved[Number(values.saved)];
   if (entry === undefined) throw new RangeError(`there are ${saved.length} saved seeds`);
-  await showOne(entry.scenario ?? simulator.scenarioOf(entry.seed));
+  const scenario = entry.scenario ?? simulator.scenarioOf(entry.seed);
+  await showOne(scenario, `--saved ${values.saved}`);
 } else if (values.replay !== undefined) await runMany(Number(values.replay), true);
 else if (values.seeds !== undefined) await runMany(Number(values.seeds), false);
-else await showOne(simulator.scenarioOf(Number(values.seed ?? 7)));
+else {
+  const seed = Number(values.seed ?? 7);
+  await showOne(simulator.scenarioOf(seed), `--seed ${seed}`);
+}

@@ -32,7 +32,7 @@ export function markdownOf(finished: Finished, name: string): string {
     .concat("\n");
 }
 
-function setUp({ options, clockSteps, history }: Finished): string {
+function setUp({ options, code, clockSteps, history }: Finished): string {
   const { seed, nodes, clients, lock, connections, seconds } = options;
   const client =
     connections === "plain"
@@ -50,6 +50,9 @@ function setUp({ options, clockSteps, history }: Finished): string {
     ...(clockSteps
       ? []
       : ["No clock was stepped: there was no gcc to compile the library for it."]),
+    ...(code === undefined
+      ? []
+      : [`Sources: ${code}, a hash of \`core\`, \`stores\`, \`clients\`.`]),
     ["```sh", command, "```"].join("\n"),
   ];
   return paragraphs.join("\n\n");

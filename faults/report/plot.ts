@@ -9,6 +9,8 @@ const laneHeight = 20;
 const zoomMs = 20_000;
 
 const holderColours = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#edc948"];
+/** Like no fault and no holder: not to be missed, and not to be mistaken. */
+const overlapColour = "#000000";
 const faultColours: Readonly<Record<string, string>> = {
   "kill-empty": "#b10026",
   "kill-keep": "#e31a1c",
@@ -39,9 +41,14 @@ export function plotOf(finished: Finished): string {
   const { history, version, options } = finished;
   const { startMs, endMs } = history;
   const busiest = busiestMs(finished);
-  const whole = { title: "the whole run", fromMs: startMs, toMs: endMs, counts: true };
+  const whole = {
+    title: "the whole run; bars: leases that began",
+    fromMs: startMs,
+    toMs: endMs,
+    counts: true,
+  };
   const zoomed = {
-    title: `${zoomMs / 1_000} s of it`,
+    title: `${zoomMs / 1_000} s of it; who held what`,
     fromMs: busiest,
     toMs: Math.min(endMs, busiest + zoomMs),
     counts: false,
@@ -175,7 +182,7 @@ function drawOverlaps(
     const lane = history.resources.indexOf(overlap.resource);
     const at = x(overlap.fromMs);
     const size = Math.max(3, x(overlap.toMs) - at);
-    canvas.rect(at, topY + lane * laneHeight, size, laneHeight, "#ff0000", "overlap");
+    canvas.rect(at, topY + lane * laneHeight, size, laneHeight, overlapColour, "overlap");
   }
 }
 
@@ -196,7 +203,7 @@ function drawLegend(canvas: Canvas, { options }: Finished): void {
   });
   const marks = [
     ...clients,
-    ["overlap of trusted leases", "#ff0000"],
+    ["overlap of trusted leases", overlapColour],
     ["an assumption is broken", "#fde0ef"],
     ...Object.entries(faultColours),
   ] as const;

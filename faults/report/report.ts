@@ -7,6 +7,7 @@ import { plotOf } from "./plot.ts";
 export interface Finished {
   readonly options: Options;
   readonly version: string;
+  readonly code?: string;
   readonly clockSteps: boolean;
   readonly history: History;
   readonly findings: Findings;
@@ -21,11 +22,12 @@ export interface Report {
 }
 
 export function reportOf(finished: Finished): Report {
-  const { options, version, clockSteps, findings } = finished;
+  const { options, version, code, clockSteps, findings } = finished;
   const { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections } = options;
   const name = options.name ?? `faults-${lock}-${seed}`;
   const figures = {
     version,
+    ...(code === undefined ? {} : { code }),
     options: { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections, clockSteps },
     summary: findings.summary,
     updates: findings.updates,

@@ -25,5 +25,6 @@ export {
 } from "./simulate.ts";
 export { scenarioOf } from "./swarm.ts";
 export type { TraceEvent } from "./trace.ts";
+export type { PageOptions } from "./report/html-page.ts";
 export { htmlTimeline } from "./report/html-timeline.ts";
 export { textTimeline, type TimelineOptions } from "./report/text-timeline.ts";

@@ -314,13 +314,14 @@ export declare class HeldLease extends Deadline implements Lease, Task {
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock } from "./ports.ts";
-import type { OpenStore } from "./store.ts";
+import type { Grant, OpenStore } from "./store.ts";
 export interface LeaseHost {
     readonly clock: Clock;
     readonly epochMs: number;
     readonly store: OpenStore;
     readonly events: Emitter;
     readonly ttlMaxMs: number;
+    over(grant: Grant): void;
     forget(lease: HeldLease): void;
     stallMs(sinceMs: number): number;
     reschedule(lease: HeldLease): void;

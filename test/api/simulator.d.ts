@@ -9,6 +9,7 @@ export type { Fault, FaultKind, Scenario, StorePlan, WorkPlan } from "./scenario
 export { simulate, simulateNow, type SimulationOptions, type SimulationReport, type SimulatorHost, } from "./simulate.ts";
 export { scenarioOf } from "./swarm.ts";
 export type { TraceEvent } from "./trace.ts";
+export type { PageOptions } from "./report/html-page.ts";
 export { htmlTimeline } from "./report/html-timeline.ts";
 export { textTimeline, type TimelineOptions } from "./report/text-timeline.ts";
 
@@ -334,9 +335,18 @@ export declare class SimulatedProcess {
 }
 export {};
 
+// dist/simulator/report/html-page.d.ts
+import type { SimulationReport } from "../simulate.ts";
+export declare function escapeHtml(text: string): string;
+export interface PageOptions {
+    readonly replay?: string;
+}
+export declare function pageOf(report: SimulationReport, svg: string, options: PageOptions): string;
+
 // dist/simulator/report/html-timeline.d.ts
 import type { SimulationReport } from "../simulate.ts";
-export declare function htmlTimeline(report: SimulationReport): string;
+import { type PageOptions } from "./html-page.ts";
+export declare function htmlTimeline(report: SimulationReport, options?: PageOptions): string;
 
 // dist/simulator/report/text-timeline.d.ts
 import type { SimulationReport } from "../simulate.ts";
@@ -344,6 +354,7 @@ import type { TraceEvent } from "../trace.ts";
 export interface TimelineOptions {
     readonly commands?: boolean;
     readonly width?: number;
+    readonly replay?: string;
 }
 export declare function textTimeline(report: SimulationReport, options?: TimelineOptions): string;
 export declare function isCommand({ kind }: TraceEvent): boolean;

@@ -1,6 +1,7 @@
 import { acquireIn, touch } from "./fenced-scripts.ts";
 import { plainAcquireIn, plainTouch } from "./plain-scripts.ts";
 import { Queues } from "./queues.ts";
+import { mayVote } from "./record-scripts.ts";
 import type { BatchBody, PlaceAsked, ScriptContext } from "./script-context.ts";
 import { locksOf, releaseIn } from "./waiting-scripts.ts";
 
@@ -20,6 +21,8 @@ export const batch: BatchBody = (context) => {
   const [record = "", ...keys] = context.keys;
   const head = context.args.slice(0, 4);
   const operations = operationsOf(keys, context.args.slice(4), (count) => 2 + count);
+  // Looked at once and first, also where all are releases, which alone would not.
+  mayVote({ ...context, keys: [record], args: head });
   return run(context, operations, ({ code, keys, args, place }, queues) => {
     const own = { ...context, keys: [record, ...keys], args: [...head, ...args] };
     return code === "T" ? touch(own) : acquireIn(own, queues, place);

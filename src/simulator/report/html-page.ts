@@ -8,14 +8,23 @@ export function escapeHtml(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
+export interface PageOptions {
+  /** The command that makes this report again. @default that of its seed */
+  readonly replay?: string;
+}
+
 /** The page around a drawing: numbers, legend, what was found. Needs nothing from outside. */
-export function pageOf(report: SimulationReport, svg: string): string {
+export function pageOf(report: SimulationReport, svg: string, options: PageOptions): string {
   const { scenario, violations, breaks, hash } = report;
+  const { replay = `npm run sim -- --seed ${scenario.seed}` } = options;
   const found = violations.map(({ rule, atMs, text }) =>
     row([`${atMs.toFixed(1)} ms`, rule, text]),
   );
   const broken = breaks.map(({ promise, why, fromMs, untilMs }) =>
     row([`${fromMs.toFixed(1)}–${untilMs.toFixed(1)} ms`, promise, why]),
+  );
+  const leases = scenario.work.resources.map(
+    (name) => `<span><i class="${name}"></i>lease on ${name}</span>`,
   );
   return `<!doctype html>
 <html lang="en">
@@ -29,15 +38,16 @@ export function pageOf(report: SimulationReport, svg: string): string {
   }</span></h1>
 <p class="facts">${factsOf(report).map(escapeHtml).join(" · ")}</p>
 <div class="legend">
-<span><i class="a"></i>lease on a</span><span><i class="b"></i>lease on b</span>
-<span><i class="c"></i>lease on c</span><span><i class="fault"></i>fault</span>
+${leases.join("")}
+<span><i class="fault"></i>fault</span>
 <span><i class="loss"></i>data lost</span><span><i class="lost"></i>lease lost</span>
 <span><i class="doubtful"></i>doubtful</span><span><i class="admitted"></i>node admitted</span>
+<span><i class="other"></i>fence raised, phase of the run</span>
 <span><i class="violation"></i>violation</span>
 </div>
 <div class="plot">${svg}</div>
 ${table("Violations", found)}${table("Broken assumptions", broken)}
-<p class="foot">Replay: <code>npm run sim -- --seed ${scenario.seed}</code>,
+<p class="foot">Replay: <code>${escapeHtml(replay)}</code>,
 trace <code>${hash}</code></p>
 </main>
 </html>
@@ -83,7 +93,8 @@ border-radius:12px;vertical-align:middle;margin-left:8px;color:var(--bg)}
 .facts,.foot{color:var(--dim);margin:0 0 14px}.legend{display:flex;flex-wrap:wrap;gap:6px 18px;
 color:var(--dim);font-size:13px;margin-bottom:10px}.legend i{display:inline-block;width:12px;
 height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px}
-.plot{overflow-x:auto;border:1px solid var(--line);border-radius:10px;padding:8px 0}
+.plot{overflow-x:auto;border:1px solid var(--line);border-radius:10px;padding:8px 0;
+margin-bottom:14px}
 svg{display:block;width:100%;min-width:900px}svg text{font:11px system-ui,sans-serif}
 .name{fill:var(--ink);text-anchor:end}.tick{fill:var(--dim);text-anchor:middle}
 .lane,.grid{stroke:var(--line)}.phase{stroke:var(--dim);stroke-dasharray:4 4}
@@ -97,6 +108,7 @@ svg{display:block;width:100%;min-width:900px}svg text{font:11px system-ui,sans-s
 .legend .lost,.legend .violation{background:var(--lost);border-radius:50%}
 .legend .violation{outline:2px solid var(--ink)}
 .legend .doubtful{background:var(--doubt);border-radius:50%}
+.legend .other{background:var(--dim);border-radius:50%}
 .legend .admitted{background:var(--ok);border-radius:50%}
 table{border-collapse:collapse;font-size:13px}
 td{border-top:1px solid var(--line);padding:5px 14px 5px 0;

@@ -1,9 +1,9 @@
-import type { Fault } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import type { SimulationReport } from "../simulate.ts";
 import type { TraceEvent } from "../trace.ts";
-import { escapeHtml, pageOf } from "./html-page.ts";
+import { escapeHtml, pageOf, type PageOptions } from "./html-page.ts";
 
-const laneHeight = 46;
+const laneHeight = 54;
 const left = 108;
 const width = 1_320;
 const plotWidth = width - left - 24;
@@ -18,13 +18,13 @@ interface Shape {
 }
 
 /** One page that stands alone: lanes of clients and nodes, leases as spans, faults as marks. */
-export function htmlTimeline(report: SimulationReport): string {
+export function htmlTimeline(report: SimulationReport, options: PageOptions = {}): string {
   const { scenario, virtualMs } = report;
   const lanes = lanesOf(report);
   const x = (atMs: number): number => left + (atMs / Math.max(1, virtualMs)) * plotWidth;
   const y = (lane: string): number => 34 + lanes.indexOf(lane) * laneHeight;
   const height = 34 + lanes.length * laneHeight + 16;
-  const shapes = [...leasesOf(report), ...faultsOf(scenario.faults, virtualMs), ...marksOf(report)];
+  const shapes = [...leasesOf(report), ...faultsOf(scenario), ...marksOf(report)];
   const drawn = shapes
     .filter(({ lane }) => lanes.includes(lane))
     .map((shape) => draw(shape, x, y(shape.lane)));
@@ -37,19 +37,23 @@ export function htmlTimeline(report: SimulationReport): string {
     ...drawn,
     "</svg>",
   ];
-  return pageOf(report, svg.join("\n"));
+  return pageOf(report, svg.join("\n"), options);
 }
 
-function lanesOf({ trace, scenario }: SimulationReport): string[] {
-  const seen = new Set(trace.map(({ lane }) => lane));
-  const clients = [...seen].filter((lane) => lane.startsWith("client-")).sort();
+function lanesOf({ scenario }: SimulationReport): string[] {
+  const clients = scenario.clients.map((_, index) => `client-${index + 1}`);
   const nodes = scenario.nodes.map((_, index) => `node-${index + 1}`);
   return ["world", ...clients, ...nodes];
 }
 
+/** A process that was killed and the one in its place, client-1 and client-1.2, share a lane. */
+function laneOf(name: string): string {
+  return name.replace(/\.\d+$/, "");
+}
+
 function leasesOf({ history }: SimulationReport): Shape[] {
   return history.tenures.map((tenure) => ({
-    lane: tenure.client,
+    lane: laneOf(tenure.client),
     kind: `lease ${tenure.resource}`,
     fromMs: tenure.acquiredMs,
     untilMs: tenure.trustedUntilMs,
@@ -59,14 +63,16 @@ function leasesOf({ history }: SimulationReport): Shape[] {
   }));
 }
 
-function faultsOf(faults: readonly Fault[], endMs: number): Shape[] {
+/** Those that struck: everything heals when the faults end. */
+function faultsOf({ faults, safetyMs }: Scenario): Shape[] {
   return faults.flatMap((fault) => {
+    if (fault.atMs >= safetyMs) return [];
     const lanes = [
       ...("client" in fault ? [`client-${fault.client + 1}`] : []),
       ...("node" in fault ? [`node-${fault.node + 1}`] : []),
     ];
     const forMs = "forMs" in fault ? fault.forMs : 0;
-    const untilMs = Math.min(endMs, fault.atMs + forMs);
+    const untilMs = Math.min(safetyMs, fault.atMs + forMs);
     const title = `${fault.kind} at ${fault.atMs.toFixed(1)} ms ${JSON.stringify(fault)}`;
     const on = lanes.length === 0 ? ["world"] : lanes;
     const kind = `fault ${fault.kind}`;
@@ -74,15 +80,7 @@ function faultsOf(faults: readonly Fault[], endMs: number): Shape[] {
   });
 }
 
-const marked = new Set([
-  "lost",
-  "doubtful",
-  "admitted",
-  "raised",
-  "violation",
-  "healed",
-  "closing",
-]);
+const marked = new Set(["lost", "doubtful", "admitted", "raised", "healed", "closing"]);
 
 function marksOf({ trace, violations }: SimulationReport): Shape[] {
   const told = trace.filter(({ kind }) => marked.has(kind)).map(markOf);
@@ -97,8 +95,8 @@ function marksOf({ trace, violations }: SimulationReport): Shape[] {
 }
 
 function markOf({ lane, kind, atMs, text }: TraceEvent): Shape {
-  const title = `${kind} at ${atMs.toFixed(1)} ms: ${text}`;
-  return { lane, kind, fromMs: atMs, untilMs: atMs, title };
+  const title = `${lane}: ${kind} at ${atMs.toFixed(1)} ms ${text}`;
+  return { lane: laneOf(lane), kind, fromMs: atMs, untilMs: atMs, title };
 }
 
 function draw(shape: Shape, x: (atMs: number) => number, top: number): string {
@@ -113,16 +111,16 @@ function draw(shape: Shape, x: (atMs: number) => number, top: number): string {
     return `<rect class="lease ${detail}" ${rect}>${title}</rect>`;
   }
   if (family === "fault") {
-    const rect = `x="${x1}" y="${top + 31}" width="${span}" height="8" rx="2"`;
+    const rect = `x="${x1}" y="${top + 40}" width="${span}" height="8" rx="2"`;
     return `<rect class="fault ${detail}" ${rect}>${title}</rect>`;
   }
-  return `<circle class="mark ${family}" cx="${x1}" cy="${top + 18}" r="4">${title}</circle>`;
+  return `<circle class="mark ${family}" cx="${x1}" cy="${top + 34}" r="4">${title}</circle>`;
 }
 
 function laneLine(lane: string, top: number): string {
-  const y = top + 42;
+  const y = top + 51;
   const line = `<line class="lane" x1="${left}" x2="${width - 24}" y1="${y}" y2="${y}"/>`;
-  return `<text class="name" x="${left - 12}" y="${top + 24}">${lane}</text>${line}`;
+  return `<text class="name" x="${left - 12}" y="${top + 28}">${lane}</text>${line}`;
 }
 
 function phaseLine(atMs: number, x: (atMs: number) => number, height: number): string {

@@ -6,6 +6,8 @@ export interface TimelineOptions {
   readonly commands?: boolean;
   /** @default 100: longer texts are cut. */
   readonly width?: number;
+  /** The command that makes this report again. @default that of its seed */
+  readonly replay?: string;
 }
 
 /** What happened in a world, one line per event, for people. */
@@ -22,7 +24,8 @@ export function textTimeline(report: SimulationReport, options: TimelineOptions 
   }
   lines.push(`violations: ${violations.length === 0 ? "none" : ""}`);
   for (const { rule, atMs, text } of violations) lines.push(`  ${ms(atMs)}  ${rule}: ${text}`);
-  lines.push("", `replay: npm run sim -- --seed ${scenario.seed}    trace ${report.hash}`);
+  const { replay = `npm run sim -- --seed ${scenario.seed}` } = options;
+  lines.push("", `replay: ${replay}    trace ${report.hash}`);
   return lines.join("\n");
 }
 
