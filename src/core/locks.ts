@@ -98,7 +98,7 @@ class LockManager implements Locks {
     this.#host = {
       clock: runtime.clock,
       store: this.#store,
-      over: (grant) => lines.over(grant.resources),
+      over: (grant) => lines.over(grant),
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),
