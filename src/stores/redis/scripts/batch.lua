@@ -73,7 +73,9 @@ local function acquire(op)
   local first = first_of_others(op)
   if first then
     wait_in_queues(op)
-    return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+    -- It is about to be told that the lock is free, and has no more than that from then on.
+    local left = math.min(first.lapse - now_ms(), claim_ms)
+    return table.concat({'Q', at, rid, string.format('%.0f', left)}, ' ')
   end
   claim_places(op)
   local c = math.max(tonumber(op.number), floor + 1)

@@ -220,7 +220,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "6f98364a3c9123cd4af9cde08da9a06b93bd7719",
+  sha: "a5bbde72455a54bcce80d3d7382e15626d387177",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -493,7 +493,8 @@ if mine > 0 then return 'X PARTIAL ' .. mine end
 local first = first_of_others(op)
 if first then
 wait_in_queues(op)
-return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+local left = math.min(first.lapse - now_ms(), claim_ms)
+return table.concat({'Q', at, rid, string.format('%.0f', left)}, ' ')
 end
 claim_places(op)
 local c = math.max(tonumber(op.number), floor + 1)
@@ -1050,7 +1051,7 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "0ec080184b1bf9205b957d7c5f2717bd9ecfbb13",
+  sha: "6130f89a2c8efa8140932c4183d28057ff632500",
   source: `local first_key, time = 1, nil
 local function publish(_, base, number)
 redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
@@ -1254,7 +1255,7 @@ if mine > 0 then return 'X PARTIAL ' .. mine end
 local first = first_of_others(op)
 if first then
 wait_in_queues(op)
-return 'Q ' .. string.format('%.0f', first.lapse - now_ms())
+return 'Q ' .. string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
 end
 claim_places(op)
 will_set(op, op.owner)

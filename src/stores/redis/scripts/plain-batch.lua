@@ -39,7 +39,8 @@ local function acquire(op)
   local first = first_of_others(op)
   if first then
     wait_in_queues(op)
-    return 'Q ' .. string.format('%.0f', first.lapse - now_ms())
+    -- It is about to be told that the lock is free, and has no more than that from then on.
+    return 'Q ' .. string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
   end
   claim_places(op)
   will_set(op, op.owner)
