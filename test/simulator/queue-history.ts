@@ -15,8 +15,18 @@ export interface Step {
 }
 
 const scriptNames = [
-  ...["batch", "batch", "batch", "plain-batch", "plain-batch", "plain-batch"],
-  ...["acquire", "plain-acquire", "release", "cluster-acquire", "cluster-release", "inspect"],
+  "batch",
+  "batch",
+  "batch",
+  "plain-batch",
+  "plain-batch",
+  "plain-batch",
+  "acquire",
+  "plain-acquire",
+  "release",
+  "cluster-acquire",
+  "cluster-release",
+  "inspect",
 ];
 const deployment = ["0", "off", "1:crc16:1024", "90000000"];
 /** Long enough that no lock expires by itself, on either side. */
