@@ -1,4 +1,5 @@
 import { TooManyWaitersError, type Holder } from "./errors.ts";
+import type { Grant } from "./store.ts";
 
 /** Beyond this a queue is no queue any more but a fault that grows. */
 const waitersMax = 10_000;
@@ -12,8 +13,8 @@ export interface LineWaiter {
 /** The waiters of one resource, in the order they came. */
 interface Line {
   readonly waiters: Set<LineWaiter>;
-  /** One of them was granted it, so that nobody needs to ask before that lease is over. */
-  held: boolean;
+  /** The owner of a lease of ours that was granted it: nobody needs to ask before that is over. */
+  heldBy: string | undefined;
   /** Who had it when somebody of ours asked last. */
   holder: Holder | undefined;
 }
@@ -33,7 +34,7 @@ export class Lines {
   join(resource: string, waiter: LineWaiter): void {
     let line = this.#lines.get(resource);
     if (line === undefined) {
-      line = { waiters: new Set(), held: false, holder: undefined };
+      line = { waiters: new Set(), heldBy: undefined, holder: undefined };
       this.#lines.set(resource, line);
     }
     if (line.waiters.size >= waitersMax) throw new TooManyWaitersError([resource], waitersMax);
@@ -43,7 +44,7 @@ export class Lines {
   /** Whether `waiter` is the one that contends. */
   isTurnOf(resource: string, waiter: LineWaiter): boolean {
     const line = this.#lines.get(resource);
-    return line !== undefined && !line.held && frontOf(line) === waiter;
+    return line !== undefined && line.heldBy === undefined && frontOf(line) === waiter;
   }
 
   holderOf(resource: string): Holder | undefined {
@@ -61,7 +62,7 @@ export class Lines {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
     line.waiters.delete(waiter);
-    line.held = true;
+    line.heldBy = holder.owner;
     line.holder = holder;
     if (line.waiters.size === 0) this.#lines.delete(resource);
   }
@@ -70,19 +71,22 @@ export class Lines {
   leave(resource: string, waiter: LineWaiter): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
-    const contended = !line.held && frontOf(line) === waiter;
+    const contended = line.heldBy === undefined && frontOf(line) === waiter;
     line.waiters.delete(waiter);
     if (line.waiters.size === 0) this.#lines.delete(resource);
     else if (contended) frontOf(line)?.wake();
   }
 
-  /** A lease of ours on these is over, given back or lost: whoever is next asks at once. */
-  over(resources: readonly string[]): void {
+  /**
+   * A lease of ours on these is over, given back or lost: whoever is next asks at once. One that
+   * was lost before and is given back now says nothing about the lease of its successor.
+   */
+  over({ resources, owner }: Pick<Grant, "resources" | "owner">): void {
     if (this.#lines.size === 0) return;
     for (const resource of resources) {
       const line = this.#lines.get(resource);
-      if (line === undefined) continue;
-      line.held = false;
+      if (line === undefined || (line.heldBy !== undefined && line.heldBy !== owner)) continue;
+      line.heldBy = undefined;
       frontOf(line)?.wake();
     }
   }

@@ -113,7 +113,7 @@ class LockManager implements Locks {
       clock: runtime.clock,
       epochMs: Math.floor(runtime.clock.wallMs()),
       store: this.#store,
-      over: (grant) => lines.over(grant.resources),
+      over: (grant) => lines.over(grant),
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),

@@ -62,6 +62,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     nodes: () => Promise.resolve([]),
     doctor: async (ttlMs) => (await behaviour.doctor?.(ttlMs)) ?? [],
     close: async () => await behaviour.close?.(),
+    ...(behaviour.waiting === undefined ? {} : { waiting: behaviour.waiting }),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };
   const store: Store = { name: "fake", capabilities, ttlMaxMs: 60_000, open: () => open };

@@ -32,6 +32,8 @@ export const clusterAcquire: ScriptBody = (context) => {
   }
   if (mine === locks.length) return `G ${atOf(context)} - ${found}`;
   if (mine > 0 && held === undefined) return `X PARTIAL ${mine}`;
+  // The script looks at every queue before it decides, and so tells every head of a free lock.
+  for (const [index, lock] of locks.entries()) queues.at(asked.queues[index] ?? "", lock, false);
   const leftMs = firstOfOthers(queues, asked, place);
   if (held !== undefined || leftMs !== undefined) {
     waitInQueues(context, queues, asked, place);

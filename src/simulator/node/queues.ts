@@ -73,8 +73,9 @@ export class Queues {
     });
   }
 
+  /** How long its head has to come: it is about to be told, if it was not before. */
   leftMs(queue: Queue): number {
-    return (queue.places[0]?.lapseMs ?? this.#nowMs) - this.#nowMs;
+    return Math.min((queue.places[0]?.lapseMs ?? this.#nowMs) - this.#nowMs, claimMs);
   }
 
   /** Writes what has changed, and tells the head of every lock that is left free. */

@@ -14,7 +14,8 @@ first_of_others = function(first, last, ticket, id)
   for k = first, last do
     local queue = queue_at(first, last, k, false)
     if queue and turn_of_another(queue, ticket, id) then
-      return string.format('%.0f', queue[1].lapse - now_ms())
+      -- It is about to be told that the lock is free, and has no more than that from then on.
+      return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
     end
   end
 end

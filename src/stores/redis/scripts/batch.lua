@@ -81,7 +81,7 @@ local function acquire(n, first, last, owner, ttl, arg, ticket, id)
     end
   end
   if mine > 0 then
-    if mine == last - first + 1 then return granted .. (fence or '') end
+    if mine == last - first + 1 then return fence and granted .. fence or 'G' .. by end
     return 'X PARTIAL ' .. mine
   end
   if queued then

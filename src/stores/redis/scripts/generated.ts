@@ -221,7 +221,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "b4dc0a955a852bd52c66849a2d4b6a5072f9756d",
+  sha: "13a7d5e7a7583cb22be2b1cecf3920b778d0f36d",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -452,7 +452,7 @@ first_of_others = function(first, last, ticket, id)
 for k = first, last do
 local queue = queue_at(first, last, k, false)
 if queue and turn_of_another(queue, ticket, id) then
-return string.format('%.0f', queue[1].lapse - now_ms())
+return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
 end
 end
 end
@@ -522,7 +522,7 @@ mine, fence = mine + 1, c
 end
 end
 if mine > 0 then
-if mine == last - first + 1 then return granted .. (fence or '') end
+if mine == last - first + 1 then return fence and granted .. fence or 'G' .. by end
 return 'X PARTIAL ' .. mine
 end
 if queued then
@@ -1111,7 +1111,7 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "af6023863baac3a03fa9404b567a8558c7facfdb",
+  sha: "6479c8567c39703b7fe768fa4919515be830f1b8",
   source: `local first_key, time = 1, nil
 local queued = false
 local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
@@ -1326,7 +1326,7 @@ first_of_others = function(first, last, ticket, id)
 for k = first, last do
 local queue = queue_at(first, last, k, false)
 if queue and turn_of_another(queue, ticket, id) then
-return string.format('%.0f', queue[1].lapse - now_ms())
+return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
 end
 end
 end

@@ -1,0 +1,71 @@
+import type { AttemptOutcome } from "../../src/core/store.ts";
+import type { CreateLocksOptions, Lease } from "../../src/index.ts";
+import { type Behaviour, scene, type Scene } from "./fake-store.ts";
+
+interface Entry {
+  readonly owner: string;
+  readonly untilMs: number;
+}
+
+export interface Table extends Scene {
+  /** What each resource is held by, as the store has it. */
+  readonly entries: Map<string, Entry>;
+  /** How often the store was asked for a lock. */
+  readonly asked: () => number;
+}
+
+/** Nobody asks again by itself before an hour is over: only being woken explains a grant. */
+export const neverAskAgain = { minDelay: "1h", maxDelay: "1h" } as const;
+
+/** A manager on a store that excludes, and forgets a lock when its TTL is over. */
+export function lockTable(
+  more: (table: () => Table) => Behaviour = () => ({}),
+  defaults: Omit<CreateLocksOptions, "runtime"> = {},
+): Table {
+  const entries = new Map<string, Entry>();
+  const made: Scene = scene(
+    {
+      async attempt(request) {
+        return attemptOn(table, request);
+      },
+      async release({ resources, owner }) {
+        const ours = resources.filter((name) => entries.get(name)?.owner === owner);
+        for (const name of ours) entries.delete(name);
+        if (ours.length === resources.length) return { released: true };
+        return { released: false, reason: "taken" };
+      },
+      ...more(() => table),
+    },
+    { wait: "forever", retry: neverAskAgain, ttl: "10s", ...defaults },
+  );
+  const table = { ...made, entries, asked: () => made.times("attempt").length };
+  return table;
+}
+
+export function attemptOn(
+  { entries, clock }: Pick<Table, "entries" | "clock">,
+  { resources, owner, ttlMs }: { resources: readonly string[]; owner: string; ttlMs: number },
+): AttemptOutcome {
+  const nowMs = clock.monotonicMs();
+  for (const name of resources) {
+    const held = entries.get(name);
+    if (held === undefined || held.untilMs <= nowMs) continue;
+    return { kind: "held", holder: { owner: held.owner }, cleanup: undefined };
+  }
+  for (const name of resources) entries.set(name, { owner, untilMs: nowMs + ttlMs });
+  return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: ttlMs } };
+}
+
+/** Notes the end of a call under its name, whatever end it is. */
+export function note(done: string[], name: string, call: Promise<Lease>): Promise<unknown> {
+  return call.then(
+    (lease) => {
+      done.push(name);
+      return lease;
+    },
+    (error: unknown) => {
+      done.push(`${name}: ${error instanceof Error ? error.name : String(error)}`);
+      return error;
+    },
+  );
+}

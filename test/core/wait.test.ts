@@ -1,0 +1,249 @@
+import { describe, expect, test } from "vitest";
+import type { AttemptOutcome, Waiting } from "../../src/core/store.ts";
+import { QuorumError, StoreError } from "../../src/index.ts";
+import { settle } from "../../src/testing/index.ts";
+import { deferred } from "./fake-store.ts";
+import { attemptOn, lockTable, neverAskAgain, note, type Table } from "./lock-table.ts";
+
+/** What the store is told about one wait, and how it tells the waiter. */
+interface Place {
+  readonly resources: readonly string[];
+  attempts: number[];
+  leaves: number;
+  listener: (() => void) | undefined;
+}
+
+interface Queued extends Table {
+  readonly places: Place[];
+  /** Replaces the next answers of attempts that have a place. */
+  readonly answers: (AttemptOutcome | Promise<AttemptOutcome>)[];
+}
+
+/** A store with places in a queue, which tells a waiter only when the test says so. */
+function queued(freeIn: number | "unknown" = Infinity): Queued {
+  const retryInMs = freeIn === "unknown" ? undefined : freeIn;
+  const places: Place[] = [];
+  const answers: (AttemptOutcome | Promise<AttemptOutcome>)[] = [];
+  const table = lockTable((own) => ({
+    waiting(resources): Waiting | undefined {
+      if (resources.includes("no queue")) return undefined;
+      const place: Place = { resources, attempts: [], leaves: 0, listener: undefined };
+      places.push(place);
+      return {
+        async attempt(request) {
+          place.attempts.push(own().clock.monotonicMs());
+          const outcome = (await answers.shift()) ?? attemptOn(own(), request);
+          return outcome.kind === "held" ? { ...outcome, retryInMs } : outcome;
+        },
+        listen(listener) {
+          place.listener = listener;
+        },
+        async leave() {
+          place.leaves += 1;
+        },
+      };
+    },
+  }));
+  return { ...table, places, answers };
+}
+
+describe("a wait in the store's queue", () => {
+  test("begins with a question without a place, and at once one with it", async () => {
+    const { locks, clock, places, asked } = queued();
+    const holder = await locks.acquire("a");
+    const waiting = locks.acquire("a");
+    await settle();
+    expect([asked(), places.map(({ attempts }) => attempts)]).toEqual([2, [[0]]]);
+    expect(places[0]?.listener).toBeTypeOf("function");
+    await holder.release();
+    const lease = await waiting;
+    expect([clock.monotonicMs(), asked(), places[0]?.attempts.length]).toEqual([0, 2, 2]);
+    // Whoever was granted has nothing to leave: its place goes with the release.
+    await lease.release();
+    expect([places[0]?.leaves, places[0]?.listener, clock.pendingTimers]).toEqual([
+      0,
+      undefined,
+      0,
+    ]);
+    await locks.close();
+  });
+
+  test("has its place from the moment it stands in line, before its turn", async () => {
+    const { locks, places } = queued();
+    const holder = await locks.acquire("a");
+    const waiting = [locks.acquire("a")];
+    await settle();
+    waiting.push(locks.acquire("a"), locks.acquire("a"));
+    await settle();
+    // Tickets are drawn in the order of the calls; only the first has asked.
+    expect(places.map(({ attempts }) => attempts.length)).toEqual([1, 0, 0]);
+    await holder.release();
+    for (const call of waiting) await (await call).release();
+    expect(places.map(({ attempts }) => attempts.length)).toEqual([2, 1, 1]);
+    await locks.close();
+  });
+
+  test("asks when told, once for each time, and not before", async () => {
+    const { locks, clock, places, entries } = queued();
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const waiting = locks.acquire("a");
+    await settle();
+    const [place] = places;
+    for (let told = 1; told <= 5; told += 1) {
+      const { listener } = place ?? {};
+      listener?.();
+      // Two nodes may say the same.
+      listener?.();
+      await settle();
+      expect(place?.attempts).toHaveLength(1 + told);
+    }
+    entries.clear();
+    place?.listener?.();
+    await (await waiting).release();
+    expect(clock.monotonicMs()).toBe(0);
+    await locks.close();
+  });
+
+  test("asks again when its own manager's lease ends while a question is under way", async () => {
+    const { locks, places, answers, entries } = queued();
+    const holder = await locks.acquire("a");
+    const slow = deferred<AttemptOutcome>();
+    answers.push(slow.promise);
+    const waiting = locks.acquire("a");
+    await settle();
+    await holder.release();
+    expect(entries.size).toBe(0);
+    slow.resolve({ kind: "held", holder: undefined, cleanup: undefined });
+    await (await waiting).release();
+    expect(places[0]?.attempts).toEqual([0, 0]);
+    await locks.close();
+  });
+
+  test("asks when the holder's time is over, a millisecond or two later", async () => {
+    const { locks, clock, places, entries } = queued(500);
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const call = locks.acquire("a", { wait: 400, retry: { minDelay: 900, maxDelay: 900 } });
+    const ended = call.catch((error: unknown) => error);
+    await clock.advance(0);
+    expect(places[0]?.attempts).toEqual([0]);
+    await clock.advance(400);
+    expect(await ended).toMatchObject({ code: "ACQUIRE_TIMEOUT", waitedMs: 400, attempts: 3 });
+    const second = locks.acquire("a", { wait: 510, retry: { minDelay: 900, maxDelay: 900 } });
+    const over = second.catch((error: unknown) => error);
+    await clock.advance(510);
+    await over;
+    const [first = 0, next = 0] = places[1]?.attempts ?? [];
+    expect(next - first).toBeGreaterThan(500);
+    expect(next - first).toBeLessThan(502);
+    expect(places.every(({ leaves }) => leaves > 0)).toBe(true);
+    await locks.close();
+  });
+
+  test.each([
+    { maxDelay: 200, leastMs: 150, mostMs: 250 },
+    { maxDelay: 10_000, leastMs: 750, mostMs: 1_250 },
+  ])(
+    "asks in any case, at $maxDelay ms or a second: what is lost costs time only",
+    async (pace) => {
+      const { locks, clock, places, entries } = queued();
+      entries.set("a", { owner: "foreign", untilMs: Infinity });
+      const retry = { minDelay: 10, maxDelay: pace.maxDelay } as const;
+      const waiting = locks.acquire("a", { retry });
+      await clock.advance(20_000);
+      const at = places[0]?.attempts ?? [];
+      const pauses = at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
+      expect(pauses.length).toBeGreaterThan(10);
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(pace.leastMs);
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(pace.mostMs);
+      entries.clear();
+      await clock.advance(2_000);
+      await (await waiting).release();
+      await locks.close();
+    },
+  );
+
+  test.each(["a split vote", "a fault"])(
+    "spaces the questions after %s at random",
+    async (what) => {
+      const { locks, clock, places, entries, answers } = queued("unknown");
+      const split: AttemptOutcome = { kind: "held", holder: undefined, cleanup: undefined };
+      if (what === "a fault") {
+        const error = new QuorumError("acquire", ["a"], [], { quorum: 1 });
+        const broken: AttemptOutcome = {
+          kind: "failed",
+          error,
+          retryable: true,
+          cleanup: undefined,
+        };
+        answers.push(...Array.from({ length: 20 }, () => broken));
+      } else {
+        answers.push(...Array.from({ length: 20 }, () => split));
+      }
+      entries.set("a", { owner: "foreign", untilMs: Infinity });
+      const retry = { minDelay: 20, maxDelay: 40 };
+      const waiting = locks.acquire("a", { retry });
+      await clock.advance(300);
+      const at = places[0]?.attempts ?? [];
+      const pauses = at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
+      expect(pauses.length).toBeGreaterThan(5);
+      expect(new Set(pauses).size).toBeGreaterThan(3);
+      for (const pauseMs of pauses) expect(pauseMs >= 20 && pauseMs <= 40).toBe(true);
+      entries.clear();
+      answers.length = 0;
+      await clock.advance(40);
+      await (await waiting).release();
+      await locks.close();
+    },
+  );
+
+  test("leaves its place when it is aborted, out of time, closed or hopeless", async () => {
+    const { locks, clock, places, entries, answers } = queued();
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const controller = new AbortController();
+    const done: string[] = [];
+    const calls = [
+      note(done, "aborted", locks.acquire("a", { signal: controller.signal })),
+      note(done, "late", locks.acquire("a", { wait: 100 })),
+      note(done, "closed", locks.acquire("a")),
+    ];
+    await settle();
+    controller.abort(new DOMException("enough", "Enough"));
+    await settle();
+    await clock.advance(100);
+    expect(done).toEqual(["aborted: Enough", "late: AcquireTimeoutError"]);
+    const error = new StoreError("broken for good");
+    answers.push({ kind: "failed", error, retryable: false, cleanup: undefined });
+    entries.set("b", { owner: "foreign", untilMs: Infinity });
+    await expect(locks.acquire("b")).rejects.toThrow("broken for good");
+    await locks.close();
+    await Promise.all(calls);
+    for (const { leaves, listener } of places) {
+      expect(leaves).toBeGreaterThan(0);
+      expect(listener).toBeUndefined();
+    }
+    expect([places.length, clock.pendingTimers]).toEqual([4, 0]);
+  });
+
+  test("asks by turns where the store has no queue for the resource", async () => {
+    const { locks, clock, places, entries, times } = queued();
+    entries.set("no queue", { owner: "foreign", untilMs: Infinity });
+    const waiting = locks.acquire("no queue", { retry: { minDelay: 30, maxDelay: 60 } });
+    await clock.advance(300);
+    expect(places).toEqual([]);
+    expect(times("attempt").length).toBeGreaterThan(4);
+    entries.clear();
+    await clock.advance(60);
+    await (await waiting).release();
+    await locks.close();
+  });
+
+  test("never asks the store's queue for tryAcquire or wait: 0", async () => {
+    const { locks, places } = queued();
+    const holder = await locks.acquire("a");
+    expect(await locks.tryAcquire("a")).toBeUndefined();
+    await expect(locks.acquire("a", { wait: 0, retry: neverAskAgain })).rejects.toThrow();
+    expect(places).toEqual([]);
+    await holder.release();
+    await locks.close();
+  });
+});
