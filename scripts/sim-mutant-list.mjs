@@ -477,7 +477,7 @@ export const mutants = [
     breaks: "closing releases what is held",
     changes: [
       {
-        file: "core/locks.ts",
+        file: "core/lock-manager.ts",
         from: `[...this.#keeper.leases].map((lease) => lease.close())`,
         to: `[...this.#keeper.leases].slice(1).map((lease) => lease.close())`,
       },

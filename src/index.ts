@@ -1,4 +1,5 @@
-import { lockManager, type Locks } from "./core/locks.ts";
+import { lockManager } from "./core/lock-manager.ts";
+import type { Locks } from "./core/locks.ts";
 import type { LockDefaults } from "./core/options.ts";
 import type { Runtime } from "./core/ports.ts";
 import type { Store } from "./core/store.ts";

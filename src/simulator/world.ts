@@ -1,5 +1,5 @@
 import type { Locks } from "../core/locks.ts";
-import { lockManager } from "../core/locks.ts";
+import { lockManager } from "../core/lock-manager.ts";
 import type { Store } from "../core/store.ts";
 import { resolveStoreOptions } from "../stores/redis/options.ts";
 import { RedisStore } from "../stores/redis/redis-store.ts";

@@ -1,5 +1,5 @@
 // dist/index.d.ts
-import { type Locks } from "./core/locks.ts";
+import type { Locks } from "./core/locks.ts";
 import type { LockDefaults } from "./core/options.ts";
 import type { Runtime } from "./core/ports.ts";
 import type { Store } from "./core/store.ts";
@@ -354,6 +354,7 @@ export interface LeaseTerms {
 
 // dist/core/lines.d.ts
 import { type Holder } from "./errors.ts";
+import type { Grant } from "./store.ts";
 export interface LineWaiter {
     wake(): void;
 }
@@ -366,17 +367,16 @@ export declare class Lines {
     noticeHolder(resource: string, holder: Holder | undefined): void;
     granted(resource: string, waiter: LineWaiter, holder: Holder): void;
     leave(resource: string, waiter: LineWaiter): void;
-    over(resources: readonly string[]): void;
+    over({ resources, owner }: Pick<Grant, "resources" | "owner">): void;
 }
 
 // dist/core/locks.d.ts
-import { type BreakOutcome } from "./break.ts";
-import { type Finding } from "./doctor.ts";
-import { type LockEventName, type LockListener } from "./events.ts";
+import type { BreakOutcome } from "./break.ts";
+import type { Finding } from "./doctor.ts";
+import type { LockEventName, LockListener } from "./events.ts";
 import type { Lease } from "./lease.ts";
-import { type LockDefaults, type LockOptions } from "./options.ts";
-import type { Runtime } from "./ports.ts";
-import type { Inspection, NodeStatus, Store, StoreCapabilities } from "./store.ts";
+import type { LockOptions } from "./options.ts";
+import type { Inspection, NodeStatus, StoreCapabilities } from "./store.ts";
 export type Resources = string | readonly string[];
 export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 export interface Locks extends AsyncDisposable {
@@ -393,7 +393,6 @@ export interface Locks extends AsyncDisposable {
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
     close(): Promise<void>;
 }
-export declare function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks;
 
 // dist/core/options.d.ts
 import { type Duration } from "./durations.ts";

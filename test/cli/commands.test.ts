@@ -114,7 +114,9 @@ describe("bench and simulate", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const { parts } = JSON.parse(stdout) as { parts: { perSecond: number; cycles: number }[] };
     expect(parts.map(({ cycles }) => cycles > 0)).toEqual([true, true]);
-    expect((await cli.run(args)).stdout).toMatch(/8 in flight\n.* – [^]*█[^]*IN FLIGHT +PER SECOND/);
+    expect((await cli.run(args)).stdout).toMatch(
+      /8 in flight\n.* – [^]*█[^]*IN FLIGHT +PER SECOND/,
+    );
     expect(await server.command("KEYS", "*bench*")).toEqual([]);
   });
 

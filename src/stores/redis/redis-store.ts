@@ -1,6 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Finding } from "../../core/doctor.ts";
-import { InvalidOptionError, type HoldfastError } from "../../core/errors.ts";
 import type { LockEvents } from "../../core/events.ts";
 import type {
   AcquireRequest,
@@ -28,7 +27,7 @@ import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts"
 import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
-import { quorumOf, type Ballot } from "./quorum/ballot.ts";
+import { quorumOf } from "./quorum/ballot.ts";
 import { breakOwners } from "./quorum/break.ts";
 import { RedisGrant, type GrantTerms } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
@@ -37,6 +36,7 @@ import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { Twins } from "./twins.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
 
@@ -53,10 +53,8 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
   readonly #context: StoreContext;
-  /** Which process last granted on each node, all of them different. */
-  readonly #runIds: (string | undefined)[] = [];
+  readonly #twins: Twins;
   #terms: GrantTerms | undefined;
-  #twins: HoldfastError | undefined;
 
   constructor(
     connections: readonly RedisConnection[],
@@ -89,6 +87,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     });
     const size = quorumOf(nodes.length);
     this.#survey = new Survey(() => nodes, scheduler, events);
+    this.#twins = new Twins(nodes, (node, runId) => this.#survey.noticeRunId(node, runId));
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
     this.#quorum = {
       nodes,
@@ -111,7 +110,7 @@ export class RedisStore implements OpenStore, RaisingStore {
           events.emit("fence-raised", { resources, label: undefined, fence });
         }
       },
-      misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
+      misfit: (ballots) => this.#twins.among(ballots),
       terms: (ttlMs) => this.#termsOf(ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
@@ -240,44 +239,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     });
   }
 
-  /** A server that votes twice makes a majority of a minority. */
   #onIntroduced(introduced: RedisNode): void {
     this.#survey.look(introduced);
-    const { runId } = introduced;
+    this.#twins.introduced(introduced);
     if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
-    if (runId === undefined) return;
-    const twin = this.#quorum.nodes.find((node) => node !== introduced && node.runId === runId);
-    if (twin !== undefined) this.#twins = twinsError(introduced.name, twin.name);
-  }
-
-  #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
-    // The same processes as the last time, which were found to be different.
-    if (this.#areKnown(ballots)) return undefined;
-    const seen = new Map<string, number>();
-    for (const [index, { vote, runId }] of ballots.entries()) {
-      if (vote !== "granted" || runId === undefined || runId === "-") continue;
-      const { nodes } = this.#quorum;
-      this.#survey.noticeRunId(nodes[index], runId);
-      const twin = seen.get(runId);
-      if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
-      seen.set(runId, index);
-    }
-    for (const [runId, index] of seen) {
-      // One that another node had the last time is looked at again when that node grants.
-      const before = this.#runIds.indexOf(runId);
-      if (before >= 0) this.#runIds[before] = undefined;
-      this.#runIds[index] = runId;
-    }
-    return undefined;
-  }
-
-  #areKnown(ballots: readonly Ballot[]): boolean {
-    for (let index = 0; index < ballots.length; index += 1) {
-      const ballot = ballots[index];
-      if (ballot?.vote !== "granted" || ballot.runId === undefined) continue;
-      if (ballot.runId !== "-" && ballot.runId !== this.#runIds[index]) return false;
-    }
-    return true;
   }
 
   #warnOfEven(nodeCount: number): void {
@@ -307,12 +272,4 @@ function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
 function grantsOf(grant: Grant): readonly RedisGrant[] {
   if (grant instanceof RedisGrant) return [grant];
   return partsOf(grant)?.flatMap((part) => grantsOf(part.grant)) ?? [];
-}
-
-function twinsError(one: string | undefined, other: string | undefined): HoldfastError {
-  return new InvalidOptionError(
-    "nodes",
-    "different servers",
-    `the same server twice, as ${other} and ${one}`,
-  );
 }
