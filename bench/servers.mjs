@@ -23,11 +23,15 @@ function freePort() {
   });
 }
 
-/** @returns {Promise<Server>} */
-async function startServer() {
+/**
+ * @param {readonly string[]} [more] arguments after the usual ones
+ * @returns {Promise<Server>}
+ */
+export async function startServer(more = []) {
   const port = await freePort();
   const directory = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  args.push(...more);
   const child = spawn("redis-server", args, { cwd: directory, stdio: "ignore" });
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const end = () => {
@@ -47,6 +51,7 @@ async function startServer() {
   return {
     port,
     async stop() {
+      process.off("exit", end);
       end();
       await exited;
     },
@@ -55,7 +60,7 @@ async function startServer() {
 
 /** @param {number} count */
 export function startServers(count) {
-  return Promise.all(Array.from({ length: count }, startServer));
+  return Promise.all(Array.from({ length: count }, () => startServer()));
 }
 
 /**

@@ -31,10 +31,18 @@ export {
   LeaseLostError,
   LeaseReleasedError,
   QuorumError,
+  ReplicationError,
   StoreError,
   UnsupportedError,
 } from "./core/errors.ts";
-export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export type {
+  ErrorCode,
+  Holder,
+  LossReason,
+  ReplicationFault,
+  Vote,
+  VoteKind,
+} from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";

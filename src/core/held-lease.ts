@@ -1,4 +1,5 @@
 import { Deadline } from "./deadline.ts";
+import { Doubt } from "./doubt.ts";
 import { durationMs, type Duration } from "./durations.ts";
 import {
   ClosedError,
@@ -32,14 +33,14 @@ export class HeldLease implements Lease, Task {
   readonly label: string | undefined;
   readonly #host: LeaseHost;
   readonly #grant: Grant;
-  readonly #acquiredMs: number;
+  readonly #began: Instant;
   readonly #renewEveryMs: number;
   readonly #deadline: Deadline;
   #state: LeaseState = "held";
   #controller: AbortController | undefined;
   #loss: LeaseLostError | undefined;
   #closed: ClosedError | undefined;
-  #doubt: unknown;
+  readonly #doubt = new Doubt();
   /** The end of the line of extensions; never rejects. */
   #extending: Promise<void> = Promise.resolve();
   #releasing: Promise<ReleaseOutcome> | undefined;
@@ -50,7 +51,7 @@ export class HeldLease implements Lease, Task {
     this.#grant = grant;
     this.label = terms.label;
     this.ttlMs = ttlMs;
-    this.#acquiredMs = started.monotonicMs;
+    this.#began = started;
     this.#deadline = new Deadline(host.clock, started, grant.validityMs, terms.maxHoldMs);
     this.#renewEveryMs = terms.renewEveryMs;
     this.renewAtMs = started.monotonicMs + terms.renewEveryMs;
@@ -104,14 +105,14 @@ export class HeldLease implements Lease, Task {
     this.judge();
     if (this.#loss !== undefined) return false;
     this.assertHeld();
+    const settle = this.#doubt.ask();
     const outcome = await this.#host.store.prove(this.#grant);
     this.judge();
     if (this.#loss !== undefined) return false;
     this.assertHeld();
     switch (outcome.kind) {
       case "proven":
-        this.#state = "held";
-        this.#doubt = undefined;
+        if (settle()) this.#state = "held";
         return true;
       case "gone":
         this.#lose("taken");
@@ -189,6 +190,15 @@ export class HeldLease implements Lease, Task {
     if (reason !== undefined) this.#lose(reason);
   }
 
+  /** @internal The store no longer knows, and says of which; true where this one is among them. */
+  callIntoDoubt(judge: (grant: Grant) => Error | undefined): boolean {
+    const cause = this.#active ? judge(this.#grant) : undefined;
+    if (cause === undefined) return false;
+    this.#doubt.raise(cause);
+    this.#turnDoubtful(cause);
+    return true;
+  }
+
   /** @internal When the keeper must wake up for its end. */
   get endDueMs(): number {
     return this.#deadline.dueMs;
@@ -207,11 +217,13 @@ export class HeldLease implements Lease, Task {
 
   async #extendNow(ttlMs: number): Promise<void> {
     const started = now(this.#host.clock);
+    const settle = this.#doubt.ask();
     const outcome = await this.#host.store.extend(this.#grant, ttlMs);
     // Judged by the old validity first: a reply that comes after it proves nothing.
     this.assertHeld();
     switch (outcome.kind) {
       case "extended":
+        if (settle()) this.#state = "held";
         this.#prolong(started, outcome.validityMs);
         return;
       case "gone":
@@ -227,19 +239,16 @@ export class HeldLease implements Lease, Task {
 
   #prolong(started: Instant, validityMs: number): void {
     this.#deadline.prolong(started, validityMs);
-    this.#state = "held";
-    this.#doubt = undefined;
     this.renewAtMs = started.monotonicMs + this.#renewEveryMs;
     this.#host.reschedule(this);
     if (this.#host.events.wants("renewed")) {
-      const { fence } = this.#grant;
-      const remainingMs = this.remainingMs();
-      this.#host.events.emit("renewed", { ...this.#about(), fence, remainingMs });
+      const told = { fence: this.#grant.fence, remainingMs: this.remainingMs() };
+      this.#host.events.emit("renewed", { ...this.#about(), ...told });
     }
   }
 
   #turnDoubtful(cause: unknown): void {
-    this.#doubt = cause;
+    this.#doubt.note(cause);
     if (this.#state !== "held") return;
     this.#state = "doubtful";
     const remainingMs = this.remainingMs();
@@ -247,16 +256,15 @@ export class HeldLease implements Lease, Task {
   }
 
   #lose(reason: LossReason): void {
-    const cause = this.#doubt;
+    const { cause } = this.#doubt;
     // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
-    const stallMs = this.#host.stallMs(this.#acquiredMs);
+    const stalls = this.#host.stalls(this.#began);
     this.#state = "lost";
     this.#loss = new LeaseLostError(this.resources, reason, { cause });
     this.#host.forget(this);
     this.#controller?.abort(this.#loss);
-    const { fence } = this.#grant;
-    const heldMs = this.#heldMs();
-    this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause, stallMs });
+    const told = { fence: this.#grant.fence, reason, heldMs: this.#heldMs(), cause };
+    this.#host.events.emit("lost", { ...this.#about(), ...told, ...stalls });
   }
 
   #whyOver(): LossReason {
@@ -283,7 +291,7 @@ export class HeldLease implements Lease, Task {
   }
 
   #heldMs(): number {
-    return this.#host.clock.monotonicMs() - this.#acquiredMs;
+    return this.#host.clock.monotonicMs() - this.#began.monotonicMs;
   }
 
   #about(): { resources: readonly string[]; label: string | undefined } {

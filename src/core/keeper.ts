@@ -1,6 +1,7 @@
 import type { LossReason } from "./errors.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Random } from "./ports.ts";
+import { Reproof } from "./reproof.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant } from "./store.ts";
 
@@ -14,10 +15,12 @@ export class Keeper {
   readonly #random: Random;
   readonly #kept = new Set<HeldLease>();
   readonly #renewing = new Set<HeldLease>();
+  readonly #reproof: Reproof;
 
   constructor(scheduler: Scheduler, random: Random) {
     this.#scheduler = scheduler;
     this.#random = random;
+    this.#reproof = new Reproof(scheduler, random);
     scheduler.onClockStep(() => this.#judgeAll());
   }
 
@@ -32,6 +35,7 @@ export class Keeper {
 
   forget(lease: HeldLease): void {
     this.#kept.delete(lease);
+    this.#reproof.forget(lease);
     this.#scheduler.cancel(lease);
   }
 
@@ -49,6 +53,11 @@ export class Keeper {
   /** Ends the leases for whose grant `judge` names a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.#kept) lease.reconsider(judge);
+  }
+
+  /** Turns the leases doubtful for whose grant `judge` names a cause, and has them proven again. */
+  doubt(judge: (grant: Grant) => Error | undefined): void {
+    for (const lease of this.#kept) if (lease.callIntoDoubt(judge)) this.#reproof.start(lease);
   }
 
   /** Never rejects: a failure shows as the lease's state and in its events. */

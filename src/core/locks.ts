@@ -19,6 +19,7 @@ import type { Runtime, Stalls } from "./ports.ts";
 import { resourcesOf } from "./resources.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
+import { stallReport } from "./stall-report.ts";
 import { runUsing } from "./using.ts";
 
 export type Resources = string | readonly string[];
@@ -89,18 +90,24 @@ class LockManager implements Locks {
     this.capabilities = store.capabilities;
     this.#events = events;
     this.#keeper = keeper;
-    const reconsider = keeper.reconsider.bind(keeper);
-    this.#store = store.open({ runtime, scheduler, events, reconsider });
+    this.#store = store.open({
+      runtime,
+      scheduler,
+      events,
+      reconsider: (judge) => keeper.reconsider(judge),
+      doubt: (judge) => keeper.doubt(judge),
+    });
     const owners = new Owners(runtime.random);
+    const { clock } = runtime;
     this.#context = { runtime, scheduler, store: this.#store, events, owners };
     this.#host = {
-      clock: runtime.clock,
+      clock,
       store: this.#store,
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),
-      stallMs: (sinceMs) =>
-        Math.round(Math.max(scheduler.overdueMs, runtime.stalls?.maxMs(sinceMs) ?? 0)),
+      stalls: (began) =>
+        stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),
       reschedule: (lease) => keeper.reschedule(lease),
     };
   }

@@ -10,8 +10,8 @@ export declare function createLocks(store: Store, options?: CreateLocksOptions):
 export { renderFindings } from "./core/doctor.ts";
 export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
-export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, UnsupportedError, } from "./core/errors.ts";
-export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, ReplicationError, StoreError, UnsupportedError, } from "./core/errors.ts";
+export type { ErrorCode, Holder, LossReason, ReplicationFault, Vote, VoteKind, } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
@@ -52,7 +52,7 @@ export interface DurationBounds {
 export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
 
 // dist/core/errors.d.ts
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "UNSUPPORTED" | "CLOSED" | "INVALID_OPTION";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "CLOSED" | "INVALID_OPTION";
 interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
     readonly cause?: unknown;
@@ -114,6 +114,11 @@ export declare class FenceRejectedError extends HoldfastError {
 export declare class StoreError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
 }
+export type ReplicationFault = "acks" | "min-replicas" | "demoted" | "replaced";
+export declare class ReplicationError extends HoldfastError {
+    readonly fault: ReplicationFault;
+    constructor(fault: ReplicationFault, message: string, details?: ErrorDetails);
+}
 export declare class UnsupportedError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
 }
@@ -130,6 +135,7 @@ export {};
 import type { FindingLevel } from "./doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Diagnostics } from "./ports.ts";
+import type { StallReport } from "./stall-report.ts";
 interface About {
     readonly resources: readonly string[];
     readonly label: string | undefined;
@@ -165,8 +171,7 @@ export interface LockEvents {
         readonly reason: LossReason;
         readonly heldMs: number;
         readonly cause: unknown;
-        readonly stallMs: number;
-    };
+    } & StallReport;
     released: About & {
         readonly released: boolean;
         readonly reason: LossReason | undefined;
@@ -185,6 +190,10 @@ export interface LockEvents {
     };
     "node-recovered": {
         readonly node: string;
+    };
+    "node-replaced": {
+        readonly node: string;
+        readonly why: string;
     };
     "node-blank": {
         readonly node: string;
@@ -329,6 +338,8 @@ export interface Diagnostics {
 export interface Stalls {
     watch(): void;
     maxMs(sinceMs: number): number;
+    gcMsMax?(sinceMs: number): number;
+    suspendedMs?(sinceMs: number): number;
 }
 export interface Runtime {
     readonly clock: Clock;
@@ -356,6 +367,22 @@ export declare class Scheduler {
     cancel(task: Task): void;
     at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
 }
+
+// dist/core/stall-report.d.ts
+import type { Clock, Instant, Stalls } from "./ports.ts";
+export interface StallReport {
+    readonly stallMs: number;
+    readonly gcMs: number;
+    readonly suspendedMs: number;
+    readonly why: string | undefined;
+}
+interface Sources {
+    readonly clock: Clock;
+    readonly stalls: Stalls | undefined;
+    readonly overdueMs: number;
+}
+export declare function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport;
+export {};
 
 // dist/core/store.d.ts
 import type { Cancellation } from "./cancellation.ts";
@@ -446,6 +473,7 @@ export interface StoreContext {
     readonly scheduler: Scheduler;
     readonly events: Emitter;
     reconsider(judge: (grant: Grant) => LossReason | undefined): void;
+    doubt(judge: (grant: Grant) => Error | undefined): void;
 }
 export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;

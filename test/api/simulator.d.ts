@@ -17,6 +17,7 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    line?(): object | undefined;
     subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     close?(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
-import type { VoteKind } from "../../core/errors.ts";
+import { ReplicationError, type VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
 import { batchKeysMax, batchSizeMax, type Batching } from "./batch.ts";
@@ -8,6 +8,7 @@ import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noLongerWanted, type NodeReply } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
+import { replicationFault } from "./replication-faults.ts";
 import { Sender, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
@@ -20,6 +21,8 @@ export interface NodeOptions {
   readonly allowance: DriftAllowance;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
+  /** It lacks a script: perhaps it is another server than the one that was given it. */
+  readonly onScriptMissing: (node: RedisNode) => void;
 }
 
 /** One server as the quorum sees it. */
@@ -30,6 +33,7 @@ export class RedisNode {
   readonly #introduction: Introduction;
   readonly #clockWatch: ClockWatch;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
+  readonly #onScriptMissing: (node: RedisNode) => void;
   readonly #batching: Batching | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
@@ -44,6 +48,7 @@ export class RedisNode {
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
     this.#onClockStep = options.onClockStep;
+    this.#onScriptMissing = options.onScriptMissing;
     this.#batching = options.batching;
     this.#outbox = new Outbox(batchSizeMax, (items) => this.#flush(items));
     this.#introduction = new Introduction(connection, () => onIntroduced(this));
@@ -137,6 +142,8 @@ export class RedisNode {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
     }
+    // Heard without a reply: the one way in which the sender tells of a script that is not there.
+    if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
     this.#introduction.noticeRunId(stamp.runId);
@@ -153,7 +160,17 @@ export class RedisNode {
       this.#fault("failed", error);
       return { kind: "unsent", error };
     }
+    if (error instanceof ReplicationError) {
+      this.#fault("failed", error);
+      return { kind: "error", error };
+    }
     if (isServerError(error)) {
+      const refused = replicationFault(error);
+      if (refused !== undefined) {
+        this.#fault("failed", refused);
+        // Nothing was written, as if it had never come: a release of it is still owed.
+        return { kind: "unsent", error: refused };
+      }
       // A script that is not there yet is no fault of the node's.
       if (!error.message.startsWith("NOSCRIPT")) this.#fault("failed", error);
       return { kind: "error", error };

@@ -14,24 +14,27 @@ import type {
   ReleaseOutcome,
   StoreContext,
 } from "../../core/store.ts";
+import { acknowledged } from "./acknowledged.ts";
+import { acksWarning } from "./acks-warning.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
 import { Survey } from "./doctor/survey.ts";
+import { FailoverWatch } from "./failover-watch.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
-import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
+import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 import { plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf, type Ballot } from "./quorum/ballot.ts";
-import { RedisGrant } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { StandingGrants } from "./standing-grants.ts";
 
 /** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
 export class RedisStore implements OpenStore, RaisingStore {
@@ -39,9 +42,10 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #oneStep: OneStep;
   readonly #admission: Admission;
   readonly #survey: Survey;
+  readonly #failovers: FailoverWatch;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
-  readonly #context: StoreContext;
+  readonly #standing: StandingGrants;
   #twins: HoldfastError | undefined;
 
   constructor(
@@ -54,24 +58,40 @@ export class RedisStore implements OpenStore, RaisingStore {
     const { scheduler, events } = context;
     const { clock } = context.runtime;
     this.#options = options;
-    this.#context = context;
     this.#cluster = connections.some(({ topology }) => topology === "cluster");
     const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
     const dialect = options.fencing ? fenced : plainDialect;
     const single = connections.length === 1;
-    const nodes = connections.map((connection, index) => {
+    const nodes = connections.map((given, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
+      const { replicas } = options;
+      const connection =
+        replicas === undefined
+          ? given
+          : acknowledged(given, replicas, acksWarning(name, replicas.acks, events));
       return new RedisNode(name, connection, {
         clock,
         events,
         batching: dialect.batching,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: (node) => this.#onIntroduced(node),
-        onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
+        onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
+        onScriptMissing: (node) => this.#survey.look(node),
       });
     });
     const size = quorumOf(nodes.length);
-    this.#survey = new Survey(() => nodes, scheduler, events);
+    this.#failovers = new FailoverWatch({
+      scheduler,
+      look: (node) => this.#survey.look(node),
+      holdsAny: () => this.#standing.any,
+      onReplaced: (node, cause) => this.#standing.onReplaced(node, cause),
+    });
+    this.#survey = new Survey(
+      () => nodes,
+      scheduler,
+      events,
+      (node, info) => this.#failovers.observe(node, info),
+    );
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
     this.#quorum = {
       nodes,
@@ -95,12 +115,17 @@ export class RedisStore implements OpenStore, RaisingStore {
       misfit: (ballots) => this.#twins ?? this.#sameRunId(ballots),
       prepare: () => this.#admission.prepare(),
     };
+    this.#standing = new StandingGrants(context, this.#quorum);
     this.#oneStep = new OneStep(this.#quorum);
     this.#warnOfEven(nodes.length);
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    if (!this.#cluster) return await this.#oneStep.attempt(request);
+    if (!this.#cluster) {
+      const outcome = await this.#oneStep.attempt(request);
+      if (outcome.kind === "granted") this.#watchFor(request.ttlMs);
+      return outcome;
+    }
     const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
     if (slots.length === 1) return await this.#oneStep.attempt(request);
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
@@ -113,6 +138,12 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {
+    const [only, ...others] = this.#quorum.nodes;
+    const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
+    if (error !== undefined) {
+      this.#survey.look(only);
+      return { kind: "failed", error };
+    }
     return await inOrder.prove(this.#oneStep, grant);
   }
 
@@ -161,6 +192,7 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   async close(): Promise<void> {
     this.#survey.close();
+    this.#failovers.close();
     this.#admission.close();
     await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
     await Promise.allSettled(
@@ -172,18 +204,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     return lockKey(this.#options.prefix, resource);
   }
 
-  /**
-   * Keys set before a step forward may be gone early: a lease loses that node's vote, and is lost
-   * where too few are left. A step back only keeps keys longer.
-   */
-  #onClockStep({ name }: RedisNode, index: number, stepMs: number): void {
-    this.#quorum.events.emit("clock-jump", { node: name, stepMs });
-    if (stepMs < 0) return;
-    this.#context.reconsider((grant) => {
-      const ours = grantsOf(grant).filter(({ home }) => home === this.#quorum);
-      const left = ours.every((part) => part.loseVote(index) >= this.#quorum.size);
-      return left ? undefined : "clock";
-    });
+  /** With several nodes the others notice: one that was replaced only loses its vote. */
+  #watchFor(ttlMs: number): void {
+    const [only, ...others] = this.#quorum.nodes;
+    if (only !== undefined && others.length === 0) this.#failovers.pulse(only, ttlMs);
   }
 
   /** A server that votes twice makes a majority of a minority. */
@@ -231,11 +255,6 @@ function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
     why: "the same server given twice, its version and its restarts cannot be told",
     remedy: "allow it: ACL SETUSER <user> +info",
   };
-}
-
-function grantsOf(grant: Grant): readonly RedisGrant[] {
-  if (grant instanceof RedisGrant) return [grant];
-  return partsOf(grant)?.flatMap((part) => grantsOf(part.grant)) ?? [];
 }
 
 function twinsError(one: string | undefined, other: string | undefined): HoldfastError {

@@ -29,15 +29,16 @@ export interface ProbedRecord {
  * What a client runs on its own, and what its scripts run; @1 is a lock, @2 the node record. Each
  * has to be well formed: Redis 7.0 crashes when asked about an EVAL that is cut short.
  */
-const calls = ["EVALSHA x 0", "EVAL x 0"];
+const always = ["EVALSHA x 0", "EVAL x 0"];
 const onLocks = ["GET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
 const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL @2 x"];
 
 /** Every command that a user of these options has to be allowed, INFO apart. */
 export function neededCommands(
-  options: Pick<ResolvedStoreOptions, "fencing">,
+  options: Pick<ResolvedStoreOptions, "fencing"> & Partial<Pick<ResolvedStoreOptions, "replicas">>,
   cluster: boolean,
 ): readonly string[] {
+  const calls = options.replicas === undefined ? always : [...always, "WAIT 1 1"];
   const locks = cluster ? onLocks : [...onLocks, "MGET @1"];
   if (!options.fencing) return [...calls, ...locks];
   return cluster ? [...calls, "TIME", ...locks] : [...calls, "TIME", ...locks, ...onRecord];

@@ -8,8 +8,9 @@ import type {
   ReleaseOutcome,
 } from "../../../core/store.ts";
 import { lockKey } from "../lock-key.ts";
-import { driftMs } from "../options.ts";
+import { driftMs, nodeTimeoutMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
+import { checkTtl } from "../replicas-option.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -25,7 +26,8 @@ export class OneStep implements RaisingStore {
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    const { prefix } = this.#quorum.options;
+    const { prefix, replicas } = this.#quorum.options;
+    checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     const keys = request.resources.map((resource) => lockKey(prefix, resource));
     const misfit = this.#quorum.misfit([]);
     if (misfit !== undefined) {
