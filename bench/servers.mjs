@@ -26,11 +26,15 @@ function freePort() {
   });
 }
 
-/** @returns {Promise<Server>} */
-async function startServer() {
+/**
+ * @param {readonly string[]} [more] arguments after the usual ones
+ * @returns {Promise<Server>}
+ */
+export async function startServer(more = []) {
   const port = await freePort();
   const directory = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  args.push(...more);
   const child = spawn("redis-server", args, { cwd: directory, stdio: "ignore" });
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const end = () => {
@@ -60,7 +64,7 @@ async function startServer() {
 
 /** @param {number} count */
 export function startServers(count) {
-  return Promise.all(Array.from({ length: count }, startServer));
+  return Promise.all(Array.from({ length: count }, () => startServer()));
 }
 
 /**

@@ -32,12 +32,20 @@ export {
   LeaseLostError,
   LeaseReleasedError,
   QuorumError,
+  ReplicationError,
   StoreError,
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
 export type { BreakOutcome } from "./core/break.ts";
-export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export type {
+  ErrorCode,
+  Holder,
+  LossReason,
+  ReplicationFault,
+  Vote,
+  VoteKind,
+} from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";

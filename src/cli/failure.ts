@@ -52,6 +52,7 @@ function exitOf(error: HoldfastError): ExitName {
     case "LEASE_LOST":
       return "lost";
     case "QUORUM":
+    case "REPLICATION":
     case "STORE":
       return isDenied(error.message) ? "denied" : "unavailable";
     case "LEASE_RELEASED":

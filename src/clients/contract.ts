@@ -22,6 +22,13 @@ export interface RedisConnection {
   send(key: string, command: readonly string[]): Promise<unknown>;
 
   /**
+   * What a command that is sent now leaves by, behind all that were sent before it: another object
+   * after a reconnect. Commands of one turn that see the same before and after ran in their order
+   * on one connection. Left out where the library promises no such thing.
+   */
+  line?(): object | undefined;
+
+  /**
    * Delivers messages of `channel` until the returned function is called. The channel's name goes
    * out as it is given: a key prefix of the user's client applies to keys only. On a Cluster this
    * is sharded pub/sub, so what SPUBLISH sends arrives, and what PUBLISH sends does not.

@@ -38,6 +38,8 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
       // In lower case, because iovalkey finds the keys of a command (to prefix them) only then.
       return client.call((command[0] ?? "").toLowerCase(), command.slice(1));
     },
+    // Written at once, or with `enableAutoPipelining` a moment later, in the order of the calls.
+    line: () => client.stream ?? undefined,
     subscribe(channel, listener) {
       if (!isConnected(client)) return refuse(client);
       return subscriptions.subscribe(channel, listener);

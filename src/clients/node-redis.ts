@@ -38,7 +38,11 @@ export const library = "node-redis";
 /** A command that was under way when the connection broke is rejected and not sent again. */
 export function nodeRedisConnection(client: NodeRedisClient): RedisConnection {
   const options = commandOptionsOf(client, "reconnecting");
-  return connection(client, (command) => client.sendCommand(command, options()));
+  return {
+    ...connection(client, (command) => client.sendCommand(command, options())),
+    // One queue, one socket; and what was under way when that broke is rejected.
+    line: options,
+  };
 }
 
 const stringReplies = Object.freeze({ typeMapping: undefined });

@@ -26,6 +26,7 @@ export class Deadline implements Omit<Task, "run"> {
   /** @internal Shared by leases of the same options. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;
+  readonly #startedWallMs: number;
   #untilMs: number;
   #wallUntilMs: number;
   #renewAtMs: number;
@@ -33,6 +34,7 @@ export class Deadline implements Omit<Task, "run"> {
   constructor(terms: LeaseTerms, started: Instant, validityMs: number) {
     this.terms = terms;
     this.#startedMs = Math.floor(started.monotonicMs);
+    this.#startedWallMs = sinceEpoch(terms, started.wallMs);
     const heldMs = Math.min(validityMs, terms.maxHoldMs);
     this.#untilMs = Math.floor(started.monotonicMs + heldMs);
     this.#wallUntilMs = sinceEpoch(terms, started.wallMs + validityMs);
@@ -62,6 +64,12 @@ export class Deadline implements Omit<Task, "run"> {
   /** @internal When validity began to count. */
   get startedMs(): number {
     return this.#startedMs;
+  }
+
+  /** @internal The same on both clocks. */
+  get started(): Instant {
+    const wallMs = this.#startedWallMs + this.terms.host.epochMs;
+    return { monotonicMs: this.#startedMs, wallMs };
   }
 
   /** @internal */

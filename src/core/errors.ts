@@ -12,6 +12,7 @@ export type ErrorCode =
   | "LEASE_RELEASED"
   | "FENCE_REJECTED"
   | "STORE"
+  | "REPLICATION"
   | "UNSUPPORTED"
   | "TOO_MANY_WAITERS"
   | "CLOSED"
@@ -168,6 +169,23 @@ export class FenceRejectedError extends HoldfastError {
 export class StoreError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
     super("STORE", message, details);
+  }
+}
+
+/**
+ * Why a replicated server is no ground for a lease right now: `acks` (too few replicas confirmed
+ * the write), `min-replicas` (the server itself wants more replicas than it has), `demoted` (it
+ * has become a replica), `replaced` (another server, or another history, answers in its place).
+ */
+export type ReplicationFault = "acks" | "min-replicas" | "demoted" | "replaced";
+
+/** Replicas or a failover are in the way. It may pass by itself, so acquires go on trying. */
+export class ReplicationError extends HoldfastError {
+  readonly fault: ReplicationFault;
+
+  constructor(fault: ReplicationFault, message: string, details: ErrorDetails = {}) {
+    super("REPLICATION", message, details);
+    this.fault = fault;
   }
 }
 

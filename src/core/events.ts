@@ -1,6 +1,7 @@
 import type { FindingLevel } from "./doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Diagnostics } from "./ports.ts";
+import type { StallReport } from "./stall-report.ts";
 
 interface About {
   readonly resources: readonly string[];
@@ -31,14 +32,13 @@ export interface LockEvents {
   renewed: About & { readonly fence: bigint | undefined; readonly remainingMs: number };
   /** A renewal failed; the lease still has `remainingMs` of its old validity. */
   doubtful: About & { readonly remainingMs: number; readonly cause: unknown };
+  /** It ended without a release. What stood in this process's way meanwhile is told along. */
   lost: About & {
     readonly fence: bigint | undefined;
     readonly reason: LossReason;
     readonly heldMs: number;
     readonly cause: unknown;
-    /** The longest stall of the event loop since the lease began, as far as it was measured. */
-    readonly stallMs: number;
-  };
+  } & StallReport;
   released: About & {
     readonly released: boolean;
     readonly reason: LossReason | undefined;
@@ -54,6 +54,11 @@ export interface LockEvents {
   /** A node failed a vote or did not answer in time. Once per bout, not per command. */
   "node-failed": { readonly node: string; readonly vote: VoteKind; readonly cause: unknown };
   "node-recovered": { readonly node: string };
+  /**
+   * Another server answers as this node, or the same one with another history: a failover or a
+   * restart. Leases that rest on it turn doubtful until they are proven again.
+   */
+  "node-replaced": { readonly node: string; readonly why: string };
   /** A node answered that it has lost its data or was never admitted. It may not vote. */
   "node-blank": { readonly node: string; readonly why: string };
   /** A blank node waits until every lease it may have forgotten is over. */

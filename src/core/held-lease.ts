@@ -1,4 +1,5 @@
 import { Deadline } from "./deadline.ts";
+import { askWhile, noteDoubt, raiseDoubt } from "./doubt.ts";
 import { durationMs, type Duration } from "./durations.ts";
 import {
   ClosedError,
@@ -96,14 +97,14 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.judge();
     if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
+    const settle = askWhile(() => this.#extras);
     const outcome = await this.#host.store.prove(this.#grant);
     this.judge();
     if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
     switch (outcome.kind) {
       case "proven":
-        this.#state = "held";
-        this.#more.doubt = undefined;
+        if (settle()) this.#state = "held";
         return true;
       case "gone":
         this.#lose("taken");
@@ -189,6 +190,15 @@ export class HeldLease extends Deadline implements Lease, Task {
     if (reason !== undefined) this.#lose(reason);
   }
 
+  /** @internal The store no longer knows, and says of which; true where this one is among them. */
+  callIntoDoubt(judge: (grant: Grant) => Error | undefined): boolean {
+    const cause = this.isActive ? judge(this.#grant) : undefined;
+    if (cause === undefined) return false;
+    raiseDoubt(this.#more, cause);
+    this.#turnDoubtful(cause);
+    return true;
+  }
+
   /** @internal Run by the scheduler for a renewal that is due, and for the end. */
   run(): void {
     if (!this.isActive) return;
@@ -203,11 +213,13 @@ export class HeldLease extends Deadline implements Lease, Task {
 
   async #extendNow(ttlMs: number): Promise<void> {
     const started = now(this.#host.clock);
+    const settle = askWhile(() => this.#extras);
     const outcome = await this.#host.store.extend(this.#grant, ttlMs);
     // Judged by the old validity first: a reply that comes after it proves nothing.
     this.assertHeld();
     switch (outcome.kind) {
       case "extended":
+        if (settle()) this.#state = "held";
         this.#prolong(started, outcome.validityMs);
         return;
       case "gone":
@@ -223,18 +235,15 @@ export class HeldLease extends Deadline implements Lease, Task {
 
   #prolong(started: Instant, validityMs: number): void {
     this.prolong(started, validityMs);
-    this.#state = "held";
-    this.#more.doubt = undefined;
     this.#host.reschedule(this);
     if (this.#host.events.wants("renewed")) {
-      const { fence } = this.#grant;
-      const remainingMs = this.remainingMs();
-      this.#host.events.emit("renewed", { ...this.#about(), fence, remainingMs });
+      const told = { fence: this.#grant.fence, remainingMs: this.remainingMs() };
+      this.#host.events.emit("renewed", { ...this.#about(), ...told });
     }
   }
 
   #turnDoubtful(cause: unknown): void {
-    this.#more.doubt = cause;
+    noteDoubt(this.#more, cause);
     if (this.#state !== "held") return;
     this.#state = "doubtful";
     const remainingMs = this.remainingMs();
@@ -242,18 +251,17 @@ export class HeldLease extends Deadline implements Lease, Task {
   }
 
   #lose(reason: LossReason): void {
-    const cause = this.#extras?.doubt;
+    const cause = this.#extras?.doubt?.cause;
     // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
-    const stallMs = this.#host.stallMs(this.startedMs);
+    const stalls = this.#host.stalls(this.started);
     this.#state = "lost";
     const loss = new LeaseLostError(this.resources, reason, { cause });
     this.#more.loss = loss;
     this.#host.forget(this);
     this.#host.over(this.#grant);
     this.#more.controller?.abort(loss);
-    const { fence } = this.#grant;
-    const heldMs = this.#heldMs();
-    this.#host.events.emit("lost", { ...this.#about(), fence, reason, heldMs, cause, stallMs });
+    const told = { fence: this.#grant.fence, reason, heldMs: this.#heldMs(), cause };
+    this.#host.events.emit("lost", { ...this.#about(), ...told, ...stalls });
   }
 
   #whyOver(): LossReason {
@@ -268,10 +276,8 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#host.over(this.#grant);
     const told = await this.#host.store.release(this.#grant);
     // A lease that was lost is not released, even where its keys were still there to be deleted.
-    const outcome: ReleaseOutcome =
-      this.#extras?.loss === undefined
-        ? told
-        : { released: false, reason: this.#extras?.loss.reason };
+    const loss = this.#extras?.loss;
+    const outcome = loss === undefined ? told : { released: false as const, reason: loss.reason };
     if (this.#host.events.wants("released")) {
       this.#host.events.emit("released", {
         ...this.#about(),

@@ -1,6 +1,7 @@
 import type { LossReason } from "./errors.ts";
 import { HeldLease } from "./held-lease.ts";
 import type { Random } from "./ports.ts";
+import { Reproof } from "./reproof.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant } from "./store.ts";
 
@@ -13,10 +14,12 @@ export class Keeper {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
   readonly #renewing = new Set<HeldLease>();
+  readonly #reproof: Reproof;
 
   constructor(scheduler: Scheduler, random: Random) {
     this.#scheduler = scheduler;
     this.#random = random;
+    this.#reproof = new Reproof(scheduler, random);
     scheduler.onClockStep(() => this.#judgeAll());
   }
 
@@ -26,6 +29,7 @@ export class Keeper {
   }
 
   forget(lease: HeldLease): void {
+    this.#reproof.forget(lease);
     this.#scheduler.cancel(lease);
   }
 
@@ -43,6 +47,11 @@ export class Keeper {
   /** Ends the leases for whose grant `judge` names a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.leases) lease.reconsider(judge);
+  }
+
+  /** Turns the leases doubtful for whose grant `judge` names a cause, and has them proven again. */
+  doubt(judge: (grant: Grant) => Error | undefined): void {
+    for (const lease of this.leases) if (lease.callIntoDoubt(judge)) this.#reproof.start(lease);
   }
 
   /** Never rejects: a failure shows as the lease's state and in its events. */

@@ -1,3 +1,4 @@
+import type { Doubt } from "./doubt.ts";
 import type { ClosedError, LeaseLostError } from "./errors.ts";
 import type { ReleaseOutcome } from "./store.ts";
 
@@ -6,7 +7,7 @@ export interface LeaseExtras {
   controller: AbortController | undefined;
   loss: LeaseLostError | undefined;
   closed: ClosedError | undefined;
-  doubt: unknown;
+  doubt: Doubt | undefined;
   /** The end of the line of extensions; never rejects. Undefined while there is none. */
   extending: Promise<void> | undefined;
   releasing: Promise<ReleaseOutcome> | undefined;

@@ -1,6 +1,7 @@
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock } from "./ports.ts";
+import type { Clock, Instant } from "./ports.ts";
+import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 
 /** What a lease needs from the manager that made it. */
@@ -15,8 +16,8 @@ export interface LeaseHost {
   over(grant: Grant): void;
   /** The lease is over: stop its renewals and deadlines. */
   forget(lease: HeldLease): void;
-  /** The longest stall of the event loop since then, one that is under way included. */
-  stallMs(sinceMs: number): number;
+  /** What stood in this process's way since then, a stall that is under way included. */
+  stalls(began: Instant): StallReport;
   /** Its validity changed: look again when to wake up for it. */
   reschedule(lease: HeldLease): void;
 }

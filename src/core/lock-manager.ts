@@ -22,6 +22,7 @@ import { resourcesOf } from "./resources.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
 import type { Locks, Resources, Work } from "./locks.ts";
+import { stallReport } from "./stall-report.ts";
 import { runUsing } from "./using.ts";
 
 type Refused = Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>;
@@ -65,21 +66,27 @@ class LockManager implements Locks {
     this.capabilities = store.capabilities;
     this.#events = events;
     this.#keeper = keeper;
-    const reconsider = keeper.reconsider.bind(keeper);
-    this.#store = store.open({ runtime, scheduler, events, reconsider });
+    this.#store = store.open({
+      runtime,
+      scheduler,
+      events,
+      reconsider: (judge) => keeper.reconsider(judge),
+      doubt: (judge) => keeper.doubt(judge),
+    });
     const owners = new Owners(runtime.random);
     const lines = new Lines();
     this.#context = { runtime, scheduler, store: this.#store, events, owners, lines };
+    const { clock } = runtime;
     this.#host = {
-      clock: runtime.clock,
-      epochMs: Math.floor(runtime.clock.wallMs()),
+      clock,
+      epochMs: Math.floor(clock.wallMs()),
       store: this.#store,
       over: (grant) => lines.over(grant),
       events,
       ttlMaxMs: store.ttlMaxMs,
       forget: (lease) => keeper.forget(lease),
-      stallMs: (sinceMs) =>
-        Math.round(Math.max(scheduler.overdueMs, runtime.stalls?.maxMs(sinceMs) ?? 0)),
+      stalls: (began) =>
+        stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),
       reschedule: (lease) => keeper.reschedule(lease),
     };
   }

@@ -55,6 +55,10 @@ export interface Stalls {
   watch(): void;
   /** The longest stall that ended after `sinceMs` (monotonic), or up to a second before it. */
   maxMs(sinceMs: number): number;
+  /** The longest garbage collection since then. Left out where it cannot be measured. */
+  gcMsMax?(sinceMs: number): number;
+  /** For how long the machine slept since then, or up to a second before. Likewise. */
+  suspendedMs?(sinceMs: number): number;
 }
 
 export interface Runtime {

@@ -122,6 +122,11 @@ export interface StoreContext {
    * those for which it names a reason are lost at once.
    */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void;
+  /**
+   * What granted some leases may not know them any more: those for which it names a cause turn
+   * doubtful, and are proven again at once.
+   */
+  doubt(judge: (grant: Grant) => Error | undefined): void;
 }
 
 /**

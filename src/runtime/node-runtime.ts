@@ -3,15 +3,28 @@ import { channel, type Channel } from "node:diagnostics_channel";
 import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
 import { LoopStalls } from "./stalls.ts";
 
+/** A timer that is late by so much was held up by more than its neighbours. */
+const stallMs = 100;
+
 const clock: Clock = {
   // CLOCK_MONOTONIC: nobody can set it, but it stands still while the machine is suspended.
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
   setTimer(delayMs, keepAlive, callback) {
-    const timer = setTimeout(callback, delayMs);
+    const dueMs = performance.now() + delayMs;
+    let hop: NodeJS.Immediate | undefined;
+    const timer = setTimeout(() => {
+      // After a stall Node first has to tell what it was: a garbage collection, perhaps.
+      if (performance.now() - dueMs < stallMs) callback();
+      else hop = setImmediate(callback);
+    }, delayMs);
     if (!keepAlive) timer.unref();
     const keep = (alive: boolean): void => void (alive ? timer.ref() : timer.unref());
-    return Object.assign(() => clearTimeout(timer), { keepAlive: keep });
+    const cancel = (): void => {
+      clearTimeout(timer);
+      clearImmediate(hop);
+    };
+    return Object.assign(cancel, { keepAlive: keep });
   },
   // setTimeout counts whole milliseconds, and from the start of the loop's turn.
   timerSlackMs: 1,

@@ -1,9 +1,13 @@
+import { uptime } from "node:os";
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
 import type { Stalls } from "../core/ports.ts";
+import { GarbageCollections } from "./garbage-collections.ts";
 
 interface Span {
   readonly endMs: number;
   readonly stallMs: number;
+  /** By how much the time since boot was ahead of ours when it ended. */
+  readonly aheadMs: number;
 }
 
 /** How often the loop is looked at: stalls shorter than this are nobody's loss. */
@@ -18,20 +22,27 @@ const spansMax = 64;
  */
 export class LoopStalls implements Stalls {
   readonly #nowMs: () => number;
+  /** Since boot, sleep included; our own clock stands still while the machine sleeps. */
+  readonly #uptimeMs: () => number;
+  readonly #collections = new GarbageCollections();
   /** The oldest first. */
   readonly #spans: Span[] = [];
   #histogram: IntervalHistogram | undefined;
   #spanBeganMs = 0;
+  #firstAheadMs = 0;
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, uptimeMs: () => number = () => uptime() * 1_000) {
     this.#nowMs = nowMs;
+    this.#uptimeMs = uptimeMs;
   }
 
   watch(): void {
     if (this.#histogram === undefined) {
       this.#histogram = monitorEventLoopDelay({ resolution: resolutionMs });
       this.#histogram.enable();
+      this.#collections.watch();
       this.#spanBeganMs = this.#nowMs();
+      this.#firstAheadMs = this.#aheadMs;
     } else if (this.#nowMs() - this.#spanBeganMs >= spanMsMin) {
       this.#endSpan(this.#histogram);
     }
@@ -43,16 +54,30 @@ export class LoopStalls implements Stalls {
     return Math.max(stallOf(this.#histogram), ...ended.map(({ stallMs }) => stallMs));
   }
 
+  gcMsMax(sinceMs: number): number {
+    return this.#collections.maxMs(sinceMs);
+  }
+
+  suspendedMs(sinceMs: number): number {
+    if (this.#histogram === undefined) return 0;
+    const before = this.#spans.findLast(({ endMs }) => endMs <= sinceMs);
+    return Math.max(0, this.#aheadMs - (before?.aheadMs ?? this.#firstAheadMs));
+  }
+
+  get #aheadMs(): number {
+    return this.#uptimeMs() - this.#nowMs();
+  }
+
   #endSpan(histogram: IntervalHistogram): void {
     const endMs = this.#nowMs();
-    this.#spans.push({ endMs, stallMs: stallOf(histogram) });
+    this.#spans.push({ endMs, stallMs: stallOf(histogram), aheadMs: this.#aheadMs });
     histogram.reset();
     this.#spanBeganMs = endMs;
     if (this.#spans.length <= spansMax) return;
     const [oldest, second] = this.#spans.splice(0, 2);
     if (oldest === undefined || second === undefined) return;
     const stallMs = Math.max(oldest.stallMs, second.stallMs);
-    this.#spans.unshift({ endMs: second.endMs, stallMs });
+    this.#spans.unshift({ ...second, stallMs });
   }
 }
 

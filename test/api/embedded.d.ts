@@ -15,6 +15,8 @@ export { embedded, type EmbeddedOptions } from "./embedded.ts";
 
 // dist/core/scheduler.d.ts: in index.d.ts
 
+// dist/core/stall-report.d.ts: in index.d.ts
+
 // dist/core/store.d.ts: in index.d.ts
 
 // dist/stores/embedded/embedded.d.ts

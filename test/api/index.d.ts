@@ -10,9 +10,9 @@ export declare function createLocks(store: Store, options?: CreateLocksOptions):
 export { renderFindings } from "./core/doctor.ts";
 export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
-export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
+export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, ReplicationError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
 export type { BreakOutcome } from "./core/break.ts";
-export type { ErrorCode, Holder, LossReason, Vote, VoteKind } from "./core/errors.ts";
+export type { ErrorCode, Holder, LossReason, ReplicationFault, Vote, VoteKind, } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
@@ -111,7 +111,7 @@ export interface DurationBounds {
 export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
 
 // dist/core/errors.d.ts
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
     readonly cause?: unknown;
@@ -173,6 +173,11 @@ export declare class FenceRejectedError extends HoldfastError {
 export declare class StoreError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
 }
+export type ReplicationFault = "acks" | "min-replicas" | "demoted" | "replaced";
+export declare class ReplicationError extends HoldfastError {
+    readonly fault: ReplicationFault;
+    constructor(fault: ReplicationFault, message: string, details?: ErrorDetails);
+}
 export declare class UnsupportedError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
 }
@@ -192,6 +197,7 @@ export {};
 import type { FindingLevel } from "./doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Diagnostics } from "./ports.ts";
+import type { StallReport } from "./stall-report.ts";
 interface About {
     readonly resources: readonly string[];
     readonly label: string | undefined;
@@ -227,8 +233,7 @@ export interface LockEvents {
         readonly reason: LossReason;
         readonly heldMs: number;
         readonly cause: unknown;
-        readonly stallMs: number;
-    };
+    } & StallReport;
     released: About & {
         readonly released: boolean;
         readonly reason: LossReason | undefined;
@@ -247,6 +252,10 @@ export interface LockEvents {
     };
     "node-recovered": {
         readonly node: string;
+    };
+    "node-replaced": {
+        readonly node: string;
+        readonly why: string;
     };
     "node-blank": {
         readonly node: string;
@@ -313,7 +322,8 @@ export declare class HeldLease extends Deadline implements Lease, Task {
 // dist/core/lease-host.d.ts
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock } from "./ports.ts";
+import type { Clock, Instant } from "./ports.ts";
+import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 export interface LeaseHost {
     readonly clock: Clock;
@@ -323,7 +333,7 @@ export interface LeaseHost {
     readonly ttlMaxMs: number;
     over(grant: Grant): void;
     forget(lease: HeldLease): void;
-    stallMs(sinceMs: number): number;
+    stalls(began: Instant): StallReport;
     reschedule(lease: HeldLease): void;
 }
 
@@ -462,6 +472,8 @@ export interface Diagnostics {
 export interface Stalls {
     watch(): void;
     maxMs(sinceMs: number): number;
+    gcMsMax?(sinceMs: number): number;
+    suspendedMs?(sinceMs: number): number;
 }
 export interface Runtime {
     readonly clock: Clock;
@@ -491,6 +503,22 @@ export declare class Scheduler {
     cancel(task: Task): void;
     at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
 }
+
+// dist/core/stall-report.d.ts
+import type { Clock, Instant, Stalls } from "./ports.ts";
+export interface StallReport {
+    readonly stallMs: number;
+    readonly gcMs: number;
+    readonly suspendedMs: number;
+    readonly why: string | undefined;
+}
+interface Sources {
+    readonly clock: Clock;
+    readonly stalls: Stalls | undefined;
+    readonly overdueMs: number;
+}
+export declare function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport;
+export {};
 
 // dist/core/store.d.ts
 import type { Cancellation } from "./cancellation.ts";
@@ -594,6 +622,7 @@ export interface StoreContext {
     readonly scheduler: Scheduler;
     readonly events: Emitter;
     reconsider(judge: (grant: Grant) => LossReason | undefined): void;
+    doubt(judge: (grant: Grant) => Error | undefined): void;
 }
 export interface Waiting {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;

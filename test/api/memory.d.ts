@@ -15,6 +15,8 @@ export { memory, type MemoryOptions } from "./memory.ts";
 
 // dist/core/scheduler.d.ts: in index.d.ts
 
+// dist/core/stall-report.d.ts: in index.d.ts
+
 // dist/core/store.d.ts: in index.d.ts
 
 // dist/stores/memory/memory.d.ts

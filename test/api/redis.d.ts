@@ -2,6 +2,7 @@
 export { redis, redlock, type Redlock } from "./redlock.ts";
 export type { GroupsOptions } from "./groups/groups-options.ts";
 export type { DriftOptions, RedisStoreOptions } from "./options.ts";
+export type { ReplicasOptions } from "./replicas-option.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
 export { NotConnectedError } from "../../clients/contract.ts";
 
@@ -10,6 +11,7 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    line?(): object | undefined;
     subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     close?(): Promise<void>;
 }
@@ -32,13 +34,16 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/scheduler.d.ts: in index.d.ts
 
+// dist/core/stall-report.d.ts: in index.d.ts
+
 // dist/core/store.d.ts: in index.d.ts
 
 // dist/stores/redis/groups/groups-options.d.ts
 import type { RedisConnection } from "../../../clients/contract.ts";
 import { type RedisStoreOptions } from "../options.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
-export interface GroupsOptions extends Omit<RedisStoreOptions, "fencing" | "crossSlot"> {
+type Refused = "fencing" | "crossSlot" | "replicas";
+export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
     readonly layout?: number;
     readonly ids?: readonly string[];
     readonly retired?: Readonly<Record<string, readonly object[]>>;
@@ -54,6 +59,7 @@ export interface ResolvedGroups {
     readonly options: ResolvedStoreOptions;
 }
 export declare function resolveGroups(given: unknown, options: GroupsOptions): ResolvedGroups;
+export {};
 
 // dist/stores/redis/groups/groups.d.ts
 import type { Store } from "../../../core/store.ts";
@@ -62,6 +68,7 @@ export declare function groups(clients: readonly (readonly object[])[], options?
 
 // dist/stores/redis/options.d.ts
 import { type Duration } from "../../core/durations.ts";
+import { type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 export interface DriftOptions {
     readonly factor?: number;
     readonly fixed?: Duration;
@@ -74,8 +81,11 @@ export interface RedisStoreOptions {
     readonly admission?: "strict" | "off";
     readonly maxTtl?: Duration;
     readonly crossSlot?: "refuse" | "ordered";
+    readonly replicas?: ReplicasOptions;
 }
 export interface ResolvedStoreOptions {
+    readonly replicas: ResolvedReplicas | undefined;
+    readonly asksMax: number;
     readonly nodeTimeoutMs: number | undefined;
     readonly driftFactor: number;
     readonly driftFixedMs: number;
@@ -102,3 +112,18 @@ export interface Redlock {
 }
 export declare const redlock: Redlock;
 export declare function redis(client: object, options?: RedisStoreOptions): Store;
+
+// dist/stores/redis/replicas-option.d.ts
+import type { RedisConnection } from "../../clients/contract.ts";
+import { type Duration } from "../../core/durations.ts";
+export interface ReplicasOptions {
+    readonly acks: number;
+    readonly timeout?: Duration;
+}
+export interface ResolvedReplicas {
+    readonly acks: number;
+    readonly timeoutMs: number;
+}
+export declare function resolveReplicas(given: ReplicasOptions | undefined, nodeCount: number, nodeTimeoutMs: number | undefined): ResolvedReplicas | undefined;
+export declare function checkLines(replicas: ResolvedReplicas | undefined, connections: readonly RedisConnection[]): void;
+export declare function checkTtl(replicas: ResolvedReplicas | undefined, ttlMs: number, nodeTimeoutMs: number): void;

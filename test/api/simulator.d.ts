@@ -18,6 +18,7 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    line?(): object | undefined;
     subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     close?(): Promise<void>;
 }
@@ -37,6 +38,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/ports.d.ts: in index.d.ts
 
 // dist/core/scheduler.d.ts: in index.d.ts
+
+// dist/core/stall-report.d.ts: in index.d.ts
 
 // dist/core/store.d.ts: in index.d.ts
 

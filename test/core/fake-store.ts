@@ -5,6 +5,7 @@ import type {
   OpenStore,
   ReleaseOutcome,
   Store,
+  StoreContext,
 } from "../../src/core/store.ts";
 import { StoreError } from "../../src/core/errors.ts";
 import {
@@ -14,7 +15,10 @@ import {
 } from "../../src/testing/index.ts";
 
 /** What a test wants to be different from a store that grants, extends, proves and releases. */
-export type Behaviour = Partial<OpenStore> & { readonly fencing?: boolean };
+export type Behaviour = Partial<OpenStore> & {
+  readonly fencing?: boolean;
+  readonly onOpen?: (context: StoreContext) => void;
+};
 
 export interface Call {
   readonly name: "attempt" | "extend" | "prove" | "release";
@@ -65,7 +69,15 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     ...(behaviour.waiting === undefined ? {} : { waiting: behaviour.waiting }),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };
-  const store: Store = { name: "fake", capabilities, ttlMaxMs: 60_000, open: () => open };
+  const store: Store = {
+    name: "fake",
+    capabilities,
+    ttlMaxMs: 60_000,
+    open(context) {
+      behaviour.onOpen?.(context);
+      return open;
+    },
+  };
   const times = (name: Call["name"]) =>
     calls.filter((call) => call.name === name).map(({ atMs }) => atMs);
   return { store, calls, requests, times };

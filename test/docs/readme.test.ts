@@ -230,12 +230,15 @@ describe("the reference tables", () => {
 
   test("name every event and every field of it", () => {
     const [, body = ""] = /interface LockEvents \{([^]*?)^\}/m.exec(source("core/events.ts")) ?? [];
+    const [, stalls = ""] =
+      /interface StallReport \{([^]*?)^\}/m.exec(source("core/stall-report.ts")) ?? [];
     const events = [...body.matchAll(/^ {2}"?([a-z-]+)"?: ([^]*?);$(?=\n {2}\S|\n*$)/gm)];
     expect(events.length).toBeGreaterThan(12);
     for (const [, name = "", type = ""] of events) {
       expect(readme).toContain(`\`${name}\``);
       const row = errors.split("\n").find((line) => line.startsWith(`| \`${name}\` `));
-      for (const [, field] of type.matchAll(/readonly (\w+):/g)) {
+      const whole = type.replace("StallReport", stalls);
+      for (const [, field] of whole.matchAll(/readonly (\w+):/g)) {
         expect(row, name).toContain(`\`${field}\``);
       }
     }
@@ -245,10 +248,11 @@ describe("the reference tables", () => {
     const options = [
       ...source("core/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
       ...source("stores/redis/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
+      ...source("stores/redis/replicas-option.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
     ].map(([, name]) => name);
     expect(options.length).toBeGreaterThan(14);
     // Objects of options: their fields have rows of their own.
-    const objects = new Set(["retry", "drift"]);
+    const objects = new Set(["retry", "drift", "replicas"]);
     for (const option of options.filter((name) => !objects.has(name ?? ""))) {
       expect(readme).toMatch(new RegExp(`^\\| \`(\\w+\\.)?${option}\` `, "m"));
     }

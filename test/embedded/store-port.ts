@@ -45,6 +45,7 @@ export class Port {
       scheduler,
       events,
       reconsider: () => undefined,
+      doubt: () => undefined,
     });
     onTestFinished(() => this.store.close());
   }

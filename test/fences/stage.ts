@@ -120,6 +120,7 @@ export class Actor {
       scheduler: new Scheduler(this.clock),
       events: this.events,
       reconsider: () => undefined,
+      doubt: () => undefined,
     });
   }
 

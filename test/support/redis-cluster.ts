@@ -1,5 +1,6 @@
 import { redisCommand } from "./redis-command.ts";
 import { eventually } from "./redis-eventually.ts";
+import { untilInStep } from "./redis-replicas.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
 const slotCount = 16_384;
@@ -7,22 +8,28 @@ const slotCount = 16_384;
 export interface RedisCluster {
   /** The masters, in the order of the slots they own. */
   readonly nodes: readonly RedisServer[];
-  /** The node that owns the slot of `key`, as the cluster itself has it. */
+  /** One for each master, in the same order, where they were asked for. */
+  readonly replicas: readonly RedisServer[];
+  /** The node that was given the slot of `key` at the start. */
   nodeOf(key: string): Promise<RedisServer>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts a Redis Cluster of masters only and waits until each of them calls it complete. A node
- * that is killed takes its own slots down and no others.
+ * Starts a Redis Cluster of masters, each with a replica if asked for, and waits until each of them
+ * calls it complete. A node that is killed takes its own slots down and no others, until its
+ * replica has taken them over.
  */
-export async function startRedisCluster(count = 3): Promise<RedisCluster> {
+export async function startRedisCluster(count = 3, withReplicas = false): Promise<RedisCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
   args.push("--cluster-require-full-coverage", "no");
   const nodes = await Promise.all(Array.from({ length: count }, () => startRedis({ args })));
+  const replicas = withReplicas
+    ? await Promise.all(Array.from({ length: count }, () => startRedis({ args })))
+    : [];
   const share = Math.ceil(slotCount / count);
   const stop = async () => {
-    await Promise.all(nodes.map((node) => node.stop()));
+    await Promise.all([...nodes, ...replicas].map((node) => node.stop()));
   };
   try {
     await Promise.all(
@@ -32,14 +39,31 @@ export async function startRedisCluster(count = 3): Promise<RedisCluster> {
         await node.command("CLUSTER", "ADDSLOTSRANGE", String(index * share), String(last));
       }),
     );
-    await meet(nodes);
-    await Promise.all(nodes.map((node) => eventually(() => isComplete(node.port, count))));
+    const all = [...nodes, ...replicas];
+    await meet(all);
+    await Promise.all(all.map((node) => eventually(() => isComplete(node.port, all.length))));
+    await Promise.all(
+      replicas.map(async (replica, index) => {
+        const master = nodes[index];
+        if (master === undefined) return;
+        await master.command("CONFIG", "SET", "repl-diskless-sync-delay", "0");
+        const id = await idOf(master);
+        await eventually(() => replica.command("CLUSTER", "REPLICATE", id));
+        await untilInStep(replica);
+        // The masters have to know of it before they can vote for it.
+        await eventually(async () => {
+          const known = String(await master.command("CLUSTER", "NODES"));
+          return known.includes(`slave ${id}`);
+        });
+      }),
+    );
   } catch (error) {
     await stop();
     throw error;
   }
   return {
     nodes,
+    replicas,
     stop,
     async nodeOf(key) {
       const slot = Number(await nodes[0]?.command("CLUSTER", "KEYSLOT", key));
@@ -48,6 +72,37 @@ export async function startRedisCluster(count = 3): Promise<RedisCluster> {
       return owner;
     },
   };
+}
+
+/** What the cluster calls a node. */
+export async function idOf(node: RedisServer): Promise<string> {
+  return String(await node.command("CLUSTER", "MYID"));
+}
+
+/** Moves a slot with all that is in it, key after key, as redis-cli does. */
+export async function moveSlot(
+  cluster: RedisCluster,
+  slot: number,
+  from: RedisServer,
+  to: RedisServer,
+): Promise<void> {
+  const [source, target] = await Promise.all([idOf(from), idOf(to)]);
+  const number = String(slot);
+  await to.command("CLUSTER", "SETSLOT", number, "IMPORTING", source);
+  await from.command("CLUSTER", "SETSLOT", number, "MIGRATING", target);
+  for (let round = 0; round < 1_000; round += 1) {
+    const keys = (await from.command("CLUSTER", "GETKEYSINSLOT", number, "1")) as string[];
+    if (keys.length === 0) break;
+    await from.command("MIGRATE", to.host, String(to.port), "", "0", "5000", "KEYS", ...keys);
+  }
+  // The new owner first: until it knows, nobody else may be told.
+  await to.command("CLUSTER", "SETSLOT", number, "NODE", target);
+  await from.command("CLUSTER", "SETSLOT", number, "NODE", target);
+  for (const node of cluster.nodes) {
+    if (node !== from && node !== to) {
+      await node.command("CLUSTER", "SETSLOT", number, "NODE", target);
+    }
+  }
 }
 
 async function meet(nodes: readonly RedisServer[]): Promise<void> {

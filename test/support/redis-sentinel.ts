@@ -4,6 +4,7 @@ import { redisCommand } from "./redis-command.ts";
 import { eventually } from "./redis-eventually.ts";
 import { freePort } from "./redis-port.ts";
 import { killRedis, makeDirectory, removeDirectory, spawnRedis } from "./redis-process.ts";
+import { startReplicas } from "./redis-replicas.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
 const masterName = "holdfast";
@@ -12,24 +13,26 @@ export interface RedisSentinel {
   /** The name the sentinels know the master by. */
   readonly name: string;
   readonly master: RedisServer;
+  /** The first of the replicas. */
   readonly replica: RedisServer;
+  /** All servers that hold data, the first master first. */
+  readonly servers: readonly RedisServer[];
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
   /** The port that the sentinels name as the master's now. */
   masterPort(): Promise<number>;
+  /** The server at that port. */
+  masterNow(): Promise<RedisServer>;
   /** Asks for a failover and waits until the sentinels name the other server. */
   failover(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a master, a replica and `count` sentinels, and waits until they know of each other. */
-export async function startRedisSentinel(count = 1): Promise<RedisSentinel> {
+/** Starts a master, its replicas and `count` sentinels, and waits until they know of each other. */
+export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<RedisSentinel> {
   const master = await startRedis();
-  // A replica of this age takes its first full copy at once instead of after five seconds.
-  await master.command("CONFIG", "SET", "repl-diskless-sync-delay", "0");
-  const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(master.port)] });
-  await eventually(async () =>
-    String(await replica.command("INFO", "replication")).includes("master_link_status:up"),
-  );
+  const replicas = await startReplicas(master, replicaCount);
+  const [replica] = replicas;
+  if (replica === undefined) throw new Error("a sentinel needs somebody to promote");
   const started = await Promise.all(
     Array.from({ length: count }, () => startSentinel(master.port, Math.floor(count / 2) + 1)),
   );
@@ -40,15 +43,25 @@ export async function startRedisSentinel(count = 1): Promise<RedisSentinel> {
   };
   await Promise.all(
     started.map(({ port }) =>
-      eventually(async () => knows(await redisCommand(port, ["INFO", "sentinel"]), count)),
+      eventually(async () => {
+        const info = String(await redisCommand(port, ["INFO", "sentinel"]));
+        return info.includes(`slaves=${replicaCount},sentinels=${count}`);
+      }),
     ),
   );
   return {
     name: masterName,
     master,
     replica,
+    servers: [master, ...replicas],
     sentinels: started.map(({ port }) => ({ host: "127.0.0.1", port })),
     masterPort,
+    async masterNow() {
+      const port = await masterPort();
+      const found = [master, ...replicas].find((server) => server.port === port);
+      if (found === undefined) throw new Error(`no server of ours is at port ${port}`);
+      return found;
+    },
     async failover() {
       const before = await masterPort();
       await eventually(() => ask("SENTINEL", "FAILOVER", masterName));
@@ -56,13 +69,9 @@ export async function startRedisSentinel(count = 1): Promise<RedisSentinel> {
     },
     async stop() {
       await Promise.all(started.map((sentinel) => sentinel.stop()));
-      await Promise.all([master.stop(), replica.stop()]);
+      await Promise.all([master, ...replicas].map((server) => server.stop()));
     },
   };
-}
-
-function knows(info: unknown, count: number): boolean {
-  return String(info).includes(`slaves=1,sentinels=${count}`);
 }
 
 async function startSentinel(masterPort: number, quorum: number) {

@@ -1,5 +1,5 @@
 import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
-import type { VoteKind } from "../../core/errors.ts";
+import { ReplicationError, type VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
 import { batchWeightMax, weightOf, type Batches } from "./batch.ts";
@@ -9,6 +9,7 @@ import type { NodeCall } from "./node-call.ts";
 import { noLongerWanted, type NodeReply } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
 import { Probing } from "./probing.ts";
+import { replicationFault } from "./replication-faults.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
@@ -26,6 +27,8 @@ export interface NodeOptions {
   readonly silentMsMax: number;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
+  /** It lacks a script: perhaps it is another server than the one that was given it. */
+  readonly onScriptMissing: (node: RedisNode) => void;
 }
 
 /** One server as the quorum sees it. */
@@ -36,6 +39,7 @@ export class RedisNode {
   readonly #introduction: Introduction;
   readonly #clockWatch: ClockWatch;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
+  readonly #onScriptMissing: (node: RedisNode) => void;
   readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
@@ -53,6 +57,7 @@ export class RedisNode {
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
     this.#onClockStep = options.onClockStep;
+    this.#onScriptMissing = options.onScriptMissing;
     this.#batches = options.batches;
     this.#silentMsMax = options.silentMsMax;
     this.#outbox = new Outbox(
@@ -164,6 +169,8 @@ export class RedisNode {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
     }
+    // Heard without a reply: the one way in which the sender tells of a script that is not there.
+    if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
     this.#introduction.noticeRunId(stamp.runId);
@@ -181,7 +188,17 @@ export class RedisNode {
       this.#disconnected = true;
       return { kind: "unsent", error };
     }
+    if (error instanceof ReplicationError) {
+      this.#fault("failed", error);
+      return { kind: "error", error };
+    }
     if (isServerError(error)) {
+      const refused = replicationFault(error);
+      if (refused !== undefined) {
+        this.#fault("failed", refused);
+        // Nothing was written, as if it had never come: a release of it is still owed.
+        return { kind: "unsent", error: refused };
+      }
       // A script that is not there yet is no fault of the node's.
       if (!error.message.startsWith("NOSCRIPT")) this.#fault("failed", error);
       return { kind: "error", error };

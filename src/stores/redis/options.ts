@@ -2,6 +2,7 @@ import { durationMs, type Duration } from "../../core/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { wireFormat } from "./quorum/shards.ts";
+import { resolveReplicas, type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 
 export interface DriftOptions {
   /** Share of the TTL by which clocks may run apart. @default 0.01 */
@@ -43,9 +44,18 @@ export interface RedisStoreOptions {
    * @default "refuse": all or nothing in one step needs one slot
    */
   readonly crossSlot?: "refuse" | "ordered";
+  /**
+   * One server with replicas: a grant or an extension counts only once `acks` replicas have it,
+   * so that a failover to one of them does not forget it. Fewer are a fault, never contention.
+   * @default none: replication is asynchronous, and a failover may forget the latest grants
+   */
+  readonly replicas?: ReplicasOptions;
 }
 
 export interface ResolvedStoreOptions {
+  readonly replicas: ResolvedReplicas | undefined;
+  /** How often a node is asked for the same grant when its answer was lost. */
+  readonly asksMax: number;
   readonly nodeTimeoutMs: number | undefined;
   readonly driftFactor: number;
   readonly driftFixedMs: number;
@@ -59,7 +69,16 @@ export interface ResolvedStoreOptions {
   readonly wireFormat: string;
 }
 
-const names = ["nodeTimeout", "drift", "prefix", "fencing", "admission", "maxTtl", "crossSlot"];
+const names = [
+  "nodeTimeout",
+  "drift",
+  "prefix",
+  "fencing",
+  "admission",
+  "maxTtl",
+  "crossSlot",
+  "replicas",
+];
 const dayMs = 86_400_000;
 const leastTimeoutMs = 50;
 const prefixLengthMax = 200;
@@ -89,12 +108,17 @@ export function resolveStoreOptions(
   if (crossSlot !== "refuse" && crossSlot !== "ordered") {
     throw new InvalidOptionError("crossSlot", '"refuse" or "ordered"', crossSlot);
   }
+  const nodeTimeoutMs =
+    nodeTimeout === undefined
+      ? undefined
+      : durationMs("nodeTimeout", nodeTimeout, { minMs: 1, maxMs: dayMs });
+  const replicas = resolveReplicas(given.replicas, nodeCount, nodeTimeoutMs);
   return {
     crossSlot,
-    nodeTimeoutMs:
-      nodeTimeout === undefined
-        ? undefined
-        : durationMs("nodeTimeout", nodeTimeout, { minMs: 1, maxMs: dayMs }),
+    nodeTimeoutMs,
+    replicas,
+    // A repeat of a grant writes nothing, and then nobody knows which replicas have it.
+    asksMax: replicas === undefined ? 2 : 1,
     driftFactor,
     driftFixedMs: durationMs("drift.fixed", drift.fixed ?? 2, { minMs: 0, maxMs: dayMs }),
     prefix,

@@ -15,27 +15,31 @@ import type {
   StoreContext,
   Waiting,
 } from "../../core/store.ts";
+import { acknowledged } from "./acknowledged.ts";
+import { acksWarning } from "./acks-warning.ts";
 import { Batches } from "./batch.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
 import { Survey } from "./doctor/survey.ts";
+import { FailoverWatch } from "./failover-watch.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
 import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
-import { attemptInOrder, inOrder, partsOf, type RaisingStore } from "./ordered-groups.ts";
+import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf } from "./quorum/ballot.ts";
 import { breakOwners } from "./quorum/break.ts";
-import { RedisGrant, type GrantTerms } from "./quorum/grant.ts";
+import type { GrantTerms } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { list } from "./quorum/list.ts";
 import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { StandingGrants } from "./standing-grants.ts";
 import { Twins } from "./twins.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
@@ -50,9 +54,10 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #admission: Admission;
   readonly #survey: Survey;
   readonly #wakeUps: WakeUps;
+  readonly #failovers: FailoverWatch;
   readonly #options: ResolvedStoreOptions;
   readonly #cluster: boolean;
-  readonly #context: StoreContext;
+  readonly #standing: StandingGrants;
   readonly #twins: Twins;
   #terms: GrantTerms | undefined;
 
@@ -66,15 +71,19 @@ export class RedisStore implements OpenStore, RaisingStore {
     const { scheduler, events } = context;
     const { clock } = context.runtime;
     this.#options = options;
-    this.#context = context;
     this.#cluster = connections.some(({ topology }) => topology === "cluster");
     const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
     const plain = this.#cluster ? plainClusterDialect : plainDialect;
     const dialect = options.fencing ? fenced : plain;
     const single = connections.length === 1;
     const batches = dialect.batching && new Batches(dialect.batching);
-    const nodes = connections.map((connection, index) => {
+    const nodes = connections.map((given, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
+      const { replicas } = options;
+      const connection =
+        replicas === undefined
+          ? given
+          : acknowledged(given, replicas, acksWarning(name, replicas.acks, events));
       return new RedisNode(name, connection, {
         clock,
         events,
@@ -82,11 +91,23 @@ export class RedisStore implements OpenStore, RaisingStore {
         silentMsMax: nodeTimeoutMs(options, Math.min(options.ttlMaxMs, usualTtlMs)),
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: (node) => this.#onIntroduced(node),
-        onClockStep: (node, stepMs) => this.#onClockStep(node, index, stepMs),
+        onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
+        onScriptMissing: (node) => this.#survey.look(node),
       });
     });
     const size = quorumOf(nodes.length);
-    this.#survey = new Survey(() => nodes, scheduler, events);
+    this.#failovers = new FailoverWatch({
+      scheduler,
+      look: (node) => this.#survey.look(node),
+      holdsAny: () => this.#standing.any,
+      onReplaced: (node, cause) => this.#standing.onReplaced(node, cause),
+    });
+    this.#survey = new Survey(
+      () => nodes,
+      scheduler,
+      events,
+      (node, info) => this.#failovers.observe(node, info),
+    );
     this.#twins = new Twins(nodes, (node, runId) => this.#survey.noticeRunId(node, runId));
     this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
     this.#quorum = {
@@ -110,11 +131,13 @@ export class RedisStore implements OpenStore, RaisingStore {
           events.emit("fence-raised", { resources, label: undefined, fence });
         }
       },
+      onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
       misfit: (ballots) => this.#twins.among(ballots),
       terms: (ttlMs) => this.#termsOf(ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
+    this.#standing = new StandingGrants(context, this.#quorum);
     this.#oneStep = new OneStep(this.#quorum);
     const base = context.runtime.random.uniqueBase();
     this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, base });
@@ -147,7 +170,11 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   prove(grant: Grant): Promise<ProveOutcome> {
-    return inOrder.prove(this.#oneStep, grant);
+    const [only, ...others] = this.#quorum.nodes;
+    const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
+    if (error === undefined) return inOrder.prove(this.#oneStep, grant);
+    this.#survey.look(only);
+    return Promise.resolve({ kind: "failed", error });
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {
@@ -204,6 +231,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   async close(): Promise<void> {
     this.#survey.close();
     this.#wakeUps.close();
+    this.#failovers.close();
     this.#admission.close();
     await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
     await Promise.allSettled(
@@ -225,18 +253,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     return lockKey(this.#options.prefix, resource);
   }
 
-  /**
-   * Keys set before a step forward may be gone early: a lease loses that node's vote, and is lost
-   * where too few are left. A step back only keeps keys longer.
-   */
-  #onClockStep({ name }: RedisNode, index: number, stepMs: number): void {
-    this.#quorum.events.emit("clock-jump", { node: name, stepMs });
-    if (stepMs < 0) return;
-    this.#context.reconsider((grant) => {
-      const ours = grantsOf(grant).filter(({ home }) => home === this.#quorum);
-      const left = ours.every((part) => part.loseVote(index) >= this.#quorum.size);
-      return left ? undefined : "clock";
-    });
+  /** With several nodes the others notice: one that was replaced only loses its vote. */
+  #watchFor(ttlMs: number): void {
+    const [only, ...others] = this.#quorum.nodes;
+    if (only !== undefined && others.length === 0) this.#failovers.pulse(only, ttlMs);
   }
 
   #onIntroduced(introduced: RedisNode): void {
@@ -267,9 +287,4 @@ function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
     why: "the same server given twice, its version and its restarts cannot be told",
     remedy: "allow it: ACL SETUSER <user> +info",
   };
-}
-
-function grantsOf(grant: Grant): readonly RedisGrant[] {
-  if (grant instanceof RedisGrant) return [grant];
-  return partsOf(grant)?.flatMap((part) => grantsOf(part.grant)) ?? [];
 }

@@ -5,6 +5,7 @@ import { connectionAt } from "./given-client.ts";
 import { groups } from "./groups/groups.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
 import { RedisStore } from "./redis-store.ts";
+import { checkLines } from "./replicas-option.ts";
 
 /** More nodes than this add latency and no safety anybody could need. */
 const nodesMax = 31;
@@ -50,6 +51,7 @@ function redisStore(
     cluster ? { ...options, admission: "off" } : options,
     connections.length,
   );
+  checkLines(resolved.replicas, connections);
   return {
     name,
     capabilities: { fencing: resolved.fencing, multiResource: true },

@@ -1,6 +1,7 @@
-import { StoreError, type Holder } from "../../core/errors.ts";
+import { StoreError, type HoldfastError, type Holder } from "../../core/errors.ts";
 import { labelOf } from "../../core/owners.ts";
 import { otherFormat } from "./groups/layout-format.ts";
+import { tooFewAcks } from "./replication-faults.ts";
 
 /** What a node that may not vote told about itself. */
 export interface BlankReport {
@@ -173,7 +174,7 @@ export function isPermanent(cause: unknown): boolean {
 }
 
 /** Why a script refused, in words that say what to do. */
-export function refusal(words: readonly string[]): StoreError {
+export function refusal(words: readonly string[]): HoldfastError {
   const [, code, detail = ""] = words;
   switch (code) {
     case "FORMAT":
@@ -188,6 +189,10 @@ export function refusal(words: readonly string[]): StoreError {
         "this node's user may not run INFO, without which a restart cannot be told: allow it " +
           '(ACL SETUSER … +info), or set admission to "off"',
       );
+    case "NOACKS": {
+      const [got = 0, acks = 0, timeoutMs = 0] = detail.split("/").map(Number);
+      return tooFewAcks(got, acks, timeoutMs);
+    }
     case "PARTIAL":
       return new StoreError(
         "some of this owner's keys vanished on this node while others are still there " +

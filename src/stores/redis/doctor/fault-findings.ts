@@ -1,3 +1,4 @@
+import { ReplicationError } from "../../../core/errors.ts";
 import type { Told } from "./told.ts";
 
 /** How Redis 7 says that a command inside a script is denied. */
@@ -9,6 +10,8 @@ const deniedInScript = /^ERR The user executing the script can't/;
  */
 export function faultFinding(cause: unknown): Told | undefined {
   if (!(cause instanceof Error)) return undefined;
+  // What the server said itself; what it means for a lock was put around it.
+  if (cause instanceof ReplicationError) return faultFinding(cause.cause);
   const { message } = cause;
   const code = /^[A-Z]+/.exec(message)?.[0];
   if (code === "NOPERM" || deniedInScript.test(message)) {

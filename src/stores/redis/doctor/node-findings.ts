@@ -27,7 +27,7 @@ export function nodeFindings(
     info === undefined || info.role === "replica"
       ? undefined
       : persistenceFinding(about.options, info, examination.config),
-    replicasFinding(about, examination),
+    acksFinding(about, examination) ?? replicasFinding(about, examination),
     ...probeFindings(about, examination),
     ...recordFindings(about, examination, status),
     slowFinding(about, examination),
@@ -76,6 +76,18 @@ function infoDenied({ options }: Case, fault: Error | undefined): Told | undefin
   };
 }
 
+function acksFinding({ options }: Case, { info }: Examination): Told | undefined {
+  const acks = options.replicas?.acks ?? 0;
+  if (info?.role !== "master" || info.replicaCount >= acks) return undefined;
+  return {
+    level: "error",
+    code: "acks-missing",
+    what: `replicas.acks is ${acks}, and ${info.replicaCount} replica(s) are connected`,
+    why: "so many can never confirm: nothing is granted or extended",
+    remedy: "connect the replicas, or set replicas.acks to what there is",
+  };
+}
+
 function replicasFinding({ options }: Case, { info }: Examination): Told | undefined {
   if (info?.role !== "master" || info.replicaCount === 0) return undefined;
   const strict = options.admission === "strict";
@@ -85,10 +97,14 @@ function replicasFinding({ options }: Case, { info }: Examination): Told | undef
     what: `the server has ${info.replicaCount} connected replica(s)`,
     why: strict
       ? "a replica promoted in its place may not vote until its quarantine is over"
-      : "a replica promoted in its place may not know a lock that was granted a moment before",
+      : options.replicas === undefined
+        ? "a replica promoted in its place may not know a lock that was granted a moment before"
+        : "of its replicas, one that did not confirm a lock may be promoted and not know it",
     remedy: strict
       ? "nothing, unless you counted on a failover to be quick"
-      : "guard writes by fence, or use independent servers instead of replicas",
+      : options.replicas === undefined
+        ? "guard writes by fence, set replicas.acks, or use independent servers instead"
+        : "guard writes by fence; with acks for every replica none can be promoted without it",
   };
 }
 

@@ -37,10 +37,11 @@ const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL 
 
 /** Every command that a user of these options has to be allowed, INFO apart. */
 export function neededCommands(
-  options: Pick<ResolvedStoreOptions, "fencing">,
+  options: Pick<ResolvedStoreOptions, "fencing"> & Partial<Pick<ResolvedStoreOptions, "replicas">>,
   cluster: boolean,
 ): readonly string[] {
   const always = [...calls, "TIME", ...onLocks];
+  if (options.replicas !== undefined) always.push("WAIT 1 1");
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
 

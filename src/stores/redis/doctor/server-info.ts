@@ -2,6 +2,8 @@
 export interface ServerInfo {
   readonly runId: string | undefined;
   readonly version: string | undefined;
+  /** The line of writes it stands in: another one after a failover. */
+  readonly replicationId: string | undefined;
   readonly role: "master" | "replica" | undefined;
   /** Of a replica: whether it is connected to its master. */
   readonly masterLinkUp: boolean;
@@ -24,6 +26,7 @@ export function readServerInfo(reply: unknown): ServerInfo {
   const role = fields.get("role");
   return {
     runId: fields.get("run_id"),
+    replicationId: fields.get("master_replid"),
     // Valkey calls itself a Redis 7.2 for the sake of old clients, and has a version besides.
     version: fields.get("valkey_version") ?? fields.get("redis_version"),
     role: role === "slave" ? "replica" : role === "master" ? "master" : undefined,

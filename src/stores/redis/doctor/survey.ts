@@ -3,16 +3,19 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { RedisNode } from "../node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
-import { readServerInfo } from "./server-info.ts";
+import { readServerInfo, type ServerInfo } from "./server-info.ts";
 import type { Told } from "./told.ts";
 
 /** What INFO can tell of: told again when it was cured and has come back. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
 
+const lostAfterMs = 5_000;
+
 interface Look {
   /** The process that was looked at last; undefined until the first answer. */
   runId: string | undefined;
-  underWay: boolean;
+  /** Since when an answer is waited for; a driver may lose a question without a word. */
+  underWaySinceMs: number | undefined;
   readonly told: Set<string>;
 }
 
@@ -24,13 +27,20 @@ interface Look {
 export class Survey {
   readonly #scheduler: Scheduler;
   readonly #events: Emitter;
+  readonly #onInfo: (node: RedisNode, info: ServerInfo) => void;
   readonly #looks = new Map<RedisNode, Look>();
   readonly #tasks = new Set<Task>();
   readonly #stops: readonly (() => void)[];
   #closed = false;
 
-  constructor(nodes: () => readonly RedisNode[], scheduler: Scheduler, events: Emitter) {
+  constructor(
+    nodes: () => readonly RedisNode[],
+    scheduler: Scheduler,
+    events: Emitter,
+    onInfo: (node: RedisNode, info: ServerInfo) => void,
+  ) {
     this.#scheduler = scheduler;
+    this.#onInfo = onInfo;
     this.#events = events;
     const named = (name: string): RedisNode | undefined =>
       nodes().find((node) => node.name === name);
@@ -45,10 +55,11 @@ export class Survey {
     // Any node of a Cluster may answer what has no key, so the answer would be about nobody.
     if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
     const look = this.#lookAt(node);
-    if (look.underWay || node.infoDenied) return;
-    look.underWay = true;
-    const { clock } = this.#scheduler;
-    const task = this.#scheduler.at(clock.monotonicMs(), false, () => {
+    const nowMs = this.#scheduler.clock.monotonicMs();
+    const underWay = nowMs - (look.underWaySinceMs ?? -Infinity) < lostAfterMs;
+    if (underWay || node.infoDenied) return;
+    look.underWaySinceMs = nowMs;
+    const task = this.#scheduler.at(nowMs, false, () => {
       this.#tasks.delete(task);
       void this.#ask(node, look);
     });
@@ -70,7 +81,7 @@ export class Survey {
   #lookAt(node: RedisNode): Look {
     let look = this.#looks.get(node);
     if (look === undefined) {
-      look = { runId: undefined, underWay: false, told: new Set() };
+      look = { runId: undefined, underWaySinceMs: undefined, told: new Set() };
       this.#looks.set(node, look);
     }
     return look;
@@ -82,6 +93,7 @@ export class Survey {
       const info = readServerInfo(await node.connection.send("", ["INFO"]));
       if (this.#closed) return;
       look.runId = info.runId;
+      this.#onInfo(node, info);
       const found = infoFindings(info);
       for (const code of curable) {
         if (!found.some((told) => told.code === code)) look.told.delete(code);
@@ -89,7 +101,7 @@ export class Survey {
       for (const told of found) this.#tell(node, look, told, told.code);
     } catch {
     } finally {
-      look.underWay = false;
+      look.underWaySinceMs = undefined;
     }
   }
 

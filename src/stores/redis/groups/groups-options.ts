@@ -4,8 +4,10 @@ import { connectionAt } from "../given-client.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "../options.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 
+type Refused = "fencing" | "crossSlot" | "replicas";
+
 /** Options of all groups alike, and of the layout that they make together. */
-export interface GroupsOptions extends Omit<RedisStoreOptions, "fencing" | "crossSlot"> {
+export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
   /**
    * The version of the layout. To change the groups, their ids, the number of nodes in each or
    * `maxTtl`, give all clients a greater one: nodes then refuse the older, and grant for the new
@@ -79,13 +81,11 @@ function checkedObject(options: GroupsOptions): GroupsOptions {
   if (typeof options !== "object" || options === null) {
     throw new InvalidOptionError("options", "an object of options", options);
   }
-  for (const name of ["fencing", "crossSlot"]) {
+  const refused = { fencing: "fence", crossSlot: "fence", replicas: "vote without replicas" };
+  for (const [name, always] of Object.entries(refused)) {
     if (name in options) {
-      throw new InvalidOptionError(
-        name,
-        "left out: groups always fence",
-        Reflect.get(options, name),
-      );
+      const expected = `left out: groups always ${always}`;
+      throw new InvalidOptionError(name, expected, Reflect.get(options, name));
     }
   }
   return options;

@@ -45,6 +45,7 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
         onIntroduced: () => undefined,
         onClockStep: () => undefined,
+        onScriptMissing: () => undefined,
       });
     });
     return { id, nodes };

@@ -23,9 +23,6 @@ import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn } from "./release.ts";
 import { Round } from "./round.ts";
 
-/** How often a node is asked for the same grant when its answer was lost. */
-const asksMax = 2;
-
 /**
  * One attempt to be granted by a quorum: the acquire round, a second question to nodes whose answer
  * was lost, and the raise round where the granted fences differ. Decided as soon as the outcome is
@@ -143,6 +140,7 @@ class Attempt {
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
     // A late failure of a first question says nothing about the second.
     if (late && reply.kind !== "reply") return;
+    const { asksMax } = this.#quorum.options;
     ballot.ms = this.#quorum.clock.monotonicMs() - this.#request.started.monotonicMs;
     if (reply.kind === "reply") {
       this.#onVote(index, ballot, reply.reply);
@@ -264,6 +262,7 @@ class Attempt {
     this.#grant = grant;
     if (spared !== 0) this.#quorum.spared.set(grant, spared);
     if (this.#raised) this.#quorum.onRaised(grant);
+    this.#quorum.onGranted(grant);
     this.#resolve({ kind: "granted", grant });
   }
 

@@ -9,7 +9,9 @@ import type {
 } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKey } from "../lock-key.ts";
+import { nodeTimeoutMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
+import { checkTtl } from "../replicas-option.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -25,7 +27,10 @@ export class OneStep implements RaisingStore {
   }
 
   attempt(request: AcquireRequest, place?: Place): Promise<AttemptOutcome> {
-    const { prefix } = this.#quorum.options;
+    const { prefix, replicas } = this.#quorum.options;
+    if (replicas !== undefined) {
+      checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
+    }
     const keys = request.resources.map((resource) => lockKey(prefix, resource));
     const error = this.#quorum.misfit([]);
     if (error !== undefined) {

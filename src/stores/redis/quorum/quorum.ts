@@ -35,6 +35,8 @@ export interface Quorum {
   prepare(): Promise<void>;
   /** A node said that it may not vote; returns that in words, with the time it still takes. */
   onBlank(index: number, report: BlankReport): Error;
+  /** A lease begins to rest on these nodes. */
+  onGranted(grant: RedisGrant): void;
   /** A grant that needed a second round, to agree on its fence. */
   onRaised(grant: RedisGrant): void;
   /** Why this set-up cannot grant at all, once that is known: the same server given twice. */

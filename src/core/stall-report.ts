@@ -1,0 +1,66 @@
+import type { Clock, Instant, Stalls } from "./ports.ts";
+
+/** What was in the way of this process while it held a lease. */
+export interface StallReport {
+  /** The longest stall of the event loop since the lease began, as far as it was measured. */
+  readonly stallMs: number;
+  /** The longest garbage collection since then; 0 below 10 ms, or where it is not measured. */
+  readonly gcMs: number;
+  /** For how long the machine slept since then; 0 below a second, or where it cannot be told. */
+  readonly suspendedMs: number;
+  /** The same in words; undefined where nothing was in the way. */
+  readonly why: string | undefined;
+}
+
+interface Sources {
+  readonly clock: Clock;
+  readonly stalls: Stalls | undefined;
+  /** By how much a timer is late at this moment. */
+  readonly overdueMs: number;
+}
+
+/** Shorter than this is nobody's loss. */
+const leastStallMs = 100;
+const leastSuspendMs = 1_000;
+
+export function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport {
+  const sinceMs = began.monotonicMs;
+  const stallMs = Math.round(Math.max(overdueMs, stalls?.maxMs(sinceMs) ?? 0));
+  const gcMs = Math.round(stalls?.gcMsMax?.(sinceMs) ?? 0);
+  const sleptMs = Math.round(stalls?.suspendedMs?.(sinceMs) ?? 0);
+  const suspendedMs = sleptMs >= leastSuspendMs ? sleptMs : 0;
+  const heldMs = clock.monotonicMs() - sinceMs;
+  // A clock that is only slewed gains a little all the time, which ends nothing.
+  const slewMs = heldMs / 1_000;
+  const wallAheadMs = clock.wallMs() - began.wallMs - heldMs - slewMs;
+  return { stallMs, gcMs, suspendedMs, why: explain(stallMs, gcMs, suspendedMs, wallAheadMs) };
+}
+
+function explain(
+  stallMs: number,
+  gcMs: number,
+  suspendedMs: number,
+  wallAheadMs: number,
+): string | undefined {
+  const told: string[] = [];
+  if (suspendedMs > 0) {
+    told.push(`the machine was suspended for about ${inSeconds(suspendedMs)}`);
+  } else if (wallAheadMs >= leastStallMs) {
+    told.push(
+      `the wall clock ran ahead by ${inSeconds(wallAheadMs)}: it was set, or the machine slept`,
+    );
+  }
+  if (stallMs >= leastStallMs || gcMs >= leastStallMs) {
+    const isGc = gcMs * 2 >= stallMs;
+    told.push(
+      isGc
+        ? `garbage collection stopped the process for ${gcMs} ms`
+        : `the event loop was blocked, or the process stopped, for ${stallMs} ms`,
+    );
+  }
+  return told.length === 0 ? undefined : told.join("; ");
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,147 @@
+import { describe, expect, test } from "vitest";
+import type { ExtendOutcome, ProveOutcome, StoreContext } from "../../src/core/store.ts";
+import { type Behaviour, deferred, extended, failed, scene } from "./fake-store.ts";
+
+const ttl = 3_000;
+const cause = new Error("another server answers");
+
+/** A scene whose store can call its leases into doubt. */
+function doubting(behaviour: Behaviour = {}, renew = false) {
+  let context: StoreContext | undefined;
+  const made = scene(
+    {
+      ...behaviour,
+      onOpen: (given) => {
+        context = given;
+      },
+    },
+    { ttl, renew },
+  );
+  const told: string[] = [];
+  made.locks.on("doubtful", (event) => told.push(`doubtful: ${String(event.cause)}`));
+  made.locks.on("lost", ({ reason }) => told.push(`lost: ${reason}`));
+  const doubt = (resource?: string): void =>
+    context?.doubt(({ resources }) =>
+      resource === undefined || resources.includes(resource) ? cause : undefined,
+    );
+  return { ...made, told, doubt };
+}
+
+describe("a lease that its store calls into doubt", () => {
+  test("is doubtful at once, and held again when it is proven", async () => {
+    const answer = deferred<ProveOutcome>();
+    const { locks, doubt, told, times } = doubting({ prove: () => answer.promise });
+    const lease = await locks.acquire("a");
+    doubt();
+    expect(lease.state).toBe("doubtful");
+    expect(told).toEqual([`doubtful: ${String(cause)}`]);
+    expect(lease.signal.aborted).toBe(false);
+    answer.resolve({ kind: "proven" });
+    await expect.poll(() => lease.state).toBe("held");
+    expect(times("prove")).toHaveLength(1);
+    await locks.close();
+  });
+
+  test("is lost at once when the store no longer has it", async () => {
+    const { locks, doubt, told } = doubting({ prove: async () => ({ kind: "gone" }) });
+    const lease = await locks.acquire("a");
+    doubt();
+    await expect.poll(() => lease.state).toBe("lost");
+    expect(told).toEqual([`doubtful: ${String(cause)}`, "lost: taken"]);
+    expect(lease.signal.aborted).toBe(true);
+    await locks.close();
+  });
+
+  test("is asked about again, spaced, until its validity ends", async () => {
+    const { locks, doubt, told, times, clock } = doubting({ prove: async () => failed });
+    const lease = await locks.acquire("a");
+    doubt();
+    await clock.advance(ttl);
+    expect(lease.state).toBe("lost");
+    expect(told.at(-1)).toBe("lost: unreachable");
+    const asked = times("prove");
+    // A tenth of the TTL apart, more or less.
+    expect(asked.length).toBeGreaterThanOrEqual(8);
+    expect(asked.length).toBeLessThanOrEqual(14);
+    await locks.close();
+  });
+
+  test("is held again by a question of the user's own", async () => {
+    let away = true;
+    const { locks, doubt, clock, times } = doubting({
+      prove: async () => (away ? failed : { kind: "proven" }),
+    });
+    const lease = await locks.acquire("a");
+    doubt();
+    await clock.advance(1);
+    away = false;
+    expect(await lease.prove()).toBe(true);
+    expect(lease.state).toBe("held");
+    const asked = times("prove").length;
+    await clock.advance(1_000);
+    // One more was due, and finds that there is nothing to ask any more.
+    expect(times("prove").length - asked).toBeLessThanOrEqual(1);
+    await locks.close();
+  });
+
+  test("stays doubtful when the answer is to a question from before the doubt", async () => {
+    const [early, late] = [deferred<ProveOutcome>(), deferred<ProveOutcome>()];
+    const answers = [early, late];
+    const { locks, doubt } = doubting({
+      prove: () => answers.shift()?.promise ?? Promise.resolve(failed),
+    });
+    const lease = await locks.acquire("a");
+    const proving = lease.prove();
+    doubt();
+    early.resolve({ kind: "proven" });
+    await proving;
+    expect(lease.state).toBe("doubtful");
+    late.resolve({ kind: "proven" });
+    await expect.poll(() => lease.state).toBe("held");
+    await locks.close();
+  });
+
+  test("stays doubtful when an extension from before the doubt comes through", async () => {
+    const [answer, proof] = [deferred<ExtendOutcome>(), deferred<ProveOutcome>()];
+    const { locks, doubt } = doubting({
+      extend: () => answer.promise,
+      prove: () => proof.promise,
+    });
+    const lease = await locks.acquire("a");
+    const extending = lease.extend();
+    // Calls stand in line: this one is sent only in the next turn.
+    await Promise.resolve();
+    doubt();
+    answer.resolve(extended(ttl));
+    await extending;
+    expect(lease.state).toBe("doubtful");
+    proof.resolve({ kind: "proven" });
+    await expect.poll(() => lease.state).toBe("held");
+    await locks.close();
+  });
+
+  test("leaves the others alone, and those that are over", async () => {
+    const { locks, doubt, times, clock } = doubting({ prove: async () => failed });
+    const [one, two] = [await locks.acquire("a"), await locks.acquire("b")];
+    doubt("a");
+    expect([one.state, two.state]).toEqual(["doubtful", "held"]);
+    await one.release();
+    await clock.advance(1);
+    const asked = times("prove").length;
+    await clock.advance(2_000);
+    expect(times("prove")).toHaveLength(asked);
+    doubt("a");
+    expect(one.state).toBe("released");
+    await locks.close();
+  });
+
+  test("is held again by its renewal, too", async () => {
+    const { locks, doubt, clock } = doubting({ prove: async () => failed }, true);
+    const lease = await locks.acquire("a");
+    doubt();
+    expect(lease.state).toBe("doubtful");
+    await clock.advance(1_100);
+    expect(lease.state).toBe("held");
+    await locks.close();
+  });
+});

@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { compileClockLibrary } from "../../faults/clock-library.ts";
+import { NodeServer } from "../../faults/node-server.ts";
+import type { Locks } from "../../src/index.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { collect, connect, openLocks } from "../support/redis-harness.ts";
+
+const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "holdfast-steps-"));
+const library = compileClockLibrary(projectRoot, folder);
+const servers: NodeServer[] = [];
+const key = "invoice:42";
+const ttlMs = 12_000;
+const nodeTimeoutMs = 2_000;
+/** How long what must happen may take on a busy machine. */
+const withinMs = 40_000;
+/**
+ * A holder learns of a step at its next renewal, a third of the TTL after the last, when the answer
+ * comes. What this machine may be late by on top must leave that below the TTL, or it shows nothing.
+ */
+const windowMs = ttlMs / 3 + nodeTimeoutMs + 1_000;
+
+beforeAll(async () => {
+  if (library === undefined) return;
+  servers.push(
+    ...(await Promise.all(
+      [1, 2, 3, 4, 5].map((number) => NodeServer.start(join(folder, String(number)), library)),
+    )),
+  );
+}, 60_000);
+// With the clock set back, a key from before would live for a minute more.
+beforeEach(async () => {
+  for (const server of servers) {
+    server.setClock(0);
+    await server.command("DEL", key, "warm");
+  }
+});
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.kill()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A time during which a client could believe that it alone holds the resource. */
+interface Tenure {
+  readonly client: number;
+  readonly fence: bigint;
+  /** When the attempt that won began, and when the lease was handed over. */
+  readonly askedMs: number;
+  readonly fromMs: number;
+  /** When it gave the lease back, or learnt that it was lost. */
+  untilMs: number;
+}
+
+/** Takes the resource, holds it for a while with renewals, gives it back: again and again. */
+async function contend(
+  locks: Locks,
+  client: number,
+  tenures: Tenure[],
+  state: { readonly running: boolean },
+): Promise<void> {
+  let askedMs = 0;
+  locks.on("attempt", ({ outcome, elapsedMs }) => {
+    if (outcome === "granted") askedMs = performance.now() - elapsedMs;
+  });
+  while (state.running) {
+    const lease = await locks
+      .acquire(key, { ttl: ttlMs, renew: true, wait: "1s" })
+      .catch(() => undefined);
+    if (lease === undefined) {
+      await sleep(10);
+      continue;
+    }
+    const fromMs = performance.now();
+    const tenure: Tenure = { client, fence: lease.fence, askedMs, fromMs, untilMs: Infinity };
+    tenures.push(tenure);
+    const over = (): void => {
+      tenure.untilMs = Math.min(tenure.untilMs, performance.now());
+    };
+    lease.signal.addEventListener("abort", over);
+    // Some are short and some outlast the renewal, so that a step meets both.
+    const holdMs = client === 0 ? ttlMs / 3 + 500 : 20 * client;
+    const endMs = fromMs + holdMs;
+    while (lease.state !== "lost" && performance.now() < endMs) await sleep(5);
+    over();
+    await lease.release();
+  }
+}
+
+function overlaps(tenures: readonly Tenure[]): { readonly ms: number; readonly fromMs: number }[] {
+  return tenures.flatMap((one, index) =>
+    tenures.slice(index + 1).flatMap((other) => {
+      const fromMs = Math.max(one.fromMs, other.fromMs);
+      const ms = Math.min(one.untilMs, other.untilMs) - fromMs;
+      return ms > 0 ? [{ ms, fromMs }] : [];
+    }),
+  );
+}
+
+/** Whoever asked after another had been granted has the greater fence, whatever the clocks did. */
+function expectOrderedFences(tenures: readonly Tenure[]): void {
+  for (const earlier of tenures) {
+    for (const later of tenures) {
+      if (later.askedMs > earlier.fromMs) expect(later.fence).toBeGreaterThan(earlier.fence);
+    }
+  }
+  expect(new Set(tenures.map(({ fence }) => fence)).size).toBe(tenures.length);
+}
+
+const cases = [
+  { stepMs: 60_000, stepped: [1] },
+  { stepMs: -60_000, stepped: [1] },
+  { stepMs: 60_000, stepped: [0, 3] },
+  { stepMs: -60_000, stepped: [0, 3] },
+];
+
+const runCase = test.skipIf(library === undefined).each(cases);
+
+runCase(
+  "$stepMs ms on nodes $stepped of five",
+  async ({ stepMs, stepped }) => {
+    const options = { nodeTimeout: nodeTimeoutMs, maxTtl: ttlMs, admission: "strict" } as const;
+    const managers = await Promise.all(
+      [0, 1, 2, 3].map(async () => {
+        const clients = await Promise.all(servers.map(({ port }) => connect(port)));
+        return openLocks(clients, options, { ttl: ttlMs });
+      }),
+    );
+    const jumps = managers.map((locks) => collect(locks, "clock-jump"));
+    // Admitted, and each client has heard every node's clock.
+    for (const locks of managers) {
+      for (let round = 0; round < 3; round += 1) {
+        const lease = await locks.acquire("warm", { wait: "40s" });
+        await eventually(async () => {
+          await lease.extend();
+          const { nodes } = await locks.inspect("warm");
+          const missing = nodes.filter(({ vote }) => vote !== "held");
+          if (missing.length > 0) throw new Error(JSON.stringify(nodes));
+        }, withinMs);
+        await lease.release();
+      }
+    }
+    const state = { running: true };
+    onTestFinished(() => {
+      state.running = false;
+    });
+    const tenures: Tenure[] = [];
+    const work = managers.map((locks, client) => contend(locks, client, tenures, state));
+    await eventually(() => tenures.length >= 8, withinMs);
+
+    const steppedAtMs = performance.now();
+    for (const index of stepped) servers[index]?.setClock(stepMs);
+    const names = stepped.map((index) => `node-${index + 1}`);
+    for (const [client, seen] of jumps.entries()) {
+      await eventually(() => {
+        expect(seen.map(({ node }) => node)).toEqual(expect.arrayContaining(names));
+      }, withinMs);
+      // Which node, which way, and how far; told once, and of no other node.
+      expect(seen.map(({ node }) => node).sort(), `client ${client}`).toEqual(names);
+      for (const jump of seen) expect(Math.round(jump.stepMs / 1_000)).toBe(stepMs / 1_000);
+    }
+    // They go on: a step costs votes, and not the service.
+    const before = tenures.length;
+    await eventually(() => tenures.length >= before + 8, withinMs);
+    state.running = false;
+    await Promise.all(work);
+
+    for (const { ms, fromMs } of overlaps(tenures)) {
+      // A step back only keeps keys longer: nobody gets in by it.
+      expect(stepMs).toBeGreaterThan(0);
+      expect(fromMs).toBeGreaterThanOrEqual(steppedAtMs);
+      expect(ms).toBeLessThanOrEqual(windowMs);
+    }
+    expectOrderedFences(tenures);
+    expect(new Set(tenures.map(({ client }) => client)).size).toBeGreaterThan(1);
+  },
+  180_000,
+);
