@@ -52,7 +52,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   const node = quorum.nodes[index];
   if (node === undefined) return;
   const call = releaseCall(request.keys, request.owner);
-  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
+  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), request.ttlMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
     if (isConfirmed(reply)) quorum.owed.settle(debt);
   };
@@ -67,12 +67,12 @@ function releaseRound(
   const { nodes, scheduler, owed, options, size: enough } = quorum;
   const { spared = 0 } = request;
   const call = releaseCall(request.keys, request.owner);
-  const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
+  const nowMs = scheduler.clock.monotonicMs();
   const debts = new Map<number, Debt>();
   const owe = (index: number): void => {
     const node = nodes[index];
     if (node === undefined || debts.has(index) || request.neverAsked?.has(index) === true) return;
-    debts.set(index, owed.owe(node, call, untilMs));
+    debts.set(index, owed.owe(node, call, nowMs, request.ttlMs));
   };
   return new Promise((resolve) => {
     const tally = { deleted: 0, missing: 0 };
@@ -83,6 +83,7 @@ function releaseRound(
       ...(among === undefined ? { enough } : { among }),
       call,
       scheduler,
+      nowMs,
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),
       wanted: () => true,
       onReply(index, reply, late) {
