@@ -7,6 +7,8 @@ import type { ReleaseReply } from "../replies.ts";
 export interface Debt {
   readonly node: RedisNode;
   readonly call: NodeCall<ReleaseReply>;
+  /** When the release was first sent. */
+  readonly sinceMs: number;
   /** After this the key has expired by itself. */
   readonly untilMs: number;
 }
@@ -39,8 +41,8 @@ export class OwedReleases {
   }
 
   /** To be settled by whoever hears from the node after all. */
-  owe(node: RedisNode, call: NodeCall<ReleaseReply>, untilMs: number): Debt {
-    const debt = { node, call, untilMs };
+  owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, ttlMs: number): Debt {
+    const debt = { node, call, sinceMs, untilMs: sinceMs + ttlMs };
     if (this.#closed || this.#debts.size >= debtsMax) return debt;
     this.#debts.add(debt);
     this.#arm();
@@ -77,13 +79,16 @@ export class OwedReleases {
   #tryAll(): void {
     this.#timer = undefined;
     const asked = new Set<RedisNode>();
+    const nowMs = this.#scheduler.clock.monotonicMs();
     for (const debt of this.#debts) {
+      // Sent a moment ago, and most likely about to be answered.
+      if (nowMs - debt.sinceMs < firstPauseMs) continue;
       if (this.#silent.has(debt.node) && asked.has(debt.node)) continue;
       asked.add(debt.node);
       void this.#try(debt);
     }
     for (const node of asked) this.#silent.add(node);
-    this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
+    this.#pauseMs = asked.size === 0 ? firstPauseMs : Math.min(pauseMsMax, this.#pauseMs * 2);
     this.#arm();
   }
 

@@ -54,7 +54,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   const node = quorum.nodes[index];
   if (node === undefined) return;
   const call = quorum.dialect.release(request.keys, request.owner, request.place);
-  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs() + request.ttlMs);
+  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), request.ttlMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
     if (isConfirmed(reply)) quorum.owed.settle(debt);
   };
@@ -68,12 +68,12 @@ function releaseRound(
 ): Promise<Tally> {
   const { nodes, scheduler, owed, options, size: enough } = quorum;
   const call = quorum.dialect.release(request.keys, request.owner, request.place);
-  const untilMs = scheduler.clock.monotonicMs() + request.ttlMs;
+  const nowMs = scheduler.clock.monotonicMs();
   const debts = new Map<number, Debt>();
   const owe = (index: number): void => {
     const node = nodes[index];
     if (node === undefined || debts.has(index)) return;
-    debts.set(index, owed.owe(node, call, untilMs));
+    debts.set(index, owed.owe(node, call, nowMs, request.ttlMs));
   };
   const among = askedIn(nodes.length, request);
   const tally = { deleted: 0, missing: 0 };
@@ -85,6 +85,7 @@ function releaseRound(
       ...(among === undefined ? { enough } : { among }),
       call,
       scheduler,
+      nowMs,
       timeoutMs: nodeTimeoutMs(options, request.ttlMs),
       wanted: () => true,
       onReply(index, reply, late) {
