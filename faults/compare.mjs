@@ -115,9 +115,15 @@ function spread(told) {
 }
 
 const own = runs.filter(({ options }) => options.lock === "holdfast");
-const minutes = own.reduce((total, { summary }) => total + summary.seconds, 0) / 60;
-const faults = own.reduce((total, { summary }) => total + summary.faults, 0);
-const failed = own.reduce((total, { failures }) => total + failures.length, 0);
+const codes = [...new Set(own.map(({ code }) => code))];
+const totals = codes.map((code) => {
+  const of = own.filter((run) => run.code === code);
+  const minutes = of.reduce((total, { summary }) => total + summary.seconds, 0) / 60;
+  const faults = of.reduce((total, { summary }) => total + summary.faults, 0);
+  const failed = of.reduce((total, { failures }) => total + failures.length, 0);
+  const sources = code === undefined ? "with earlier sources" : `with the sources ${code}`;
+  return `- ${sources}: ${minutes.toFixed(0)} minutes, ${faults} faults, ${failed} things that must not happen`;
+});
 const cells = [
   ["", ...runs.map(({ version, options }) => titleOf(version, options.lock))],
   ...rows.map(([title, valueOf]) => [title, ...runs.map((run) => String(valueOf(run)))]),
@@ -147,7 +153,9 @@ Real redis-servers, client processes and networks, tormented by faults that a se
 client was told and what every server did, checked afterwards. How it works is told in
 [faults/README.md](../../faults/README.md).
 
-Holdfast itself: ${minutes.toFixed(0)} minutes, ${faults} faults, ${failed} things that must not happen.
+Holdfast itself, by a hash of its sources (\`core\`, \`stores\` and \`clients\`):
+
+${totals.join("\n")}
 
 ${table.join("\n")}
 
