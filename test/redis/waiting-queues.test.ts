@@ -133,6 +133,21 @@ describe.each([true, false])("with fencing %s", (fencing) => {
   });
 });
 
+test("calls that share a command with others are refused as well, and the others are not", async () => {
+  const waiter = await dead();
+  const locks = await bench.locks(1);
+  await bench.holdByForeigner([0], key);
+  const waiting = ended(waiter.acquire(key));
+  await untilQueued([bench.server(0)], key, 1);
+  await bench.freeByForeigner([0], key);
+  const calls = [locks.tryAcquire(key), locks.tryAcquire("free"), locks.tryAcquire([key, "c"])];
+  const [refused, free, several] = await Promise.all(calls);
+  expect([refused, free?.state, several]).toEqual([undefined, "held", undefined]);
+  await free?.release();
+  await waiter.close();
+  await waiting;
+});
+
 test("a plain SET without a fence gets in before those who wait, as documented", async () => {
   const waiter = await dead({ fencing: false });
   const locks = await bench.locks(1, { fencing: false });
