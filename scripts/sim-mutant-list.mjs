@@ -598,4 +598,59 @@ export const mutants = [
       },
     ],
   },
+  {
+    name: "telling-prolongs",
+    breaks: "telling the head of a queue only ever shortens its time to come",
+    changes: [
+      {
+        file: "simulator/node/queues.ts",
+        from: `if (place.lapseMs <= lapseMs) return place;`,
+        to: `if (place.lapseMs === lapseMs) return place;`,
+      },
+    ],
+  },
+  {
+    name: "places-never-lapse",
+    breaks: "a place lapses, so that a dead waiter does not stay first for good",
+    changes: [
+      {
+        file: "simulator/node/queues.ts",
+        from: `all.filter(({ lapseMs }) => lapseMs > this.#nowMs)`,
+        to: `all.filter(({ lapseMs }) => lapseMs > 0)`,
+      },
+    ],
+  },
+  {
+    name: "only-asks-when-told",
+    breaks: "whoever waits asks also without being told: a holder that dies tells nobody",
+    changes: [
+      {
+        file: "core/acquire.ts",
+        from: `return Math.min(retryInMs + spread, Math.min(retryMaxMs, askAgainMsMax) * spread);`,
+        to: `return retryMaxMs > 0 && spread > 0 ? askAgainMsMax * 3_600 : backoff.nextMs();`,
+      },
+    ],
+  },
+  {
+    name: "line-front-leaves-silently",
+    breaks: "whoever leaves the front of a manager's line wakes the next",
+    changes: [
+      {
+        file: "core/lines.ts",
+        from: `else if (contended) frontOf(line)?.wake();`,
+        to: `else if (contended) return;`,
+      },
+    ],
+  },
+  {
+    name: "line-stays-held",
+    breaks: "a lease that is over is the turn of the next in its manager's line",
+    changes: [
+      {
+        file: "core/lines.ts",
+        from: `line.heldBy = undefined;`,
+        to: `line.heldBy ??= undefined;`,
+      },
+    ],
+  },
 ];

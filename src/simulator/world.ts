@@ -228,6 +228,7 @@ export class World implements FaultTargets {
     for (const undo of this.#undos) this.#undo(undo);
     this.scene.tell("world", "healed", "");
     this.#phase = "liveness";
+    for (const each of this.#present) each?.client.beginPatience();
     for (const { links } of this.inhabitants) for (const link of links) link.calm();
     this.#watchProgress(this.scene.nowMs + this.#scenario.livenessMs);
   }

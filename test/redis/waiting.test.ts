@@ -22,7 +22,9 @@ const kinds = [ioredisKinds[0], nodeRedisKinds.at(-1)].flatMap((kind) => kind ??
 async function clientsOf(kind: ClientKind, nodes: number): Promise<object[]> {
   const servers = bench.servers.slice(0, nodes);
   const opened = await Promise.all(servers.map(({ port }) => kind.open(port)));
-  onTestFinished(() => opened.forEach(({ close }) => void close()));
+  onTestFinished(() => {
+    for (const each of opened) each.close();
+  });
   return opened.map(({ client }) => client as object);
 }
 
@@ -49,12 +51,13 @@ const cases = kinds.flatMap((kind) =>
 describe.each(cases)("$kind.name, $nodes nodes, fencing $fencing", ({ kind, nodes, fencing }) => {
   test("a hand-over inside a process is one command to each node", async () => {
     const clients = await clientsOf(kind, nodes);
+    const connections = clients.flatMap((client) => connectionOf(client) ?? []);
     // Nobody grows impatient: a question in between would cost a command of its own.
     const runtime = withoutTimers;
     const locks = openLocks(clients, { fencing }, { wait: "forever", runtime });
     // A grant that comes when all is over is given back once more, so each waits for its last one.
     const work = async () => {
-      await Promise.all(clients.map((client) => connectionOf(client)?.send(key, ["PING"])));
+      await Promise.all(connections.map((connection) => connection.send(key, ["PING"])));
     };
     await bench.warmUp(locks);
     const holder = await locks.acquire(key);

@@ -30,6 +30,7 @@ export class SimulatedClient {
   readonly #random: SeededRandom;
   #isStopping = false;
   #closingSinceMs: number | undefined;
+  #isPatient = false;
   #isClosed = false;
   #loops = 0;
 
@@ -58,6 +59,11 @@ export class SimulatedClient {
 
   stop(): void {
     this.#isStopping = true;
+  }
+
+  /** Whoever waits from now on waits for ever: a waiter that nobody serves is stuck, and seen. */
+  beginPatience(): void {
+    this.#isPatient = true;
   }
 
   async #loop(random: SeededRandom): Promise<void> {
@@ -89,7 +95,9 @@ export class SimulatedClient {
     const { plan, locks, promises } = this.#parts;
     const resources = this.#resources(random);
     const { ttlMs, retryMinMs, retryMaxMs } = plan;
-    const waitMs = random.chance(0.2) ? 0 : Math.round(random.exponential(plan.waitMs));
+    const drawnMs = random.chance(0.2) ? 0 : Math.round(random.exponential(plan.waitMs));
+    const waitMs = this.#isPatient && drawnMs > 0 ? Infinity : drawnMs;
+    const wait = waitMs === Infinity ? ("forever" as const) : waitMs;
     const renew = random.chance(plan.renewChance);
     const retry = { minDelay: retryMinMs, maxDelay: retryMaxMs };
     // A lease that is renewed and forgotten must end some day.
@@ -102,7 +110,7 @@ export class SimulatedClient {
       const lease = await this.#watch("tryAcquire", promises.acquireMs(ttlMs, 0), call);
       if (lease !== undefined) await this.#hold(random, lease);
     } else if (style < 0.45) {
-      const call = locks.using(resources, { ...common, wait: waitMs }, async (lease) => {
+      const call = locks.using(resources, { ...common, wait }, async (lease) => {
         this.#handed(lease);
         try {
           await this.#work(random, lease);
@@ -112,8 +120,10 @@ export class SimulatedClient {
       });
       await this.#watch("using", Infinity, call);
     } else {
-      const signal = random.chance(plan.abortChance) ? this.#abortLater(random, waitMs) : undefined;
-      const options = { ...common, wait: waitMs, ...(signal === undefined ? {} : { signal }) };
+      const signal = random.chance(plan.abortChance)
+        ? this.#abortLater(random, drawnMs)
+        : undefined;
+      const options = { ...common, wait, ...(signal === undefined ? {} : { signal }) };
       const lease = await this.#watch("acquire", boundMs, locks.acquire(resources, options));
       await this.#hold(random, lease);
     }

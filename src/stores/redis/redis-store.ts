@@ -79,21 +79,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     const batches = dialect.batching && new Batches(dialect.batching);
     const nodes = connections.map((given, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
-      const { replicas } = options;
-      const connection =
-        replicas === undefined
-          ? given
-          : acknowledged(given, replicas, acksWarning(name, replicas.acks, events));
-      return new RedisNode(name, connection, {
-        clock,
-        events,
-        batches,
-        silentMsMax: nodeTimeoutMs(options, Math.min(options.ttlMaxMs, usualTtlMs)),
-        allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
-        onIntroduced: (node) => this.#onIntroduced(node),
-        onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
-        onScriptMissing: (node) => this.#survey.look(node),
-      });
+      return this.#nodeOf(name, given, context, batches);
     });
     const size = quorumOf(nodes.length);
     this.#failovers = new FailoverWatch({
@@ -247,6 +233,29 @@ export class RedisStore implements OpenStore, RaisingStore {
       this.#terms = { home: this.#quorum, prefix, ttlMs, validityMs };
     }
     return this.#terms;
+  }
+
+  #nodeOf(
+    name: string,
+    given: RedisConnection,
+    { runtime, events }: StoreContext,
+    batches: Batches | undefined,
+  ): RedisNode {
+    const { replicas, driftFactor, driftFixedMs, ttlMaxMs } = this.#options;
+    const connection =
+      replicas === undefined
+        ? given
+        : acknowledged(given, replicas, acksWarning(name, replicas.acks, events));
+    return new RedisNode(name, connection, {
+      clock: runtime.clock,
+      events,
+      batches,
+      silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
+      allowance: { factor: driftFactor, fixedMs: driftFixedMs },
+      onIntroduced: (node) => this.#onIntroduced(node),
+      onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
+      onScriptMissing: (node) => this.#survey.look(node),
+    });
   }
 
   #keyOf(resource: string): string {

@@ -1,0 +1,248 @@
+import { describe, expect, test } from "vitest";
+import type { CreateLocksOptions, Lease, Locks } from "../../src/index.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { collect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
+import { loadScripts, queueOn, tell, untilQueued, withoutTimers } from "./waiting-scene.ts";
+
+const bench = shareRedis(3);
+loadScripts(bench);
+const key = "invoice:42";
+
+type Options = { readonly fencing?: boolean; readonly nodes?: number } & CreateLocksOptions;
+
+/** Hears, but never asks by itself: only a message brings it to its turn. */
+async function patient({ fencing = true, nodes = 1, ...more }: Options = {}): Promise<Locks> {
+  return await bench.locks(
+    nodes,
+    { fencing },
+    { wait: "forever", runtime: withoutTimers, ...more },
+  );
+}
+
+/** Has a place and does nothing with it, as a process that has died. */
+async function dead({ fencing = true, nodes = 1, ...more }: Options = {}): Promise<Locks> {
+  const clients = await bench.connectAll(nodes);
+  // A connection that cannot subscribe, and timers that never fire.
+  const deaf = clients.map((client) => watchConnection(client));
+  return openLocks(deaf, { fencing }, { wait: "forever", runtime: withoutTimers, ...more });
+}
+
+async function granted(call: Promise<Lease | undefined>): Promise<Lease> {
+  const lease = await call;
+  if (lease === undefined) throw new Error("still held, or others wait");
+  return lease;
+}
+
+/** What a wait of a manager that is closed in the end comes to. */
+function ended(call: Promise<unknown>): Promise<unknown> {
+  return call.catch((error: unknown) => error);
+}
+
+describe.each([true, false])("with fencing %s", (fencing) => {
+  test("a free lock that others wait for is refused until their time is over", async () => {
+    const locks = await bench.locks(1, { fencing });
+    const waiter = await dead({ fencing });
+    await bench.holdByForeigner([0], key);
+    const waiting = ended(waiter.acquire(key));
+    await untilQueued([bench.server(0)], key, 1);
+    await bench.freeByForeigner([0], key);
+    // Two resources, because one alone without a fence is a plain SET that looks at no queue.
+    const resources = fencing ? key : [key, "invoice:43"];
+    expect(await locks.tryAcquire(resources)).toBeUndefined();
+    expect(await locks.inspect(key)).toMatchObject({ state: "free" });
+    const lease = await eventually(() => granted(locks.tryAcquire(resources)));
+    await lease.release();
+    await waiter.close();
+    expect(await waiting).toMatchObject({ code: "CLOSED" });
+  });
+
+  test("being told again and again does not prolong the place of a dead head", async () => {
+    const waiter = await dead({ fencing });
+    const locks = await bench.locks(1, { fencing });
+    await bench.holdByForeigner([0], key);
+    const waiting = ended(waiter.acquire(key));
+    const [[place] = []] = await untilQueued([bench.server(0)], key, 1);
+    await bench.freeByForeigner([0], key);
+    const lapses = new Set<number>();
+    // Each refusal tells the head that the lock is free.
+    const resources = fencing ? key : [key, "invoice:43"];
+    const lease = await eventually(async () => {
+      const asked = locks.tryAcquire(resources);
+      await asked;
+      for (const { lapseMs } of await queueOn(bench.server(0), key)) lapses.add(lapseMs);
+      return await granted(asked);
+    });
+    // Shortened once, from seconds to a moment, and then left alone.
+    expect(lapses.size).toBe(1);
+    expect(Math.max(...lapses)).toBeLessThan(place?.lapseMs ?? 0);
+    await lease.release();
+    await waiter.close();
+    await waiting;
+  });
+
+  test("whoever leaves while the lock is free tells the next", async () => {
+    const controller = new AbortController();
+    const first = await dead({ fencing });
+    const second = await patient({ fencing });
+    await bench.holdByForeigner([0], key);
+    const leaving = ended(first.acquire(key, { signal: controller.signal }));
+    await untilQueued([bench.server(0)], key, 1);
+    const waiting = second.acquire(key);
+    await untilQueued([bench.server(0)], key, 2);
+    // Nobody is told of this one.
+    await bench.freeByForeigner([0], key);
+    controller.abort(new Error("enough"));
+    await (await waiting).release();
+    expect(await leaving).toMatchObject({ message: "enough" });
+  });
+
+  test("whoever drops a place that has lapsed tells the new head, and gets nothing", async () => {
+    const first = await dead({ fencing });
+    const second = await patient({ fencing });
+    const passer = await bench.locks(1, { fencing });
+    await bench.holdByForeigner([0], key);
+    const lapsing = ended(first.acquire(key));
+    await untilQueued([bench.server(0)], key, 1);
+    const waiting = second.acquire(key);
+    await untilQueued([bench.server(0)], key, 2);
+    await bench.freeByForeigner([0], key);
+    const resources = fencing ? key : [key, "invoice:43"];
+    let served = false;
+    const serving = waiting.then((lease) => {
+      served = true;
+      return lease;
+    });
+    // Refused, refused, and when the first one's time is over, refused because of the second.
+    await eventually(async () => {
+      expect(await passer.tryAcquire(resources)).toBeUndefined();
+      return served;
+    });
+    await (await serving).release();
+    await first.close();
+    await lapsing;
+  });
+
+  test("a holder's release tells the first, though it knows nothing of queues", async () => {
+    const [ours, theirs] = [await bench.locks(1, { fencing }), await patient({ fencing })];
+    // Held before anybody waits, and released by the plain script for one lock.
+    const holder = await ours.acquire(key);
+    const waiting = theirs.acquire(key);
+    await untilQueued([bench.server(0)], key, 1);
+    await holder.release();
+    await (await waiting).release();
+  });
+});
+
+test("calls that share a command with others are refused as well, and the others are not", async () => {
+  const waiter = await dead();
+  const locks = await bench.locks(1);
+  await bench.holdByForeigner([0], key);
+  const waiting = ended(waiter.acquire(key));
+  await untilQueued([bench.server(0)], key, 1);
+  await bench.freeByForeigner([0], key);
+  const calls = [locks.tryAcquire(key), locks.tryAcquire("free"), locks.tryAcquire([key, "c"])];
+  const [refused, free, several] = await Promise.all(calls);
+  expect([refused, free?.state, several]).toEqual([undefined, "held", undefined]);
+  await free?.release();
+  await waiter.close();
+  await waiting;
+});
+
+test("a plain SET without a fence gets in before those who wait, as documented", async () => {
+  const waiter = await dead({ fencing: false });
+  const locks = await bench.locks(1, { fencing: false });
+  await bench.holdByForeigner([0], key);
+  const waiting = ended(waiter.acquire(key));
+  await untilQueued([bench.server(0)], key, 1);
+  await bench.freeByForeigner([0], key);
+  const lease = await locks.tryAcquire(key);
+  expect(lease?.state).toBe("held");
+  await lease?.release();
+  await waiter.close();
+  await waiting;
+});
+
+test("a vote that was not enough does not cost the place", async () => {
+  const first = await patient({ nodes: 3 });
+  const second = await patient({ nodes: 3 });
+  const attempts = collect(first, "attempt");
+  await bench.holdByForeigner([0, 1, 2], key);
+  const waiting = first.acquire(key);
+  const [[place] = []] = await untilQueued(bench.servers, key, 1);
+  const id = place?.id ?? "";
+  const behind = second.acquire(key);
+  await untilQueued(bench.servers, key, 2);
+  // One node would grant now, two would not.
+  await bench.freeByForeigner([2], key);
+  const before = attempts.length;
+  for (const server of bench.servers) await tell(server, id);
+  await eventually(() => attempts.length > before);
+  expect(attempts.at(-1)?.outcome).toBe("held");
+  await eventually(async () => expect(await bench.server(2).command("GET", key)).toBeNull());
+  for (const server of bench.servers) {
+    const places = await queueOn(server, key);
+    expect(places.map((each) => each.id)[0]).toBe(id);
+  }
+  await bench.freeByForeigner([0, 1], key);
+  for (const server of bench.servers) await tell(server, id);
+  await (await waiting).release();
+  await (await behind).release();
+});
+
+test("the ticket is the same for the whole wait, and so is the place it gives", async () => {
+  const first = await patient();
+  const second = await patient();
+  const attempts = collect(first, "attempt");
+  await bench.holdByForeigner([0], key);
+  const calls = [first.acquire(key)];
+  const [[place] = []] = await untilQueued([bench.server(0)], key, 1);
+  calls.push(second.acquire(key));
+  await untilQueued([bench.server(0)], key, 2);
+  for (let again = 0; again < 3; again += 1) {
+    const before = attempts.length;
+    await tell(bench.server(0), place?.id ?? "");
+    await eventually(() => attempts.length > before);
+    const [head] = await queueOn(bench.server(0), key);
+    expect([head?.id, head?.ticket]).toEqual([place?.id, place?.ticket]);
+    expect(head?.lapseMs).toBeGreaterThanOrEqual(place?.lapseMs ?? Infinity);
+  }
+  await bench.freeByForeigner([0], key);
+  await tell(bench.server(0), place?.id ?? "");
+  for (const call of calls) await (await call).release();
+});
+
+describe("several resources in one wait", () => {
+  test("keep nobody from the one that is free, and are told of the one that is not", async () => {
+    const waiter = await patient();
+    const locks = await bench.locks(1);
+    const a = await locks.acquire("a");
+    const waiting = waiter.acquire(["a", "b"]);
+    await untilQueued([bench.server(0)], "a", 1);
+    const b = await locks.tryAcquire("b");
+    expect(b?.state).toBe("held");
+    await b?.release();
+    await a.release();
+    const both = await waiting;
+    expect(await locks.tryAcquire("a")).toBeUndefined();
+    expect(await locks.tryAcquire("b")).toBeUndefined();
+    await both.release();
+  });
+
+  test("come again for each of them, and leave the free one to others meanwhile", async () => {
+    const waiter = await patient();
+    const locks = await bench.locks(1);
+    const attempts = collect(waiter, "attempt");
+    const [a, b] = [await locks.acquire("a"), await locks.acquire("b")];
+    const waiting = waiter.acquire(["a", "b"]);
+    await untilQueued([bench.server(0)], "a", 1);
+    await untilQueued([bench.server(0)], "b", 1);
+    const before = attempts.length;
+    await a.release();
+    // Told of the first, it finds the second held, and stands in the way of nobody.
+    await eventually(() => attempts.length > before);
+    const again = await eventually(() => granted(locks.tryAcquire("a")));
+    await again.release();
+    await b.release();
+    await (await waiting).release();
+  });
+});
