@@ -189,6 +189,29 @@ test("a vote that was not enough does not cost the place", async () => {
   await (await behind).release();
 });
 
+test("an abort while it begins to listen ends the wait, and no place is taken", async () => {
+  const [client] = await bench.connectAll(1);
+  const connection = watchConnection(client ?? {});
+  let begun = 0;
+  // Never opened, and timers that never fire: only the abort can end it.
+  connection.subscribe = () => {
+    begun += 1;
+    return new Promise(() => undefined);
+  };
+  const defaults = { wait: "forever", runtime: withoutTimers } as const;
+  const locks = openLocks([connection], {}, defaults);
+  await bench.holdByForeigner([0], key);
+  const controller = new AbortController();
+  const waiting = ended(locks.acquire(key, { signal: controller.signal }));
+  await eventually(() => begun > 0);
+  const before = connection.sent.length;
+  controller.abort(new Error("enough"));
+  expect(await waiting).toMatchObject({ message: "enough" });
+  expect(connection.sent.length).toBe(before);
+  expect(await queueOn(bench.server(0), key)).toEqual([]);
+  await bench.freeByForeigner([0], key);
+});
+
 test("the ticket is the same for the whole wait, and so is the place it gives", async () => {
   const first = await patient();
   const second = await patient();

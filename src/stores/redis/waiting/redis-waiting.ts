@@ -1,3 +1,4 @@
+import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
@@ -41,7 +42,14 @@ export class RedisWaiting implements Waiting {
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     // Listening before the first place is taken: what is said in between would be lost.
     const opening = this.#listening(request.ttlMs);
-    if (opening !== undefined) await request.cancellation.orUntil(opening);
+    if (opening !== undefined) {
+      await request.cancellation.orUntil(opening);
+      if (request.cancellation.cancelled) {
+        // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+        const error = new ClosedError(request.resources);
+        return { kind: "failed", error, retryable: false, cleanup: undefined };
+      }
+    }
     this.#forgetTold();
     this.#ttlMs = request.ttlMs;
     const outcome = await this.#oneStep.attempt(request, this.#place);
