@@ -21,8 +21,8 @@ const never = -1;
  * many leases.
  */
 export class Deadline implements Omit<Task, "run"> {
-  /** @internal */ dueMs = 0;
-  /** @internal */ heapIndex = -1;
+  /** For the scheduler. */ dueMs = 0;
+  /** For the scheduler. */ heapIndex = -1;
   /** @internal Shared by leases of the same options. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;

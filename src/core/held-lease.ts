@@ -199,7 +199,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     return true;
   }
 
-  /** @internal Run by the scheduler for a renewal that is due, and for the end. */
+  /** Run by the scheduler for a renewal that is due, and for the end. */
   run(): void {
     if (!this.isActive) return;
     if (this.isDue) this.#lose(this.#whyOver());

@@ -83,6 +83,8 @@ import type { Instant } from "./ports.ts";
 import type { Task } from "./scheduler.ts";
 export declare class Deadline implements Omit<Task, "run"> {
     #private;
+     dueMs: number;
+     heapIndex: number;
     constructor(terms: LeaseTerms, started: Instant, validityMs: number);
     set renewAtMs(ms: number);
     get keepAlive(): boolean;
@@ -317,6 +319,7 @@ export declare class HeldLease extends Deadline implements Lease, Task {
     extend(ttl?: Duration): Promise<void>;
     release(): Promise<ReleaseOutcome>;
     [Symbol.asyncDispose](): Promise<void>;
+    run(): void;
 }
 
 // dist/core/lease-host.d.ts

@@ -90,7 +90,7 @@ describe("the demo without a terminal", () => {
 
   test("refuses what is no store, in one line", async () => {
     const { code, stderr, stdout } = await stage.start("--store", "mysql://x").ended;
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
     expect(stderr).toMatch(/^.*store.*embedded:<directory>.*mysql:\/\/x.*\n$/);
   });
 });

@@ -45,7 +45,8 @@ function entriesOf(program: Command): readonly Entry[] {
   const entries: Entry[] = [];
   const visit = (command: Command, path: string): void => {
     const own = command === program ? [] : program.options;
-    const options = [...command.options, ...own].flatMap(({ long, description }) => {
+    const shown = [...command.options, ...own].filter(({ hidden }) => !hidden);
+    const options = shown.flatMap(({ long, description }) => {
       return long === undefined || long === null ? [] : [{ flag: long, summary: description }];
     });
     const commands = command.commands.map((child) => {
