@@ -26,13 +26,12 @@ import { FailoverWatch } from "./failover-watch.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
 import { RedisNode } from "./node.ts";
-import { driftMs, nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
+import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf } from "./quorum/ballot.ts";
 import { breakOwners } from "./quorum/break.ts";
-import type { GrantTerms } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { list } from "./quorum/list.ts";
 import { OneStep } from "./quorum/one-step.ts";
@@ -40,6 +39,7 @@ import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 import { StandingGrants } from "./standing-grants.ts";
+import { Terms } from "./quorum/terms.ts";
 import { Twins } from "./twins.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
@@ -59,7 +59,6 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #cluster: boolean;
   readonly #standing: StandingGrants;
   readonly #twins: Twins;
-  #terms: GrantTerms | undefined;
 
   constructor(
     connections: readonly RedisConnection[],
@@ -82,6 +81,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       return this.#nodeOf(name, given, context, batches);
     });
     const size = quorumOf(nodes.length);
+    const terms = new Terms(options);
     this.#failovers = new FailoverWatch({
       scheduler,
       look: (node) => this.#survey.look(node),
@@ -119,7 +119,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       },
       onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
       misfit: (ballots) => this.#twins.among(ballots),
-      terms: (ttlMs) => this.#termsOf(ttlMs),
+      terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
@@ -226,15 +226,6 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   /** Most leases of a manager have one TTL: the last one asked for is kept. */
-  #termsOf(ttlMs: number): GrantTerms {
-    if (this.#terms?.ttlMs !== ttlMs) {
-      const { prefix } = this.#options;
-      const validityMs = ttlMs - driftMs(this.#options, ttlMs);
-      this.#terms = { home: this.#quorum, prefix, ttlMs, validityMs };
-    }
-    return this.#terms;
-  }
-
   #nodeOf(
     name: string,
     given: RedisConnection,

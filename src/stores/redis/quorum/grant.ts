@@ -1,23 +1,25 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey } from "../lock-key.ts";
+import type { ShortOwners } from "./short-owners.ts";
 
 /** What the grants of one quorum have in common, for one TTL: kept once for all of them. */
 export interface GrantTerms {
   /** The nodes that granted it. */
   readonly home: object;
   readonly prefix: string;
+  readonly owners: ShortOwners;
   readonly ttlMs: number;
   readonly validityMs: number;
 }
 
 /** What was granted. There may be a great many of them, so it keeps nothing that can be derived. */
 export class RedisGrant implements Grant {
-  readonly owner: string;
   /** 0 where the store does not fence. */
   fenceNumber: number;
   /** A bit for each node whose word it rests on. */
   votes: number;
   readonly #terms: GrantTerms;
+  readonly #owner: string | number;
   /** Alone where there is one. */
   readonly #names: string | readonly string[];
   /** How often it was confirmed anew; -1 once it is given back. */
@@ -33,9 +35,13 @@ export class RedisGrant implements Grant {
     const [name] = resources;
     this.#terms = terms;
     this.#names = resources.length === 1 && name !== undefined ? name : resources;
-    this.owner = owner;
+    this.#owner = terms.owners.shorten(owner);
     this.fenceNumber = fenceNumber;
     this.votes = votes;
+  }
+
+  get owner(): string {
+    return this.#terms.owners.restore(this.#owner);
   }
 
   get resources(): readonly string[] {

@@ -1,0 +1,23 @@
+import { driftMs, type ResolvedStoreOptions } from "../options.ts";
+import type { GrantTerms } from "./grant.ts";
+import { ShortOwners } from "./short-owners.ts";
+
+/** What grants have in common, made once for each TTL that is asked for after another. */
+export class Terms {
+  readonly #options: ResolvedStoreOptions;
+  readonly #owners = new ShortOwners();
+  #last: GrantTerms | undefined;
+
+  constructor(options: ResolvedStoreOptions) {
+    this.#options = options;
+  }
+
+  of(home: object, ttlMs: number): GrantTerms {
+    if (this.#last?.ttlMs !== ttlMs) {
+      const { prefix } = this.#options;
+      const validityMs = ttlMs - driftMs(this.#options, ttlMs);
+      this.#last = { home, prefix, owners: this.#owners, ttlMs, validityMs };
+    }
+    return this.#last;
+  }
+}
