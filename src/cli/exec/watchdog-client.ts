@@ -45,7 +45,9 @@ export class Watchdog {
   #start(): void {
     this.#starts += 1;
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
-    const child = spawn(process.execPath, [script], {
+    // As an argument, because a pipe is written to only once the process is there.
+    const told = this.#last === undefined ? [] : [writeOrder(this.#last)];
+    const child = spawn(process.execPath, [script, ...told], {
       detached: true,
       stdio: ["pipe", "pipe", "ignore"],
       cwd: "/",
@@ -59,7 +61,6 @@ export class Watchdog {
     });
     child.once("error", () => this.#gone());
     child.once("close", () => this.#gone());
-    if (this.#last !== undefined) child.stdin.write(writeOrder(this.#last));
   }
 
   #gone(): void {

@@ -12,7 +12,8 @@ import { isAlive, signalAll } from "./target.ts";
 
 const lookMs = 20;
 
-let order: Order | undefined;
+// One that replaces another is started with what that was told last: its parent may die next.
+let order: Order | undefined = readOrder(process.argv[2] ?? "");
 let timer: NodeJS.Timeout | undefined;
 let stopping = false;
 
@@ -30,6 +31,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
   // Whatever is meant for the command must not end its guard first.
   process.on(signal, () => undefined);
 }
+
+arm();
 
 function arm(): void {
   clearTimeout(timer);
