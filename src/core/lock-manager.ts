@@ -261,6 +261,7 @@ class LockManager implements Locks {
     const releases = this.#keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();
+    this.#context.scheduler.end();
   }
 }
 

@@ -94,6 +94,13 @@ export class Scheduler {
     return task;
   }
 
+  /** Nobody needs it any more: no timer is left behind, not even one that finds nothing to do. */
+  end(): void {
+    this.#disarm();
+    this.#letExit?.();
+    this.#letExit = undefined;
+  }
+
   #arm(): void {
     this.#keepProcess();
     const first = this.#heap[0];

@@ -505,6 +505,7 @@ export declare class Scheduler {
     schedule(task: Task, dueMs: number): void;
     cancel(task: Task): void;
     at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
+    end(): void;
 }
 
 // dist/core/stall-report.d.ts

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Clock } from "../../src/core/ports.ts";
 import { Scheduler, type Task } from "../../src/core/scheduler.ts";
 import { ManualClock } from "../../src/testing/index.ts";
 
@@ -292,4 +293,27 @@ test("does what a sorted list would do, in any order of calls", async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test("leaves no timer behind once it is ended, though it keeps idle ones for the next task", () => {
+  const pending = new Set<object>();
+  const clock: Clock = {
+    monotonicMs: () => 0,
+    wallMs: () => 0,
+    timerSlackMs: 1,
+    setTimer() {
+      const timer = {};
+      pending.add(timer);
+      const keepAlive = (): void => undefined;
+      return Object.assign(() => void pending.delete(timer), { keepAlive });
+    },
+  };
+  const scheduler = new Scheduler(clock);
+  scheduler.cancel(scheduler.at(500, true, () => undefined));
+  expect(pending.size).toBeGreaterThan(0);
+  scheduler.end();
+  expect(pending.size).toBe(0);
+  // And goes on where it is needed after all.
+  scheduler.at(500, false, () => undefined);
+  expect(pending.size).toBe(1);
 });
