@@ -18,6 +18,7 @@
 const fenced = "simulator/node/fenced-scripts.ts";
 const record = "simulator/node/record-scripts.ts";
 const plain = "simulator/node/plain-scripts.ts";
+const waiting = "simulator/node/waiting-scripts.ts";
 const attempt = "stores/redis/quorum/attempt.ts";
 const admission = "stores/redis/quorum/admission.ts";
 const admissionRule = "stores/redis/quorum/admission-rule.ts";
@@ -101,7 +102,7 @@ export const mutants = [
     breaks: "a release deletes only its own owner's key",
     changes: [
       {
-        file: fenced,
+        file: waiting,
         from: `if (value === owner || value?.startsWith(\`\${owner}|\`) === true) deleted`,
         to: `if (value !== undefined) deleted`,
       },
@@ -113,7 +114,7 @@ export const mutants = [
     example: "C15",
     changes: [
       {
-        file: fenced,
+        file: waiting,
         from: "value?.startsWith(`${owner}|`)",
         to: `value?.startsWith(String(owner.split("-")[0]))`,
       },
@@ -245,8 +246,8 @@ export const mutants = [
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node-call.ts",
-        from: `return this.#command("EVAL", this.#script.source, true);`,
-        to: `return this.#command("EVAL", this.#script.source, false);`,
+        from: `return this.#command("EVAL", this.#form.script.source, true);`,
+        to: `return this.#command("EVAL", this.#form.script.source, false);`,
       },
     ],
   },
@@ -350,8 +351,8 @@ export const mutants = [
     changes: [
       {
         file: "core/deadline.ts",
-        from: `      this.#wallUntilMs - this.#clock.wallMs(),\n`,
-        to: "",
+        from: `return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);`,
+        to: `return this.#untilMs - clock.monotonicMs() + 0 * wallLeftMs;`,
       },
     ],
   },
@@ -361,8 +362,8 @@ export const mutants = [
     changes: [
       {
         file: "core/deadline.ts",
-        from: `    return Math.min(\n      this.#untilMs - this.#clock.monotonicMs(),\n`,
-        to: `    return Math.min(\n`,
+        from: `return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);`,
+        to: `return wallLeftMs;`,
       },
     ],
   },
@@ -383,7 +384,7 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `if (this.#active && this.#deadline.isOver) this.#lose(this.#whyOver());`,
+        from: `if (this.isActive && this.isOver) this.#lose(this.#whyOver());`,
         to: "",
       },
     ],
@@ -412,8 +413,8 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `const cleanup = releaseAll(this.#quorum, { keys: this.#keys, owner, ttlMs, neverAsked });`,
-        to: `const cleanup = Promise.resolve(void [releaseAll, owner, ttlMs, neverAsked]);`,
+        from: `const cleanup = releaseAll(this.#quorum, what);`,
+        to: `const cleanup = Promise.resolve(void [releaseAll, what]);`,
       },
     ],
   },
@@ -434,7 +435,7 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `this.#phase === "failed" || this.#life.isOver`,
+        from: `this.#phase === "failed" || this.#grant?.isOver === true`,
         to: `this.#phase === "failed"`,
       },
     ],
@@ -445,19 +446,12 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `    const turn = this.#extending.then(() => {`,
-        to: `    let turn: Promise<void> = this.#extending;
-    const line = this as unknown as { busy: Promise<void> | undefined };
-    while (line.busy !== undefined) await line.busy.catch(() => undefined);
-    turn = Promise.resolve().then(() => {`,
-      },
-      {
-        file: lease,
-        from: `    this.#extending = turn.catch(() => undefined);\n`,
-        to: `    line.busy = turn.finally(() => {
-      line.busy = undefined;
-    });
-    turn = line.busy;\n`,
+        from: `    const turn =
+      more.extending === undefined`,
+        to: `    while (more.extending !== undefined) await more.extending;
+    this.assertHeld();
+    const turn =
+      more.extending === undefined`,
       },
     ],
   },
@@ -478,8 +472,8 @@ export const mutants = [
     changes: [
       {
         file: "core/lock-manager.ts",
-        from: `[...this.#keeper.leases].map((lease) => lease.close())`,
-        to: `[...this.#keeper.leases].slice(1).map((lease) => lease.close())`,
+        from: `this.#keeper.leases.map((lease) => lease.close())`,
+        to: `this.#keeper.leases.slice(1).map((lease) => lease.close())`,
       },
     ],
   },
@@ -489,8 +483,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/quorum/round.ts",
-        from: `const dueMs = scheduler.clock.monotonicMs() + timeoutMs;`,
-        to: `const dueMs = scheduler.clock.monotonicMs() + timeoutMs * 50;`,
+        from: `scheduler.schedule(this, nowMs + timeoutMs);`,
+        to: `scheduler.schedule(this, nowMs + timeoutMs * 50);`,
       },
     ],
   },
@@ -510,7 +504,7 @@ export const mutants = [
     breaks: "a lease loses the vote of a node whose clock was set forward",
     changes: [
       {
-        file: "stores/redis/redis-store.ts",
+        file: "stores/redis/standing-grants.ts",
         from: `if (stepMs < 0) return;`,
         to: `if (stepMs !== 0) return;`,
       },
@@ -549,8 +543,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/sender.ts",
-        from: `call.readPart(replies[index])`,
-        to: `call.readPart(replies[items.length - 1 - index])`,
+        from: `readPart(call, replies[place])`,
+        to: `readPart(call, replies[items.length - 1 - place])`,
       },
     ],
   },
@@ -560,8 +554,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/sender.ts",
-        from: `call.readPart(replies[index])`,
-        to: `call.readPart(call.part?.code === items[0]?.call.part?.code ? replies[0] : replies[index])`,
+        from: `readPart(call, replies[place])`,
+        to: `readPart(call, replies[call.part?.code === items[0]?.call.part?.code ? 0 : place])`,
       },
     ],
   },
@@ -573,7 +567,8 @@ export const mutants = [
         file: "stores/redis/sender.ts",
         from: `      } else if (lacking && !byText) {`,
         to: `      } else if (lacking) {
-        for (const { settle } of items) settle({ kind: "unsent", error: new Error("no script") });
+        const error = new Error("no script");
+        for (const { to, index } of items) to.settle(index, { kind: "unsent", error });
       } else if (!byText) {`,
       },
     ],

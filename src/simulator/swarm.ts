@@ -14,6 +14,9 @@ const tempers: readonly Temper[] = [
   "mixed",
 ];
 
+/** More than any world has. */
+const loopsMax = 3;
+
 /** Draws a whole world from a seed: which faults there are, how often, sizes, clocks, options. */
 export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(`swarm ${seed}`);
@@ -52,7 +55,8 @@ export function scenarioOf(seed: number): Scenario {
     work: workOf(random, temper, ttlMs),
     faults: faultsOf(random, temper, sizes),
     safetyMs,
-    livenessMs: 4 * quarantineMs + 4 * ttlMs + 40_000,
+    // Each loop may hold for eight TTLs when all heals, and once more before its client leaves.
+    livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
   };
 }
 
