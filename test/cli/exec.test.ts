@@ -253,7 +253,10 @@ describe("a killed or stopped exec", () => {
     const pids = await linesOf(file, 2);
     const first = await watchdogOf(pid);
     process.kill(first, "SIGKILL");
-    await until("another one is there", async () => (await watchdogOf(pid)) !== first);
+    await until("another one is there", async () => {
+      const second = await watchdogOf(pid);
+      return second !== -1 && second !== first;
+    });
     process.kill(pid, "SIGKILL");
     for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
     await ended;
