@@ -24,6 +24,7 @@ const admission = "stores/redis/quorum/admission.ts";
 const admissionRule = "stores/redis/quorum/admission-rule.ts";
 const touch = "stores/redis/quorum/touch.ts";
 const lease = "core/held-lease.ts";
+const batch = "stores/redis/batch.ts";
 const dialect = "stores/redis/fenced-dialect.ts";
 
 /** @type {readonly Mutant[]} */
@@ -243,6 +244,7 @@ export const mutants = [
     name: "never-verifies",
     breaks: "a granting script checks that the record belongs to the process that it runs in",
     changes: [
+      { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify && strict ? "0" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node-call.ts",
@@ -255,6 +257,7 @@ export const mutants = [
     name: "verifies-on-load-only",
     breaks: "it does so on every call: servers before 7 keep scripts in their snapshots",
     changes: [
+      { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
         file: "stores/redis/node.ts",

@@ -22,7 +22,7 @@ export class Orphans {
   readonly #witness: Witness;
   readonly #nodes: readonly SimulatedNode[];
   readonly #scenario: Scenario;
-  /** Words of commands that a node executed when nobody could hear of it any more. */
+  /** Node and owner of each lock that was set when nobody could hear of it any more. */
   readonly #strays = new Set<string>();
   readonly #setBackMs = new Map<SimulatedNode, number>();
 
@@ -39,8 +39,13 @@ export class Orphans {
 
   /** Its connection was gone, or its manager was closing. */
   onExecutedTooLate(node: SimulatedNode, command: readonly string[], reply: unknown): void {
-    const isGrant = command[0] === "SET" || String(reply).startsWith("G");
-    if (isGrant) for (const word of command) this.#strays.add(`${node.name} ${word}`);
+    const replies: unknown[] = Array.isArray(reply) ? reply : [reply];
+    const isGrant = command[0] === "SET" || replies.some((each) => String(each).startsWith("G"));
+    if (!isGrant) return;
+    for (const key of this.#scenario.work.resources) {
+      const { owner } = ownerAndFence(node.server.data.textOf(key) ?? "");
+      if (command.includes(owner)) this.#strays.add(`${node.name} ${owner}`);
+    }
   }
 
   /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
