@@ -114,8 +114,9 @@ export class NodeServer {
 
   async #answers(child: ChildProcess): Promise<boolean> {
     try {
-      const info = String(await redisCommand(this.port, ["INFO", "server"], 1_000));
-      return info.includes(`process_id:${child.pid}\r\n`);
+      const info = String(await redisCommand(this.port, ["INFO"], 1_000));
+      // It tells about itself before it has read its data, and refuses everything else.
+      return info.includes(`process_id:${child.pid}\r\n`) && info.includes("loading:0\r\n");
     } catch {
       return false;
     }

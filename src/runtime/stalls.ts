@@ -69,7 +69,8 @@ export class LoopStalls implements Stalls {
   }
 
   #endSpan(histogram: IntervalHistogram): void {
-    const endMs = this.#nowMs();
+    // In whole milliseconds, as leases count theirs: one that begins right now is not to be blamed.
+    const endMs = Math.floor(this.#nowMs());
     this.#spans.push({ endMs, stallMs: stallOf(histogram), aheadMs: this.#aheadMs });
     histogram.reset();
     this.#spanBeganMs = endMs;
