@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import { createColors } from "picocolors";
 
 export type Colors = ReturnType<typeof createColors>;
@@ -20,10 +21,12 @@ export class Output {
   constructor({ json, debug, color }: OutputOptions) {
     this.json = json;
     this.debug = debug;
-    this.isTerminal = process.stdout.isTTY;
+    // Not `stdout.isTTY`, which a pipe lacks: `createColors(undefined)` goes by the environment and
+    // would colour a pipe wherever CI is set.
+    this.isTerminal = isatty(process.stdout.fd);
     const wanted = color && (process.env["NO_COLOR"] ?? "") === "";
     this.colors = createColors(wanted && this.isTerminal);
-    this.errorColors = createColors(wanted && process.stderr.isTTY);
+    this.errorColors = createColors(wanted && isatty(process.stderr.fd));
   }
 
   get columns(): number {

@@ -187,6 +187,17 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     expect(plain.stdout).not.toContain("\u001B[");
     await locks.close();
   });
+
+  test("a pipe gets no colours, whatever the environment says of CI", async () => {
+    const folder = cli.folder();
+    const locks = createLocks(embedded(folder));
+    await locks.acquire("r", { ttl: "30s" });
+    const env = { CI: "true", FORCE_COLOR: "1" };
+    const { stdout } = await cli.run(["ls", "--store", `embedded:${folder}`], { env });
+    expect(stdout).toContain("RESOURCE");
+    expect(stdout).not.toContain("\u001B[");
+    await locks.close();
+  });
 });
 
 /** A process below `root` whose command line has `part` in it, and that is no `script` or shell of it. */

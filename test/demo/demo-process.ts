@@ -25,7 +25,8 @@ export class DemoProcess {
     const script = join(folder, "dist", "cli", "main.js");
     this.child = spawn(process.execPath, [script, "demo", ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, TMPDIR: this.temporary },
+      // CI is what makes some colour libraries colour a pipe.
+      env: { ...process.env, CI: "true", TMPDIR: this.temporary },
     });
     this.child.stdout?.on("data", (chunk: Buffer) => (this.#stdout += chunk.toString()));
     this.child.stderr?.on("data", (chunk: Buffer) => (this.#stderr += chunk.toString()));
