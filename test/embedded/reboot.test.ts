@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
@@ -134,16 +135,23 @@ describe.runIf(process.platform === "linux")("the pid of a holder", () => {
   });
 
   test("of a zombie frees the lock", async () => {
-    // The shell's child is over, and `sleep`, which the shell became, never asks for it.
-    const child = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 600"]);
+    // The child of the shell ends when it is told to, and `sleep`, which the shell has become by
+    // then, never asks for it; the shell itself might have.
+    const script = "exec 3<&0; (read line <&3) & echo $!; exec sleep 600";
+    const parent = spawn("sh", ["-c", script]);
     onTestFinished(async () => {
-      child.kill("SIGKILL");
-      await new Promise((resolve) => child.on("close", resolve));
+      parent.kill("SIGKILL");
+      await new Promise((resolve) => parent.on("close", resolve));
     });
-    const pid = Number(await new Promise((resolve) => child.stdout.once("data", resolve)));
+    const pid = Number(await new Promise((resolve) => parent.stdout.once("data", resolve)));
+    const isSleep = (): boolean => readFileSync(`/proc/${parent.pid}/comm`, "utf8") === "sleep\n";
+    while (!isSleep()) await setImmediate();
+    parent.stdin.end("end\n");
     let fields: string[];
-    do fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(" ");
-    while (fields[2] !== "Z");
+    do {
+      await setImmediate();
+      fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(" ");
+    } while (fields[2] !== "Z");
     const zombie = { pid, started: fields[21], place: self.place };
     expect(thisMachine().isDead(zombie)).toBe(true);
     expect(thisMachine().isDead({ ...zombie, place: "pid:[1]" })).toBe(false);
