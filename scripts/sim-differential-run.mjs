@@ -146,6 +146,11 @@ function usesTtl(name) {
   return !name.endsWith("release") && name !== "inspect" && name !== "node-record";
 }
 
+/** As it should stand there, or only the owner. @param {string} owner @param {SeededRandom} random */
+function valueOf(owner, random) {
+  return random.chance(0.5) ? owner : `${owner}|${random.integer(1, 90)}`;
+}
+
 /** @param {SeededRandom} random */
 function keysOf(random) {
   const all = ["a", "b", "c"];
@@ -213,7 +218,7 @@ function argumentsOf(name, random, ttl) {
         ...shards.flatMap((shard) => [shard, String(random.integer(0, 60))]),
       ];
     case "release":
-      return [String(2 * keys.length), ...keys, ...queues, owner];
+      return [String(2 * keys.length), ...keys, ...queues, valueOf(owner, random)];
     case "cluster-release":
       return [String(2 * keys.length), ...keys, ...queues, owner, random.pick(["", "-w", "=w"])];
     case "inspect":
@@ -226,15 +231,17 @@ function argumentsOf(name, random, ttl) {
     case "plain-batch": {
       const isPlain = name === "plain-batch";
       const parts = Array.from({ length: random.integer(1, 5) }, () => {
-        const code = random.pick(["A", "A", "T", "R"]);
-        const single = { A: "acquire", T: "touch", R: "release" }[code] ?? "release";
+        const code = random.pick(["A", "A", "T", "R", "R", "P"]);
+        const single = { A: "acquire", T: "touch" }[code] ?? "release";
         return { code, ...partOf(argumentsOf(single, random, ttl), code, isPlain) };
       });
-      const all = parts.flatMap((part) => part.keys);
+      const locks = parts.flatMap((part) => part.locks);
+      const all = [...locks, ...parts.flatMap((part) => part.queues)];
       return [
         String(all.length + (isPlain ? 0 : 1)),
         ...(isPlain ? all : [record, ...all, ...deployment]),
-        ...parts.flatMap(({ code, locks, args }) => [code, String(locks), ...args]),
+        String(locks.length),
+        ...runsOf(parts),
       ];
     }
     case "cluster-acquire":
@@ -255,21 +262,45 @@ function argumentsOf(name, random, ttl) {
   }
 }
 
+/** @typedef {{ code: string, locks: string[], queues: string[], ttl: string, args: string[] }} Part */
+
 /**
  * The arguments of one operation as a batch takes them.
  *
  * @param {readonly string[]} single @param {string} code @param {boolean} isPlain
+ * @returns {Omit<Part, "code">}
  */
 function partOf(single, code, isPlain) {
   const count = Number(single[0]);
-  if (code === "R") {
-    const keys = single.slice(1, count + 1);
-    return { keys, locks: keys.length / 2, args: [...single.slice(count + 1), ""] };
+  const isRelease = code === "R" || code === "P";
+  const keys = single.slice(isRelease ? 1 : 2, count + 1);
+  const locks = code === "T" ? keys : keys.slice(0, keys.length / 2);
+  const queues = code === "T" ? [] : keys.slice(keys.length / 2);
+  if (isRelease) {
+    const args = [...single.slice(count + 1), ...(code === "P" ? ["-w"] : [])];
+    return { locks, queues, ttl: "0", args };
   }
   const [owner = "", ttl = "", ...rest] = single.slice(count + 5);
-  const keys = single.slice(2, count + 1);
-  const locks = code === "T" ? keys.length : keys.length / 2;
-  return { keys, locks, args: [owner, ttl, ...(isPlain ? [] : rest)] };
+  return { locks, queues, ttl, args: [owner, ...(isPlain ? [] : rest)] };
+}
+
+/** What follows one another and is of one kind goes together. @param {readonly Part[]} parts */
+function runsOf(parts) {
+  /** @type {{ head: string[], args: string[], count: number }[]} */
+  const runs = [];
+  for (const { code, locks, ttl, args } of parts) {
+    const head = [code, String(locks.length), ttl];
+    const run = runs.at(-1);
+    if (run !== undefined && run.head.join() === head.join()) {
+      run.count += 1;
+      run.args.push(...args);
+    } else {
+      runs.push({ head, args: [...args], count: 1 });
+    }
+  }
+  return runs.flatMap(({ head: [code = "", locks = "", ttl = ""], args, count }) => {
+    return [code, String(count), locks, ttl, ...args];
+  });
 }
 
 /** @param {SeededRandom} random */
@@ -363,7 +394,7 @@ function wordsOf(reply) {
   if (kind === "H" && !isTimed) return { times: [words[1]], rest: masked(1) };
   if (kind === "H" && isTimed) return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
   if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
-  if (["G", "K", "N"].includes(kind ?? "") && isTimed) {
+  if (["G", "K", "N", "S"].includes(kind ?? "") && isTimed) {
     return { times: [], rest: masked(1, 2, rid || 1) };
   }
   return { times: [], rest: reply };

@@ -104,7 +104,7 @@ export const mutants = [
     changes: [
       {
         file: waiting,
-        from: `if (value === owner || value?.startsWith(\`\${owner}|\`) === true) deleted`,
+        from: `if (isOurs) deleted`,
         to: `if (value !== undefined) deleted`,
       },
     ],
@@ -319,8 +319,8 @@ export const mutants = [
     changes: [
       {
         file: touch,
-        from: `if (outcome !== "failed") return resolve({ kind: outcome });`,
-        to: `if (outcome !== "gone") return resolve({ kind: "done" });`,
+        from: `if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);`,
+        to: `if (outcome !== "gone") return this.#resolve(done);`,
       },
     ],
   },
@@ -519,8 +519,8 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `confirmed - dropStepped(nodes, this.#ballots) >= size`,
-        to: `confirmed + 0 * dropStepped(nodes, this.#ballots) >= size`,
+        from: `confirmed - dropStepped(this.nodes, this.#ballots)`,
+        to: `confirmed + 0 * dropStepped(this.nodes, this.#ballots)`,
       },
     ],
   },
@@ -538,7 +538,7 @@ export const mutants = [
   {
     name: "extend-keeps-stepped",
     breaks: "an extend takes back the vote of a node whose clock was set forward meanwhile",
-    changes: [{ file: touch, from: `        takeBackStepped(nodes, ballots);\n`, to: "" }],
+    changes: [{ file: touch, from: `    takeBackStepped(this.nodes, this.#ballots);\n`, to: "" }],
   },
   {
     name: "batch-verdicts-mixed",
@@ -547,7 +547,7 @@ export const mutants = [
       {
         file: "stores/redis/sender.ts",
         from: `readPart(call, replies[place])`,
-        to: `readPart(call, replies[items.length - 1 - place])`,
+        to: `readPart(call, replies[2 * replies.length - items.length - 1 - place])`,
       },
     ],
   },
@@ -558,7 +558,7 @@ export const mutants = [
       {
         file: "stores/redis/sender.ts",
         from: `readPart(call, replies[place])`,
-        to: `readPart(call, replies[call.part?.code === items[0]?.call.part?.code ? 0 : place])`,
+        to: `readPart(call, replies[call.part?.code === items[0]?.call.part?.code ? replies.length - items.length : place])`,
       },
     ],
   },

@@ -1,5 +1,6 @@
 import { admit } from "../stores/redis/scripts/generated.ts";
 import type { Assumptions } from "./assumptions.ts";
+import { ownerAndFence } from "./node/script-context.ts";
 import { epochMs } from "./node/server.ts";
 import type { SimulatedNode } from "./node/simulated-node.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";
@@ -72,19 +73,22 @@ export class Guarantees {
   }
 
   onExecuted(node: SimulatedNode, command: readonly string[], reply: unknown): void {
-    if (Array.isArray(reply)) {
-      for (const part of reply) this.onExecuted(node, command, part);
-    }
-    if (typeof reply !== "string") return;
-    if (reply.startsWith("G ")) {
-      const fence = Number(reply.slice(reply.lastIndexOf(" ") + 1));
-      if (fence > this.#greatestFence) this.#greatestFence = fence;
+    const replies: readonly unknown[] = Array.isArray(reply) ? reply : [reply];
+    if (replies.some((each) => typeof each === "string" && /^G( |$)/.test(each))) {
+      for (const key of command.slice(3, 3 + Number(command[2]))) this.#noteFence(node, key);
     } else if (reply === "A" && (command[1] === admit.sha || command[1] === admit.source)) {
       const incarnation = command.slice(5, 7).join(" ");
       if (this.#admissions.get(node) === incarnation) return;
       this.#admissions.set(node, incarnation);
       this.#onAdmitted(node, command[4] ?? "");
     }
+  }
+
+  /** Of a grant, by the key that it set. */
+  #noteFence(node: SimulatedNode, key: string): void {
+    const value = node.server.data.textOf(key);
+    const fence = Number(value === undefined ? 0 : ownerAndFence(value).fence);
+    if (fence > this.#greatestFence) this.#greatestFence = fence;
   }
 
   #onAdmitted(node: SimulatedNode, mode: string): void {

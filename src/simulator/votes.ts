@@ -112,8 +112,8 @@ export class Votes {
   }
 }
 
-/** Replies of the scripts with fences tell the node's time; in a batch, those of its parts. */
+/** Replies of the scripts with fences tell the node's time; those of a batch at their head. */
 function hasTime(reply: unknown): boolean {
-  if (Array.isArray(reply)) return reply.some((part) => hasTime(part));
-  return typeof reply === "string" && /^[GHQKNB] \d+ \d+ /.test(reply);
+  if (Array.isArray(reply)) return hasTime(reply[0]);
+  return typeof reply === "string" && /^[SGHQKNB] \d+ \d+ /.test(reply);
 }

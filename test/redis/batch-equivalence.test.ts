@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Holder } from "../../src/index.ts";
-import { batchCall } from "../../src/stores/redis/batch.ts";
+import { batchCall, firstReplyAt } from "../../src/stores/redis/batch.ts";
 import type { Dialect } from "../../src/stores/redis/dialect.ts";
 import { fencedDialect, nodeRecordKey } from "../../src/stores/redis/fenced-dialect.ts";
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
@@ -112,7 +112,7 @@ async function sendBatch(
     .command(...call.first(false))
     .catch(async () => await server.command(...call.whole()));
   if (!Array.isArray(reply)) throw new Error("the script did not return a list");
-  return reply;
+  return reply.slice(firstReplyAt(dialect.batching));
 }
 
 /** Two processes answered, at two moments: what is left is the verdict. */

@@ -1,5 +1,6 @@
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import type { SimulatedServer } from "../../src/simulator/node/server.ts";
+import { batchCall, type BatchPart } from "../../src/stores/redis/batch.ts";
 import type { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
 export const locks = ["a", "b", "c"] as const;
@@ -91,18 +92,21 @@ export class QueueHistory {
   }
 
   #batch(fenced: boolean): string[] {
-    const keys: string[] = fenced ? ["holdfast:node"] : [];
-    const args: string[] = fenced ? [...deployment] : [];
-    for (let count = this.#random.integer(1, 5); count > 0; count -= 1) {
-      const own = this.#keys();
-      const code = this.#random.pick(["W", "W", "W", "A", "R", "R", "T"]);
-      keys.push(...own, ...(code === "T" ? [] : own.map(queueOf)));
-      args.push(code, String(own.length), this.#owner(own));
-      if (code === "R") args.push(this.#placeLeft());
-      else args.push(...this.#terms(own, fenced));
+    const parts = Array.from({ length: this.#random.integer(1, 5) }, (): BatchPart => {
+      const keys = this.#keys();
+      const code = this.#random.pick(["W", "W", "W", "A", "R", "P", "T"] as const);
+      const args = [this.#owner(keys)];
+      if (code === "P") args.push(this.#placeLeft());
+      else if (code !== "R") args.push(...this.#terms(keys, fenced));
       if (code === "W") args.push(...this.#place());
-    }
-    return [String(keys.length), ...keys, ...args];
+      return { code, keys, queueOf: code === "T" ? undefined : queueOf, args };
+    });
+    const [, ...head] = deployment;
+    const script = { name: "", sha: "", source: "" };
+    const batching = fenced
+      ? { script, recordKey: "holdfast:node", head, strict: false }
+      : { script, recordKey: undefined, head: [], strict: false };
+    return batchCall(batching, parts).first(false).slice(2);
   }
 
   #terms(keys: readonly string[], fenced: boolean): string[] {

@@ -211,7 +211,7 @@ test("a queue takes a thousand places and no more, in the script and in its twin
   const untilMs = Math.floor(micros / 1_000) + 2_000;
   const text = Array.from({ length: 999 }, (_, n) => `${n}:${untilMs}:m2-w${n}`).join(" ");
   const place = (id: string): Step => {
-    const words = ["2", "a", queueOf("a"), "W", "1", "o2", "60000", "5000", id];
+    const words = ["2", "a", queueOf("a"), "1", "W", "1", "1", "60000", "o2", "5000", id];
     return { kind: "plain-batch", script: "plain-batch", words };
   };
   const drawn = [

@@ -2,12 +2,14 @@ import { acquireIn, touch } from "./fenced-scripts.ts";
 import { plainAcquireIn, plainTouch } from "./plain-scripts.ts";
 import { Queues } from "./queues.ts";
 import { mayVote } from "./record-scripts.ts";
-import type { BatchBody, PlaceAsked, ScriptContext } from "./script-context.ts";
+import { atOf, type BatchBody, type PlaceAsked, type ScriptContext } from "./script-context.ts";
 import { locksOf, releaseIn } from "./waiting-scripts.ts";
 
 interface Operation {
   readonly code: string;
+  /** Lock keys, and behind them their queues, but for a touch. */
   readonly keys: readonly string[];
+  /** As the script for one of them takes them. */
   readonly args: readonly string[];
   readonly place: PlaceAsked | undefined;
 }
@@ -22,12 +24,21 @@ export const batch: BatchBody = (context) => {
   const head = context.args.slice(0, 4);
   const operations = operationsOf(keys, context.args.slice(4), (count) => 2 + count);
   // Looked at once and first, also where all are releases, which alone would not.
-  mayVote({ ...context, keys: [record], args: head });
-  return run(context, operations, ({ code, keys, args, place }, queues) => {
+  const { rid } = mayVote({ ...context, keys: [record], args: head });
+  const replies = run(context, operations, ({ code, keys, args, place }, queues) => {
     const own = { ...context, keys: [record, ...keys], args: [...head, ...args] };
-    return code === "T" ? touch(own) : acquireIn(own, queues, place);
+    if (code === "T") return touch(own).replace(/^K .*/, "K");
+    return shortened(acquireIn(own, queues, place), args[2]);
   });
+  return [`S ${atOf(context)} ${rid === "" ? "-" : rid}`, ...replies];
 };
+
+/** Where all is well, process and time are told once for all, and a proposal is not said again. */
+function shortened(reply: string, proposal: string | undefined): string {
+  if (!reply.startsWith("G ")) return reply;
+  const fence = reply.split(" ")[4] ?? "-";
+  return fence === proposal ? "G" : `G ${fence}`;
+}
 
 /** `plain-batch.lua` */
 export const plainBatch: BatchBody = (context) => {
@@ -46,36 +57,49 @@ function run(
   const queues = new Queues(context);
   const replies = operations.map((operation) => {
     const { code, keys, args } = operation;
-    if (code === "R") return releaseIn({ ...context, keys, args }, queues, locksOf(keys));
+    if (code === "R" || code === "P") {
+      return releaseIn({ ...context, keys, args }, queues, locksOf(keys));
+    }
     return verdict(operation, queues);
   });
   queues.finish((lock) => context.data.textOf(lock) === undefined);
   return replies;
 }
 
-/** Code, number of locks, owner; the place for a release, else `more` and perhaps a place. */
+/**
+ * How many lock keys there are in all, then runs: code, operations, locks of each, TTL, and for each
+ * its arguments without the TTL.
+ */
 function operationsOf(
   keys: readonly string[],
   args: readonly string[],
-  more: (lockCount: number) => number,
+  ownArgs: (lockCount: number) => number,
 ): Operation[] {
   const operations: Operation[] = [];
-  let key = 0;
-  let arg = 0;
+  let lock = 0;
+  let queue = Number(args[0]);
+  let arg = 1;
   while (arg < args.length) {
-    const code = args[arg] ?? "";
-    const locks = Number(args[arg + 1]);
-    const keyEnd = key + (code === "T" ? locks : 2 * locks);
-    const end = arg + 3 + (code === "R" ? 1 : more(locks));
-    const [ticket, id = ""] = args.slice(end, end + 2);
-    operations.push({
-      code,
-      keys: keys.slice(key, keyEnd),
-      args: args.slice(arg + 2, end),
-      place: code === "W" ? { ticket: Number(ticket), id } : undefined,
-    });
-    key = keyEnd;
-    arg = code === "W" ? end + 2 : end;
+    const [code = "", count, locks, ttl = ""] = args.slice(arg, arg + 4);
+    const lockCount = Number(locks);
+    const isRelease = code === "R" || code === "P";
+    const size = code === "R" ? 1 : code === "P" ? 2 : ownArgs(lockCount);
+    arg += 4;
+    for (let left = Number(count); left > 0; left -= 1) {
+      const [owner = "", ...more] = args.slice(arg, arg + size);
+      arg += size;
+      const queueCount = code === "T" ? 0 : lockCount;
+      const place = code === "W" ? args.slice(arg, arg + 2) : undefined;
+      arg += place?.length ?? 0;
+      operations.push({
+        code,
+        keys: [...keys.slice(lock, lock + lockCount), ...keys.slice(queue, queue + queueCount)],
+        args: isRelease ? [owner, ...more] : [owner, ttl, ...more],
+        place: place && { ticket: Number(place[0]), id: place[1] ?? "" },
+      });
+      lock += lockCount;
+      queue += queueCount;
+    }
   }
   return operations;
 }

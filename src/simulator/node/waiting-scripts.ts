@@ -61,11 +61,13 @@ export function releaseIn(
   queues: Queues,
   { locks, queues: names }: Locks,
 ): string {
-  const [owner = "", place = ""] = args;
+  const [whole = "", place = ""] = args;
+  const owner = whole.replace(/\|\d+$/, "");
   let deleted = 0;
   for (const [index, lock] of locks.entries()) {
     const value = data.textOf(lock);
-    if (value === owner || value?.startsWith(`${owner}|`) === true) deleted += data.delete(lock);
+    const isOurs = value === whole || value === owner || value?.startsWith(`${owner}|`) === true;
+    if (isOurs) deleted += data.delete(lock);
     const queue = queues.at(names[index] ?? "", lock, false);
     if (queue === undefined) continue;
     if (place.startsWith("-")) queues.leave(queue, place.slice(1));

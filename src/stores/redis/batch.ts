@@ -2,12 +2,15 @@ import type { Script } from "./scripts/generated.ts";
 
 /** One operation as the batch scripts take it. */
 export interface BatchPart {
-  /** A acquires, W acquires with a place in the queue, T touches, R releases. */
-  readonly code: "A" | "W" | "T" | "R";
+  /**
+   * A acquires, W acquires with a place in the queue, T touches, R releases, P releases and gives
+   * up or keeps a place.
+   */
+  readonly code: "A" | "W" | "T" | "R" | "P";
   readonly keys: readonly string[];
   /** Names the queue of a key; left out for a touch, which neither grants nor frees. */
   readonly queueOf?: ((key: string) => string) | undefined;
-  /** Owner first, then what the dialect's script needs. */
+  /** Owner first; the TTL second, but for a release; then what the dialect's script needs. */
   readonly args: readonly string[];
 }
 
@@ -16,10 +19,15 @@ export interface Batching {
   readonly script: Script;
   /** The node record, where the dialect has one. */
   readonly recordKey: string | undefined;
-  /** Told before the operations, after the verify flag. */
+  /** Told before the operations, after the verify flag, where there is one. */
   readonly head: readonly string[];
   /** Each call looks which process it runs in. */
   readonly strict: boolean;
+}
+
+/** Where there is a record, a stamp comes before the replies: which process answered, and when. */
+export function firstReplyAt({ recordKey }: Batching): number {
+  return recordKey === undefined ? 0 : 1;
 }
 
 /** Beyond this a batch holds the server up, and everybody else's commands with it. */
@@ -42,24 +50,20 @@ export interface BatchCall {
 
 /** Many operations in one script call; each keeps its own verdict. */
 export function batchCall(batching: Batching, parts: readonly BatchPart[]): BatchCall {
-  const { script, recordKey, head, strict } = batching;
-  let keyCount = recordKey === undefined ? 0 : 1;
-  for (const { keys, queueOf } of parts) {
-    keyCount += queueOf === undefined ? keys.length : 2 * keys.length;
-  }
+  const { script, recordKey, strict } = batching;
   const command = (name: string, text: string, verify: boolean): string[] => {
-    const built = [name, text, String(keyCount)];
+    const built = [name, text, ""];
     if (recordKey !== undefined) built.push(recordKey);
+    for (const { keys } of parts) for (const key of keys) built.push(key);
+    const lockCount = built.length - (recordKey === undefined ? 3 : 4);
     for (const { keys, queueOf } of parts) {
-      for (const key of keys) built.push(key);
       if (queueOf !== undefined) for (const key of keys) built.push(queueOf(key));
     }
+    built[2] = String(built.length - 3);
     if (recordKey !== undefined) built.push(verify || strict ? "1" : "0");
-    for (const arg of head) built.push(arg);
-    for (const part of parts) {
-      built.push(part.code, part.keys.length === 1 ? "1" : String(part.keys.length));
-      for (const arg of part.args) built.push(arg);
-    }
+    for (const arg of batching.head) built.push(arg);
+    built.push(String(lockCount));
+    addRuns(built, parts);
     return built;
   };
   const built: [string[]?, string[]?] = [];
@@ -68,6 +72,30 @@ export function batchCall(batching: Batching, parts: readonly BatchPart[]): Batc
     first: (verify) => (built[verify ? 1 : 0] ??= command("EVALSHA", script.sha, verify)),
     whole: () => command("EVAL", script.source, true),
   };
+}
+
+/** Operations of one kind that follow one another share what they have in common. */
+function addRuns(command: string[], parts: readonly BatchPart[]): void {
+  let [code, lockCount, ttl] = ["", 0, ""];
+  let count = 0;
+  let countAt = 0;
+  for (const part of parts) {
+    const { args } = part;
+    const isRelease = part.code === "R" || part.code === "P";
+    const ownTtl = isRelease ? "0" : (args[1] ?? "0");
+    if (part.code !== code || part.keys.length !== lockCount || ownTtl !== ttl) {
+      if (count > 0) command[countAt] = String(count);
+      [code, lockCount, ttl] = [part.code, part.keys.length, ownTtl];
+      count = 0;
+      countAt = command.length + 1;
+      command.push(code, "", String(lockCount), ttl);
+    }
+    count += 1;
+    for (let at = 0; at < args.length; at += 1) {
+      if (isRelease || at !== 1) command.push(args[at] ?? "");
+    }
+  }
+  if (count > 0) command[countAt] = String(count);
 }
 
 /**

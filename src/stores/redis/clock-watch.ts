@@ -69,17 +69,11 @@ function sampleOf(stamp: Stamp, sent: Instant, received: Instant): Sample {
   };
 }
 
-/** The stamp in a reply of a granting script, or in the first of a batch that has one. */
+/** The stamp in a reply of a granting script, or at the head of a batch. */
 export function stampOf(reply: unknown): Stamp | undefined {
-  if (Array.isArray(reply)) {
-    for (const part of reply) {
-      const stamp = stampOf(part);
-      if (stamp !== undefined) return stamp;
-    }
-    return undefined;
-  }
-  if (typeof reply !== "string" || !/^[GHQKNB] \d/.test(reply)) return undefined;
-  const [, seconds, micros, runId] = reply.split(" ", 4);
+  const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
+  if (typeof stamped !== "string" || !/^[SGHQKNB] \d/.test(stamped)) return undefined;
+  const [, seconds, micros, runId] = stamped.split(" ", 4);
   const serverMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
   // The path without fences sends no time: "H pttl value" is not a stamp.
   if (runId === undefined || !/^([0-9a-f]{12}|-)$/.test(runId)) return undefined;

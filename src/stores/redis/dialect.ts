@@ -37,7 +37,13 @@ export interface Dialect {
   ): NodeCall<AcquireReply>;
   /** Raises the fence, extends (`ttlMs` > 0), or proves. */
   touch(keys: readonly string[], owner: string, ttlMs: number, fence: number): NodeCall<TouchReply>;
-  release(keys: readonly string[], owner: string, place?: PlaceLeft): NodeCall<ReleaseReply>;
+  /** `fence` where one is known: it saves the server looking who the owner is. */
+  release(
+    keys: readonly string[],
+    owner: string,
+    place?: PlaceLeft,
+    fence?: number,
+  ): NodeCall<ReleaseReply>;
   inspect(key: string): NodeCall<InspectReply>;
   /** Where those who wait for `key` are told that it is theirs, `base` being their manager's. */
   channelOf(key: string, base: string): string;

@@ -1,6 +1,6 @@
 import { channelOf, inspectCall, queueKeyOf, type Dialect } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
-import { ScriptCall } from "./node-call.ts";
+import { AcquireCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./quorum/shards.ts";
 import { releaseCall } from "./release-call.ts";
@@ -47,15 +47,20 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     batching,
     acquire(keys, owner, ttlMs, proposal, place) {
       const args = argsOf(keys, owner, ttlMs, proposal);
-      if (place === undefined) return new ScriptCall(acquireForm, keys, args);
+      if (place === undefined) return new AcquireCall(acquireForm, keys, args, proposal);
       args.push(String(place.ticket), place.id);
       const part = { code: "W", keys, queueOf: queueKeyOf, args } as const;
-      return new LonePartCall(batching, part, readAcquire);
+      const granted = { kind: "granted", fence: proposal } as const;
+      return new LonePartCall(batching, part, (text) => {
+        return text === "G" ? granted : readAcquire(text);
+      });
     },
     touch: (keys, owner, ttlMs, fence) => {
       return new ScriptCall(touchForm, keys, argsOf(keys, owner, ttlMs, fence));
     },
-    release: (keys, owner, place) => releaseCall(batching, keys, owner, place),
+    release(keys, owner, place, fence = 0) {
+      return releaseCall(batching, keys, fence === 0 ? owner : `${owner}|${fence}`, place);
+    },
     inspect: (key) => inspectCall(key, queueKeyOf(key)),
     channelOf,
   };

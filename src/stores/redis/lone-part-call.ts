@@ -1,4 +1,4 @@
-import { batchCall, type BatchCall, type Batching, type BatchPart } from "./batch.ts";
+import { batchCall, firstReplyAt, type BatchCall, type Batching, type BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { unexpected } from "./replies.ts";
 
@@ -30,8 +30,9 @@ export class LonePartCall<Reply> implements NodeCall<Reply> {
   }
 
   read(reply: unknown): Reply {
-    if (!Array.isArray(reply) || reply.length !== 1) throw unexpected(reply);
-    return this.readPart(reply[0]);
+    const at = firstReplyAt(this.#batching);
+    if (!Array.isArray(reply) || reply.length !== at + 1) throw unexpected(reply);
+    return this.readPart(reply[at]);
   }
 
   readPart(reply: unknown): Reply {

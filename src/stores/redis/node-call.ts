@@ -1,5 +1,5 @@
 import type { BatchPart } from "./batch.ts";
-import { unexpected } from "./replies.ts";
+import { unexpected, type AcquireReply } from "./replies.ts";
 import type { Script } from "./scripts/generated.ts";
 
 /** One command for a node, encoded once for all of them. */
@@ -104,6 +104,25 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
     if (record !== undefined) command.push(...record.args);
     command.push(...this.args);
     return command;
+  }
+}
+
+/** In a batch, "G" alone means that the proposal is the fence. */
+export class AcquireCall extends ScriptCall<AcquireReply> {
+  readonly #granted: AcquireReply;
+
+  constructor(
+    form: ScriptForm<AcquireReply>,
+    keys: readonly string[],
+    args: readonly string[],
+    proposal: number,
+  ) {
+    super(form, keys, args);
+    this.#granted = { kind: "granted", fence: proposal };
+  }
+
+  override readPart(reply: unknown): AcquireReply {
+    return reply === "G" ? this.#granted : super.readPart(reply);
   }
 }
 

@@ -49,6 +49,7 @@ export class RedisNode {
   #failing = false;
   #lastFault: unknown;
   #clockEpoch = 0;
+  #heardRunId: string | undefined;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
     const { events, onIntroduced, clock } = options;
@@ -78,6 +79,11 @@ export class RedisNode {
 
   get runId(): string | undefined {
     return this.#introduction.runId;
+  }
+
+  /** Of the process that gave the last answer that tells it, cut; "-" where it does not know. */
+  get heardRunId(): string | undefined {
+    return this.#heardRunId;
   }
 
   get version(): string | undefined {
@@ -173,6 +179,7 @@ export class RedisNode {
     if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
+    this.#heardRunId = stamp.runId;
     this.#introduction.noticeRunId(stamp.runId);
     // Before the reply itself counts: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);

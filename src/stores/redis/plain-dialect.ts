@@ -4,10 +4,14 @@ import { channelOf, inspectCall, queueKeyOf, type Dialect } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { PlainSetCall, ScriptCall, type NodeCall, type ScriptForm } from "./node-call.ts";
 import { releaseCall } from "./release-call.ts";
-import { holderOf, readPlainAcquire, readTouch, type AcquireReply } from "./replies.ts";
+import {
+  holderOf,
+  plainlyGranted,
+  readPlainAcquire,
+  readTouch,
+  type AcquireReply,
+} from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
-
-const granted: AcquireReply = { kind: "granted", fence: 0, runId: undefined };
 
 const batching: Batching = {
   script: scripts.plainBatch,
@@ -30,7 +34,7 @@ const touchForm = { script: scripts.plainTouch, read: readTouch, code: "T" } as 
 
 /** Nothing was there, or a repeat of this very acquire had already set it. */
 function readValue(value: string | undefined, owner: string): AcquireReply {
-  if (value === undefined || value === owner) return granted;
+  if (value === undefined || value === owner) return plainlyGranted;
   return { kind: "held", holder: holderOf(value, undefined), freeInMs: undefined };
 }
 

@@ -12,15 +12,17 @@ const releaseForm = {
   queueOf: queueKeyOf,
 } as const;
 
-/** Giving back needs neither a fence nor a record: it is safe on a node that may not vote. */
+/**
+ * Giving back needs neither a fence nor a record: it is safe on a node that may not vote. `value` is
+ * what should stand there, or only the owner, whose keys go whatever their fence.
+ */
 export function releaseCall(
   batching: Batching,
   keys: readonly string[],
-  owner: string,
+  value: string,
   place: PlaceLeft = "",
 ): NodeCall<ReleaseReply> {
-  const args = [owner, place];
-  if (place === "") return new ScriptCall(releaseForm, keys, args);
-  const part = { code: "R", keys, queueOf: queueKeyOf, args } as const;
+  if (place === "") return new ScriptCall(releaseForm, keys, [value]);
+  const part = { code: "P", keys, queueOf: queueKeyOf, args: [value, place] } as const;
   return new LonePartCall(batching, part, readRelease);
 }

@@ -14,7 +14,7 @@ export interface BlankReport {
 }
 
 export type AcquireReply =
-  | { readonly kind: "granted"; readonly fence: number; readonly runId: string | undefined }
+  | { readonly kind: "granted"; readonly fence: number }
   | {
       readonly kind: "held";
       /** Undefined where it is free, but for others who wait. */
@@ -31,14 +31,13 @@ export type TouchReply =
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
 
-/** "G sec usec rid fence", "H sec usec rid pttl value", "Q sec usec rid left", "B …" or "X …". */
+/**
+ * "G sec usec rid fence" or in a batch "G fence", "H sec usec rid pttl value", "Q sec usec rid left",
+ * "B …" or "X …".
+ */
 export function readAcquire(text: string): AcquireReply {
-  // The answer to most attempts is read from its end, without taking it all apart.
   if (text.startsWith("G ")) {
-    const fenceAt = text.lastIndexOf(" ");
-    const runIdAt = text.lastIndexOf(" ", fenceAt - 1);
-    const runId = text.slice(runIdAt + 1, fenceAt);
-    return { kind: "granted", fence: numberOf(text.slice(fenceAt + 1), text), runId };
+    return { kind: "granted", fence: numberOf(text.slice(text.lastIndexOf(" ") + 1), text) };
   }
   const words = text.split(" ");
   switch (words[0]) {
@@ -75,7 +74,7 @@ export function readTouch(text: string): TouchReply {
   }
 }
 
-const plainlyGranted: AcquireReply = { kind: "granted", fence: 0, runId: undefined };
+export const plainlyGranted: AcquireReply = { kind: "granted", fence: 0 };
 
 /** "G", "H pttl value", "Q left" or "X …", of the path without fences. */
 export function readPlainAcquire(text: string): AcquireReply {

@@ -1,7 +1,7 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
 import { now } from "../../core/validity.ts";
-import type { Batches, BatchPart } from "./batch.ts";
+import { firstReplyAt, type Batches, type BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noInfo, noLongerWanted, type NodeReply } from "./node-reply.ts";
 
@@ -85,7 +85,7 @@ export class Sender {
     const command = byText ? call.whole() : call.first(this.#host.mustVerify());
     const onReply = (reply: unknown): void => {
       const replies: unknown[] = Array.isArray(reply) ? reply : [];
-      let place = 0;
+      let place = firstReplyAt(batches.batching);
       for (const { call, to, index } of items) {
         to.settle(index, readPart(call, replies[place]));
         place += 1;

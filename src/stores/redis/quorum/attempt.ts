@@ -1,19 +1,24 @@
 import type { Holder } from "../../../core/errors.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/validity.ts";
 import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import {
   confirmedBits,
   confirmedOf,
-  countOf,
   dropStepped,
+  greatestFence,
   isGrantOf,
-  newBallot,
+  isLost,
+  newBallots,
   noteGrant,
+  raisable,
+  tallyOf,
   withoutOurs,
   type Ballot,
 } from "./ballot.ts";
@@ -21,7 +26,7 @@ import { RedisGrant, type GrantTerms } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn } from "./release.ts";
-import { Round } from "./round.ts";
+import { Round, type RoundOptions } from "./round.ts";
 
 /**
  * One attempt to be granted by a quorum: the acquire round, a second question to nodes whose answer
@@ -37,17 +42,25 @@ export function attempt(
   return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
 }
 
-class Attempt {
+/** It is the ear of its own acquire round, and says what that round is: there are very many. */
+class Attempt implements RoundOptions<AcquireReply> {
+  /** The same for every node and every repeat, so that a repeat is recognised as our own. */
+  readonly call: NodeCall<AcquireReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly enough: number;
+  readonly scheduler: Scheduler;
+  readonly nowMs: number;
+  readonly timeoutMs: number;
   readonly #quorum: Quorum;
   readonly #request: AcquireRequest;
   readonly #keys: readonly string[];
   readonly #place: Place | undefined;
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
-  readonly #rounds: { readonly spared: number; end(): void }[] = [];
   readonly #terms: GrantTerms;
-  /** The same for every node and every repeat, so that a repeat is recognised as our own. */
-  readonly #acquireCall: NodeCall<AcquireReply>;
+  #first: Round<AcquireReply> | undefined;
+  /** Further questions, and the raise. */
+  #more: { end(): void }[] | undefined;
   #phase: "granting" | "raising" | "granted" | "failed" = "granting";
   /** The greatest fence granted, once a quorum has granted. */
   #fence = 0;
@@ -68,73 +81,73 @@ class Attempt {
     this.#keys = keys;
     this.#place = place;
     this.#resolve = resolve;
-    this.#ballots = quorum.nodes.map(newBallot);
+    this.nodes = quorum.nodes;
+    this.enough = quorum.size;
+    this.scheduler = quorum.scheduler;
+    this.#ballots = newBallots(quorum.nodes.length);
     this.#terms = quorum.terms(ttlMs);
-    const proposal = quorum.proposals.next();
-    this.#acquireCall = quorum.dialect.acquire(keys, owner, ttlMs, proposal, place);
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = this.#usefulMs(this.nowMs);
+    this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
     this.#request.cancellation.listen(() => this.#fail());
-    this.#ask(undefined);
-  }
-
-  get #undecided(): boolean {
-    return this.#phase === "granting" || this.#phase === "raising";
+    this.#first = new Round(this);
   }
 
   /**
    * A node that was not waited for is still to have the lock, also where it has to be asked twice
    * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
    */
-  get #isHeld(): boolean {
-    if (this.#phase !== "granted" || this.#grant?.isOver === true) return false;
+  wanted(): boolean {
+    if (this.#undecided) return true;
+    if (this.#isGivenBack) return false;
     return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
   }
 
-  #ask(among: readonly number[] | undefined): void {
-    this.#round(this.#acquireCall, among, (index, reply, late) => {
-      const ballot = this.#ballots[index];
-      if (ballot === undefined) return;
-      if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
-      else if (this.#phase === "failed" || this.#grant?.isOver === true)
-        this.#onTooLate(index, reply);
-      else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
-    });
+  onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
+    else if (this.#isGivenBack) this.#onTooLate(index, reply);
+    else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
+  }
+
+  /** Beyond the validity no answer can be of use. */
+  #usefulMs(nowMs: number): number {
+    const { started, ttlMs } = this.#request;
+    const leftMs = Math.max(1, started.monotonicMs + this.#terms.validityMs - nowMs);
+    return Math.min(nodeTimeoutMs(this.#quorum.options, ttlMs), leftMs);
+  }
+
+  get #isGivenBack(): boolean {
+    return this.#phase === "failed" || this.#grant?.isOver === true;
+  }
+
+  get #undecided(): boolean {
+    return this.#phase === "granting" || this.#phase === "raising";
   }
 
   #raise(): void {
     this.#raised = true;
-    const { owner } = this.#request;
-    const call = this.#quorum.dialect.touch(this.#keys, owner, 0, this.#fence);
-    const among: number[] = [];
-    for (const [index, ballot] of this.#ballots.entries()) {
-      // Also to those that have not answered: their grant may be on its way.
-      const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
-      if (mayHaveGranted && !ballot.confirmed) among.push(index);
-      else ballot.out = !ballot.confirmed;
-    }
-    this.#round(call, among, (index, reply, late) => {
+    const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    this.#begin(call, raisable(this.#ballots), (index, reply, late) => {
       const ballot = this.#ballots[index];
       if (ballot !== undefined && this.#undecided) this.#onRaise(index, ballot, reply, late);
     });
   }
 
-  #round<Reply>(
+  #begin<Reply>(
     call: NodeCall<Reply>,
-    among: readonly number[] | undefined,
-    onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void,
+    among: readonly number[],
+    onReply: RoundOptions<Reply>["onReply"],
   ): void {
-    const { nodes, scheduler, options, clock, size: enough } = this.#quorum;
-    const { started, ttlMs } = this.#request;
-    // Beyond the validity no answer can be of use.
-    const nowMs = clock.monotonicMs();
-    const usefulMs = Math.max(1, started.monotonicMs + this.#terms.validityMs - nowMs);
-    const timeoutMs = Math.min(nodeTimeoutMs(options, ttlMs), usefulMs);
-    const wanted = (): boolean => this.#undecided || this.#isHeld;
-    const whom = among === undefined ? { enough } : { among };
-    const how = { nodes, ...whom, call, scheduler, nowMs, timeoutMs, wanted, onReply };
-    this.#rounds.push(new Round(how));
+    const { nodes, scheduler } = this;
+    const timeoutMs = this.#usefulMs(this.#quorum.clock.monotonicMs());
+    const wanted = (): boolean => this.wanted();
+    this.#more ??= [];
+    this.#more.push(new Round({ nodes, scheduler, call, among, timeoutMs, wanted, onReply }));
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -147,7 +160,7 @@ class Attempt {
     } else if (reply.kind === "unknown" && ballot.asked < asksMax && this.#phase === "granting") {
       ballot.asked += 1;
       ballot.cause = reply.error;
-      this.#ask([index]);
+      this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
       return;
     } else {
       const neverSent = reply.kind === "unsent" && ballot.asked === 1;
@@ -161,8 +174,8 @@ class Attempt {
   #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
     switch (reply.kind) {
       case "granted":
-        ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
-        this.#onGrant(ballot, reply.fence, reply.runId);
+        ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
+        this.#onGrant(ballot, reply.fence, this.nodes[index]?.heardRunId);
         return;
       case "held":
         ballot.vote = ballot.vote === "granted" ? "failed" : "held";
@@ -213,12 +226,10 @@ class Attempt {
 
   #decideGranting(): void {
     const { size } = this.#quorum;
-    const granted = countOf(this.#ballots, "granted");
-    if (this.#isLost(granted)) return this.#fail();
-    if (granted < size) return;
-    for (const { vote, fence } of this.#ballots) {
-      if (vote === "granted" && fence > this.#fence) this.#fence = fence;
-    }
+    const tally = tallyOf(this.#ballots);
+    if (isLost(tally, size)) return this.#fail();
+    if (tally.granted < size) return;
+    this.#fence = greatestFence(this.#ballots);
     for (const ballot of this.#ballots) {
       ballot.confirmed = ballot.vote === "granted" && ballot.fence === this.#fence;
     }
@@ -226,24 +237,13 @@ class Attempt {
     if (confirmedOf(this.#ballots) < size) this.#raise();
   }
 
-  /**
-   * Too few can still grant, and it is clear why: a quorum said yes or no, or too many failed. An
-   * answer that would tell contention from a fault is worth waiting for.
-   */
-  #isLost(granted: number): boolean {
-    const { size } = this.#quorum;
-    const pending = countOf(this.#ballots, "pending");
-    if (granted + pending >= size) return false;
-    const held = countOf(this.#ballots, "held");
-    return granted + held >= size || granted + held + pending < size;
-  }
-
   #decideRaising(): void {
-    const { size, nodes } = this.#quorum;
+    const { size } = this.#quorum;
     const confirmed = confirmedOf(this.#ballots);
     // Where too few are left, a fresh attempt is the simplest: steps are rare.
     if (confirmed >= size) {
-      return confirmed - dropStepped(nodes, this.#ballots) >= size ? this.#succeed() : this.#fail();
+      const left = confirmed - dropStepped(this.nodes, this.#ballots);
+      return left >= size ? this.#succeed() : this.#fail();
     }
     const possible = this.#ballots.filter((ballot) => ballot.confirmed || !ballot.out);
     if (possible.length < size) this.#fail();
@@ -282,8 +282,9 @@ class Attempt {
   #end(phase: "granted" | "failed"): number {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
-    const spared = this.#rounds[0]?.spared ?? 0;
-    for (const round of this.#rounds) round.end();
+    const spared = this.#first?.spared ?? 0;
+    this.#first?.end();
+    if (this.#more !== undefined) for (const round of this.#more) round.end();
     return spared;
   }
 

@@ -4,41 +4,31 @@ import type { RedisNode } from "../node.ts";
 import type { AcquireReply } from "../replies.ts";
 
 /** One node's part in an attempt. */
-export interface Ballot {
-  vote: VoteKind | "pending";
-  cause: unknown;
-  ms: number;
+export class Ballot {
+  vote: VoteKind | "pending" = "pending";
+  cause: unknown = undefined;
+  ms = 0;
   /** Fence of its grant; 0 without one. */
-  fence: number;
+  fence = 0;
   /** Has the final fence on record: its vote counts towards the quorum. */
-  confirmed: boolean;
+  confirmed = false;
   /** Cannot confirm the final fence any more. */
-  out: boolean;
+  out = false;
   /** How often it was asked. */
-  asked: number;
+  asked = 1;
   /** Something of ours may be there, or on its way there. */
-  maybeApplied: boolean;
-  runId: string | undefined;
+  maybeApplied = true;
+  runId: string | undefined = undefined;
   /** When it may be free there, where another has it. */
-  freeInMs: number | undefined;
+  freeInMs: number | undefined = undefined;
   /** The node's clock epoch when it gave its word. */
-  clockEpoch: number;
+  clockEpoch = 0;
 }
 
-export function newBallot(): Ballot {
-  return {
-    vote: "pending",
-    cause: undefined,
-    ms: 0,
-    fence: 0,
-    confirmed: false,
-    out: false,
-    asked: 1,
-    maybeApplied: true,
-    runId: undefined,
-    freeInMs: undefined,
-    clockEpoch: 0,
-  };
+export function newBallots(count: number): Ballot[] {
+  const ballots: Ballot[] = [];
+  for (let index = 0; index < count; index += 1) ballots.push(new Ballot());
+  return ballots;
 }
 
 export function quorumOf(nodeCount: number): number {
@@ -64,6 +54,50 @@ export function countOf(ballots: readonly Ballot[], vote: Ballot["vote"]): numbe
   let count = 0;
   for (const ballot of ballots) if (ballot.vote === vote) count += 1;
   return count;
+}
+
+export interface Tally {
+  granted: number;
+  held: number;
+  pending: number;
+}
+
+export function tallyOf(ballots: readonly Ballot[]): Tally {
+  const tally = { granted: 0, held: 0, pending: 0 };
+  for (const { vote } of ballots) {
+    if (vote === "granted") tally.granted += 1;
+    else if (vote === "pending") tally.pending += 1;
+    else if (vote === "held") tally.held += 1;
+  }
+  return tally;
+}
+
+/**
+ * Too few can still grant, and it is clear why: a quorum said yes or no, or too many failed. An
+ * answer that would tell contention from a fault is worth waiting for.
+ */
+export function isLost({ granted, held, pending }: Tally, size: number): boolean {
+  if (granted + pending >= size) return false;
+  return granted + held >= size || granted + held + pending < size;
+}
+
+export function greatestFence(ballots: readonly Ballot[]): number {
+  let greatest = 0;
+  for (const { vote, fence } of ballots) {
+    if (vote === "granted" && fence > greatest) greatest = fence;
+  }
+  return greatest;
+}
+
+/** Whom to raise to the final fence. The rest, but for those that have it, are out. */
+export function raisable(ballots: readonly Ballot[]): number[] {
+  return ballots.flatMap((ballot, index) => {
+    // Also those that have not answered: their grant may be on its way.
+    const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
+    if (mayHaveGranted && !ballot.confirmed) return [index];
+    ballot.out = !ballot.confirmed;
+    return [];
+  });
 }
 
 export function confirmedOf(ballots: readonly Ballot[]): number {

@@ -78,9 +78,9 @@ export class RedisGrant implements Grant {
     this.#confirmations = -1;
   }
 
-  /** Confirmed anew by these nodes, and resting on them from now on. Returns which time it was. */
-  confirm(nodes: readonly number[]): number {
-    this.votes = votesOfNodes(nodes);
+  /** Confirmed anew, and resting on these nodes from now on. Returns which time it was. */
+  confirm(votes: number): number {
+    this.votes = votes;
     if (!this.isOver) this.#confirmations += 1;
     return this.#confirmations;
   }
@@ -97,11 +97,4 @@ export class RedisGrant implements Grant {
     for (let rest = this.votes; rest !== 0; rest &= rest - 1) left += 1;
     return left;
   }
-}
-
-/** At most 31 nodes, so that their votes fit a number. */
-function votesOfNodes(nodes: readonly number[]): number {
-  let votes = 0;
-  for (const node of nodes) votes |= 1 << node;
-  return votes;
 }

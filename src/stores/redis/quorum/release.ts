@@ -1,16 +1,22 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
 import type { PlaceLeft } from "../dialect.ts";
+import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { ReleaseReply } from "../replies.ts";
+import type { RedisGrant } from "./grant.ts";
 import type { Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round } from "./round.ts";
+import { Round, type RoundOptions } from "./round.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly ttlMs: number;
+  /** Of the grant, where there is one. */
+  readonly fenceNumber?: number;
   readonly place: PlaceLeft;
   /** Nodes that certainly have nothing of the owner's: nothing is owed to them. */
   readonly without?: ReadonlySet<number>;
@@ -18,35 +24,28 @@ export interface ReleaseRequest {
   readonly spared?: number;
 }
 
-interface Tally {
-  /** Nodes that had all the owner's keys, and deleted them. */
-  readonly deleted: number;
-  /** Nodes that had not. */
-  readonly missing: number;
-}
-
 /**
  * Deletes the owner's keys on every node, also those that failed or never answered. Resolves as
  * soon as the outcome is certain, at the latest after the node timeout; never rejects.
  */
-export async function release(
+export function release(
   quorum: Quorum,
-  { keys, owner, ttlMs }: Omit<ReleaseRequest, "place">,
+  grant: RedisGrant,
   place: PlaceLeft = "",
   spared = 0,
 ): Promise<ReleaseOutcome> {
-  const request = { keys, owner, ttlMs, place, spared };
-  const { size, nodes } = quorum;
-  const isReleased = ({ deleted }: Tally): boolean => deleted >= size;
-  const isTaken = ({ missing }: Tally): boolean => missing > nodes.length - size;
-  const tally = await releaseRound(quorum, request, (so) => isReleased(so) || isTaken(so));
-  if (isReleased(tally)) return { released: true };
-  return { released: false, reason: isTaken(tally) ? "taken" : "unreachable" };
+  const { keys, owner, ttlMs, fenceNumber } = grant;
+  const request = { keys, owner, ttlMs, fenceNumber, place, spared };
+  return new Promise((resolve) => {
+    new Release(quorum, request, true, (outcome) => resolve(outcome)).start();
+  });
 }
 
 /** The clean-up after a failed attempt: done when every node has answered or run out of time. */
-export async function releaseAll(quorum: Quorum, request: ReleaseRequest): Promise<void> {
-  await releaseRound(quorum, request, () => false);
+export function releaseAll(quorum: Quorum, request: ReleaseRequest): Promise<void> {
+  return new Promise((resolve) => {
+    new Release(quorum, request, false, () => resolve()).start();
+  });
 }
 
 /** One node alone, without waiting: for a grant that came after its attempt had failed. */
@@ -61,48 +60,100 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   node.run(call, { isWanted: () => true, settle }, index);
 }
 
-function releaseRound(
-  quorum: Quorum,
-  request: ReleaseRequest,
-  isCertain: (tally: Tally) => boolean,
-): Promise<Tally> {
-  const { nodes, scheduler, owed, options, size: enough } = quorum;
-  const call = quorum.dialect.release(request.keys, request.owner, request.place);
-  const nowMs = scheduler.clock.monotonicMs();
-  const debts = new Map<number, Debt>();
-  const owe = (index: number): void => {
-    const node = nodes[index];
-    if (node === undefined || debts.has(index)) return;
-    debts.set(index, owed.owe(node, call, nowMs, request.ttlMs));
-  };
-  const among = askedIn(nodes.length, request);
-  const tally = { deleted: 0, missing: 0 };
-  if (among?.length === 0) return Promise.resolve(tally);
-  return new Promise((resolve) => {
-    let left = among?.length ?? nodes.length;
-    const round = new Round({
-      nodes,
-      ...(among === undefined ? { enough } : { among }),
-      call,
-      scheduler,
-      nowMs,
-      timeoutMs: nodeTimeoutMs(options, request.ttlMs),
-      wanted: () => true,
-      onReply(index, reply, late) {
-        const debt = debts.get(index);
-        if (!isConfirmed(reply)) owe(index);
-        else if (debt !== undefined) owed.settle(debt);
-        if (late) return;
-        left -= 1;
-        if (reply.kind === "reply") tally[reply.reply.whole ? "deleted" : "missing"] += 1;
-        if (left > 0 && !isCertain(tally)) return;
-        // Those not waited for are owed it until they are heard from.
-        for (const straggler of round.pending) owe(straggler);
-        round.end();
-        resolve(tally);
-      },
-    });
-  });
+const released: ReleaseOutcome = { released: true };
+
+/** It says what its round is, and is its ear: there is one for every lease. */
+class Release implements RoundOptions<ReleaseReply> {
+  readonly call: NodeCall<ReleaseReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly among: readonly number[] | undefined;
+  readonly enough: number | undefined;
+  readonly scheduler: Scheduler;
+  readonly nowMs: number;
+  readonly timeoutMs: number;
+  readonly #quorum: Quorum;
+  readonly #ttlMs: number;
+  /** Over as soon as the outcome is certain, or when all have been heard. */
+  readonly #untilCertain: boolean;
+  readonly #resolve: (outcome: ReleaseOutcome) => void;
+  #round: Round<ReleaseReply> | undefined;
+  #debts: (Debt | undefined)[] | undefined;
+  #left: number;
+  /** Nodes that had all the owner's keys, and deleted them. */
+  #deleted = 0;
+  /** Nodes that had not. */
+  #missing = 0;
+
+  constructor(
+    quorum: Quorum,
+    request: ReleaseRequest,
+    untilCertain: boolean,
+    resolve: (outcome: ReleaseOutcome) => void,
+  ) {
+    const { keys, owner, place, fenceNumber, ttlMs } = request;
+    this.nodes = quorum.nodes;
+    this.scheduler = quorum.scheduler;
+    this.call = quorum.dialect.release(keys, owner, place, fenceNumber);
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
+    this.among = askedIn(quorum.nodes.length, request);
+    this.enough = this.among === undefined ? quorum.size : undefined;
+    this.#left = this.among?.length ?? quorum.nodes.length;
+    this.#quorum = quorum;
+    this.#ttlMs = ttlMs;
+    this.#untilCertain = untilCertain;
+    this.#resolve = resolve;
+  }
+
+  start(): void {
+    if (this.#left === 0) return this.#resolve(this.#outcome());
+    this.#round = new Round(this);
+  }
+
+  wanted(): boolean {
+    return true;
+  }
+
+  onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
+    const debt = this.#debts?.[index];
+    if (!isConfirmed(reply)) this.#owe(index);
+    else if (debt !== undefined) this.#quorum.owed.settle(debt);
+    if (late) return;
+    this.#left -= 1;
+    if (reply.kind === "reply") {
+      if (reply.reply.whole) this.#deleted += 1;
+      else this.#missing += 1;
+    }
+    if (this.#left > 0 && !(this.#untilCertain && this.#isCertain)) return;
+    // Those not waited for are owed it until they are heard from.
+    if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
+    this.#round?.end();
+    this.#resolve(this.#outcome());
+  }
+
+  get #isReleased(): boolean {
+    return this.#deleted >= this.#quorum.size;
+  }
+
+  get #isTaken(): boolean {
+    return this.#missing > this.nodes.length - this.#quorum.size;
+  }
+
+  get #isCertain(): boolean {
+    return this.#isReleased || this.#isTaken;
+  }
+
+  #outcome(): ReleaseOutcome {
+    if (this.#isReleased) return released;
+    return { released: false, reason: this.#isTaken ? "taken" : "unreachable" };
+  }
+
+  #owe(index: number): void {
+    const node = this.nodes[index];
+    this.#debts ??= [];
+    if (node === undefined || this.#debts[index] !== undefined) return;
+    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, this.#ttlMs);
+  }
 }
 
 function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {

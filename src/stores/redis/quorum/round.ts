@@ -7,24 +7,24 @@ import type { Listener } from "../sender.ts";
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
   /** Which of the nodes to ask; all of them when left out. */
-  readonly among?: readonly number[];
+  readonly among?: readonly number[] | undefined;
   /**
    * Where so many others answer, nodes that do not are left alone at first; they are asked after
    * all when the others have answered and the round still lasts.
    */
-  readonly enough?: number;
+  readonly enough?: number | undefined;
   readonly call: NodeCall<Reply>;
   readonly scheduler: Scheduler;
   /** The time by the monotonic clock, where the caller has just looked. */
   readonly nowMs?: number;
   readonly timeoutMs: number;
   /** Asked before a command that had to wait is sent after all. */
-  readonly wanted: () => boolean;
+  wanted(): boolean;
   /**
    * Each node is told of once while the round lasts: its answer, or "unknown" when its time is up.
    * An answer that comes after that is told again, with `late`.
    */
-  readonly onReply: (index: number, reply: NodeReply<Reply>, late: boolean) => void;
+  onReply(index: number, reply: NodeReply<Reply>, late: boolean): void;
 }
 
 /**
@@ -88,16 +88,16 @@ export class Round<Reply> implements Task, Listener<Reply> {
 
   /** Time is up. */
   run(): void {
-    const { nodes, onReply, timeoutMs } = this.#options;
+    const { nodes, timeoutMs } = this.#options;
     const late = indicesOf(this.#pending & ~this.#spared);
     const spared = indicesOf(this.#spared);
     this.end();
     for (const index of late) {
       const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
       nodes[index]?.timedOut(error);
-      onReply(index, { kind: "unknown", error, timedOut: true }, false);
+      this.#options.onReply(index, { kind: "unknown", error, timedOut: true }, false);
     }
-    for (const index of spared) onReply(index, leftAlone, false);
+    for (const index of spared) this.#options.onReply(index, leftAlone, false);
   }
 
   #ask(bits: number): void {

@@ -1,10 +1,14 @@
 import { QuorumError, type HoldfastError } from "../../../core/errors.ts";
-import { nodeTimeoutMs } from "../options.ts";
+import type { Scheduler } from "../../../core/scheduler.ts";
+import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
-import { countOf, newBallot, votesOf, type Ballot } from "./ballot.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { TouchReply } from "../replies.ts";
+import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round } from "./round.ts";
+import { Round, type RoundOptions } from "./round.ts";
 
 export type TouchOutcome =
   | { readonly kind: "done" }
@@ -23,77 +27,120 @@ export function touch(
   action: "extend" | "prove",
   fence: number = grant.fenceNumber,
 ): Promise<TouchOutcome> {
-  const { nodes, size, scheduler, options, clock } = quorum;
-  const ballots = nodes.map(newBallot);
-  const startedMs = clock.monotonicMs();
-  const call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
-  return new Promise((resolve) => {
-    let decided = false;
-    let confirmation = -1;
-    const round = new Round({
-      nodes,
-      enough: size,
-      call,
-      scheduler,
-      timeoutMs: nodeTimeoutMs(options, Math.max(ttlMs, grant.ttlMs)),
-      // An extension is still of use to a node that was not waited for, and never makes a key.
-      wanted: () => !decided || ttlMs > 0,
-      onReply(index, reply) {
-        const ballot = ballots[index];
-        if (ballot === undefined) return;
-        if (decided) {
-          const isDone = reply.kind === "reply" && reply.reply.kind === "done";
-          if (isDone) grant.addVote(index, confirmation);
-          return;
-        }
-        ballot.ms = clock.monotonicMs() - startedMs;
-        if (reply.kind !== "reply") {
-          ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
-          ballot.cause = reply.error;
-        } else if (reply.reply.kind === "blank") {
-          ballot.vote = "blank";
-          ballot.cause = quorum.onBlank(index, reply.reply.report);
-        } else if (reply.reply.kind === "refused") {
-          ballot.vote = "failed";
-          ballot.cause = reply.reply.error;
-        } else {
-          ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
-          ballot.clockEpoch = nodes[index]?.clockEpoch ?? 0;
-        }
-        takeBackStepped(nodes, ballots);
-        const outcome = decide(ballots, nodes.length, size);
-        if (outcome === undefined) return;
-        decided = true;
-        round.end();
-        if (outcome === "done") confirmation = grant.confirm(indicesOf(ballots));
-        if (outcome !== "failed") return resolve({ kind: outcome });
-        resolve({ kind: "failed", error: quorumError(quorum, grant, ballots, action) });
-      },
-    });
-  });
+  return new Promise((resolve) => new Touch(quorum, grant, ttlMs, action, fence, resolve).start());
 }
+
+/** It says what its round is, and is its ear: every renewal is one. */
+class Touch implements RoundOptions<TouchReply> {
+  readonly call: NodeCall<TouchReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly enough: number;
+  readonly scheduler: Scheduler;
+  readonly timeoutMs: number;
+  readonly nowMs: number;
+  readonly #quorum: Quorum;
+  readonly #grant: RedisGrant;
+  readonly #extends: boolean;
+  readonly #action: string;
+  readonly #resolve: (outcome: TouchOutcome) => void;
+  readonly #ballots: Ballot[];
+  #round: Round<TouchReply> | undefined;
+  #decided = false;
+  #confirmation = -1;
+
+  constructor(
+    quorum: Quorum,
+    grant: RedisGrant,
+    ttlMs: number,
+    action: string,
+    fence: number,
+    resolve: (outcome: TouchOutcome) => void,
+  ) {
+    this.nodes = quorum.nodes;
+    this.enough = quorum.size;
+    this.scheduler = quorum.scheduler;
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
+    this.call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
+    this.#quorum = quorum;
+    this.#grant = grant;
+    this.#extends = ttlMs > 0;
+    this.#action = action;
+    this.#resolve = resolve;
+    this.#ballots = newBallots(quorum.nodes.length);
+  }
+
+  start(): void {
+    this.#round = new Round(this);
+  }
+
+  /** An extension is still of use to a node that was not waited for, and never makes a key. */
+  wanted(): boolean {
+    return !this.#decided || this.#extends;
+  }
+
+  onReply(index: number, reply: NodeReply<TouchReply>): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    if (this.#decided) {
+      const isDone = reply.kind === "reply" && reply.reply.kind === "done";
+      if (isDone) this.#grant.addVote(index, this.#confirmation);
+      return;
+    }
+    this.#note(index, ballot, reply);
+    takeBackStepped(this.nodes, this.#ballots);
+    const outcome = decide(this.#ballots, this.#quorum.size);
+    if (outcome === undefined) return;
+    this.#decided = true;
+    this.#round?.end();
+    if (outcome === "done") this.#confirmation = this.#grant.confirm(grantedBits(this.#ballots));
+    if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);
+    const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
+    this.#resolve({ kind: "failed", error });
+  }
+
+  #note(index: number, ballot: Ballot, reply: NodeReply<TouchReply>): void {
+    ballot.ms = this.#quorum.clock.monotonicMs() - this.nowMs;
+    if (reply.kind !== "reply") {
+      ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
+      ballot.cause = reply.error;
+    } else if (reply.reply.kind === "blank") {
+      ballot.vote = "blank";
+      ballot.cause = this.#quorum.onBlank(index, reply.reply.report);
+    } else if (reply.reply.kind === "refused") {
+      ballot.vote = "failed";
+      ballot.cause = reply.reply.error;
+    } else {
+      ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
+      ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
+    }
+  }
+}
+
+const done: TouchOutcome = { kind: "done" };
+const gone: TouchOutcome = { kind: "gone" };
 
 /** A clock that was set forward since may have ended the key at once, and the word with it. */
 function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): void {
-  for (const [index, ballot] of ballots.entries()) {
-    if (ballot.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+  for (let index = 0; index < ballots.length; index += 1) {
+    const ballot = ballots[index];
+    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
     ballot.vote = "unknown";
     ballot.cause = new Error("its clock was set forward after it had answered");
   }
 }
 
-function indicesOf(ballots: readonly Ballot[]): number[] {
-  return ballots.flatMap(({ vote }, index) => (vote === "granted" ? [index] : []));
+function grantedBits(ballots: readonly Ballot[]): number {
+  let bits = 0;
+  for (let index = 0; index < ballots.length; index += 1) {
+    if (ballots[index]?.vote === "granted") bits |= 1 << index;
+  }
+  return bits;
 }
 
-function decide(
-  ballots: readonly Ballot[],
-  nodeCount: number,
-  size: number,
-): "done" | "gone" | "failed" | undefined {
-  const done = countOf(ballots, "granted");
-  const gone = countOf(ballots, "held");
-  const pending = countOf(ballots, "pending");
+function decide(ballots: readonly Ballot[], size: number): "done" | "gone" | "failed" | undefined {
+  const { granted: done, held: gone, pending } = tallyOf(ballots);
+  const nodeCount = ballots.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
   // Worth waiting while either answer is still possible: "gone" is news that must not be missed.

@@ -1,11 +1,25 @@
 -- Part of the scripts that run several operations: what the keys hold, as the operations before
 -- this one leave it, and the writes that follow once every verdict is known. Lists for all
 -- operations instead of a table for each: making and growing tables was most of a batch's cost.
--- An acquire and a release name the queue of each lock behind their lock keys, a touch names none.
-local call = redis.call
-local view, replies = {}, {}
-local values = call('MGET', unpack(KEYS, first_key))
-for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+-- Needs `values` (what the lock keys hold), `locks_all` (how many), `first_key`, `header` (where the
+-- runs of operations begin in ARGV) and `size_of` (the arguments of one of them).
+local view, args = {}, #ARGV
+for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
+
+-- Visits each operation: number, code, first and last lock key, where its arguments begin, ttl.
+local function walk(visit)
+  local i, n, key = header, 0, first_key
+  while i <= args do
+    local code, ops, locks, ttl = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
+    local size = size_of(code, locks)
+    i = i + 4
+    for _ = 1, ops do
+      n = n + 1
+      visit(n, code, key, key + locks - 1, i, ttl)
+      key, i = key + locks, i + size
+    end
+  end
+end
 
 -- By operation: the value that an acquire sets, or a touch raises to (true: it leaves the value);
 -- and the life that an acquire gives.
@@ -33,11 +47,17 @@ local function will_touch(n, first, last, value)
   end
 end
 
-local function release(first, last, owner, place)
-  local deleted = 0
+-- What is released is told as it should stand there; a fence that differs is no reason to keep it.
+local function release(first, last, whole, place)
+  local deleted, owner = 0, nil
   for k = first, last do
     local value = view[KEYS[k]]
-    if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+    local mine = value == whole
+    if value and not mine then
+      owner = owner or string.match(whole, '^(.*)|%d+$') or whole
+      mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+    end
+    if mine then
       deleted = deleted + 1
       deletes[k], view[KEYS[k]] = true, false
     end
@@ -72,8 +92,8 @@ local function bury()
   dead, doomed = {}, {}
 end
 
-local function write(n, code, first, last, ttl)
-  if code == 'R' then
+local function write(n, code, first, last, _, ttl)
+  if code == 'R' or code == 'P' then
     for k = first, last do
       if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
     end

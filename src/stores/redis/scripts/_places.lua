@@ -4,15 +4,15 @@
 -- @include queue
 
 -- The queue of a lock key; nil where nobody waits, unless one is to be begun.
-local function queue_at(first, last, k, begin)
-  local name = KEYS[k + last - first + 1]
+local function queue_at(k, begin)
+  local name = queue_names[k]
   if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
 end
 
 -- How long the first of those has who come before, where a free lock is not for us.
 first_of_others = function(first, last, ticket, id)
   for k = first, last do
-    local queue = queue_at(first, last, k, false)
+    local queue = queue_at(k, false)
     if queue and turn_of_another(queue, ticket, id) then
       -- It is about to be told that the lock is free, and has no more than that from then on.
       return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
@@ -26,7 +26,7 @@ wait_in_queues = function(first, last, ticket, id)
   if not ticket then return end
   for k = first, last do
     local value = view[KEYS[k]]
-    local queue = queue_at(first, last, k, value)
+    local queue = queue_at(k, value)
     if value or (queue and turn_of_another(queue, ticket, id)) then
       stand(queue, ticket, id)
     elseif queue then
@@ -38,7 +38,7 @@ end
 claim_places = function(first, last, ticket, id)
   if not ticket then return end
   for k = first, last do
-    local queue = queue_at(first, last, k, false)
+    local queue = queue_at(k, false)
     if queue then claimed(queue, id) end
   end
 end
@@ -47,7 +47,7 @@ end
 leave_queues = function(first, last, place)
   local how, id = string.sub(place, 1, 1), string.sub(place, 2)
   for k = first, last do
-    local queue = queue_at(first, last, k, false)
+    local queue = queue_at(k, false)
     if queue and how == '-' then leave(queue, id) end
     if queue and how == '=' then queue.keeper = id end
   end

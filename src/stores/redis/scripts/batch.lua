@@ -1,74 +1,80 @@
 -- Runs the acquires, touches and releases of one turn, each with its own verdict, as if they had
 -- been sent one after the other.
--- KEYS: [1] node record, [2..] for each operation its lock keys, then their queues (not for T)
--- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, then for each operation:
---       A or T, number of lock keys, owner, ttl ms, proposal or fence, shard of each key;
---       W (an acquire with a place in the queues), as A, then ticket and waiter id; or
---       R, number of lock keys, owner, place to give up or to keep
--- Returns: a list with one reply for each operation, as acquire, touch and release give it
+-- KEYS: [1] node record, then the lock keys of all operations, then the queues of these, in the same
+--       order, but for touches, which need none
+-- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, [5] number of lock keys, then runs of
+--       operations of one kind: code, how many, lock keys of each, ttl ms, and for each of them
+--       A (acquire), T (touch): owner, proposal or fence, shard of each key
+--       W (acquire with a place in the queues): as A, then ticket and waiter id
+--       R (release): the value as it should stand there, or only the owner
+--       P (release with a place): as R, then the place to give up or to keep
+-- Returns: "S sec usec rid", then one reply for each operation, as acquire, touch and release give
+--       it, but short where all is well: "G" (with the proposal as fence), "G fence" and "K"
 -- @include record
-local first_key = 2
--- Set where somebody waits or wants to: most batches have no use for queues.
-local queued = false
-local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
--- @include operations
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
--- Where the counter of a shard is in what HMGET answers.
-local places, asked = {}, 9
-local i, args, key = 5, #ARGV, 2
-while i <= args do
-  local code, locks = ARGV[i], ARGV[i + 1]
-  locks = locks == '1' and 1 or tonumber(locks)
-  if code == 'R' then
-    i = i + 4
-  else
-    local from = i + 5
-    i = from + locks
-    for s = from, i - 1 do
-      if not places[ARGV[s]] then
-        asked = asked + 1
-        ask[asked], places[ARGV[s]] = ARGV[s], asked - 2
-      end
-    end
-    if code == 'W' then i, queued = i + 2, true end
-  end
-  if code == 'T' then
-    key = key + locks
-  else
-    for q = key + locks, key + 2 * locks - 1 do queued = queued or view[KEYS[q]] end
-    key = key + 2 * locks
-  end
-end
-if queued then
-  -- @include places
+local call = redis.call
+local first_key, header, replies = 2, 6, {}
+local locks_all = tonumber(ARGV[5])
+local function size_of(code, locks)
+  if code == 'R' then return 1 elseif code == 'P' then return 2 end
+  return 2 + locks + (code == 'W' and 2 or 0)
 end
 
+-- The counters that acquires look at, each once.
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local counters, i = {}, header
+while i <= #ARGV do
+  local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local size = size_of(code, locks)
+  i = i + 4
+  if code == 'A' or code == 'W' then
+    for from = i + 2, i + 2 + (ops - 1) * size, size do
+      for s = from, from + locks - 1 do
+        local shard = ARGV[s]
+        if not counters[shard] then counters[shard], ask[#ask + 1] = 0, shard end
+      end
+    end
+  end
+  i = i + ops * size
+end
 local kept = call(unpack(ask))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
 local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
 local floor = tonumber(kept[7] or 0)
-for place = 8, #kept do kept[place] = tonumber(kept[place] or 0) end
-local by = ' ' .. at .. ' ' .. (rid or '')
-local granted, done = 'G' .. by .. ' ', 'K' .. by
+for place = 8, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '-')
+local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
+local first_queue = locks_all + 2
+local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+
+-- @include usual
+if not refusal and not waits and usual() then
+  table.insert(replies, 1, 'S' .. by)
+  return replies
+end
+replies = {}
+-- Set where somebody waits or wants to: most batches have no use for queues.
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
+-- @include operations
+-- @include queued
 
 -- A shard told twice ends with the later number, which is the greater one.
 local count = {'HSET', record}
 local function raise_counters(from, upto, c, text)
   for s = from, upto do
-    local place = places[ARGV[s]]
-    if kept[place] < c then
-      kept[place], count[#count + 1] = c, ARGV[s]
+    local shard = ARGV[s]
+    if not counters[shard] then counters[shard] = tonumber(call('HGET', record, shard) or 0) end
+    if counters[shard] < c then
+      counters[shard], count[#count + 1] = c, shard
       count[#count + 1] = text
     end
   end
 end
 
-local function acquire(n, first, last, owner, ttl, arg, ticket, id)
+local function acquire(n, first, last, i, ttl, ticket, id)
   if refusal then return refusal end
-  if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
-    return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
-  end
-  local mine, fence = 0, nil
+  if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+  local owner, mine, fence = ARGV[i], 0, nil
   for k = first, last do
     local value = view[KEYS[k]]
     if value then
@@ -81,7 +87,7 @@ local function acquire(n, first, last, owner, ttl, arg, ticket, id)
     end
   end
   if mine > 0 then
-    if mine == last - first + 1 then return fence and granted .. fence or 'G' .. by end
+    if mine == last - first + 1 then return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-') end
     return 'X PARTIAL ' .. mine
   end
   if queued then
@@ -92,27 +98,25 @@ local function acquire(n, first, last, owner, ttl, arg, ticket, id)
     end
     claim_places(first, last, ticket, id)
   end
-  -- The proposal's own text is the fence, unless another number is granted.
-  fence = ARGV[arg]
-  local c, from, upto = tonumber(fence), arg + 1, arg + 1 + last - first
+  fence = ARGV[i + 1]
+  local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
   if c <= floor then c, fence = floor + 1, nil end
   for s = from, upto do
-    local counter = kept[places[ARGV[s]]]
+    local counter = counters[ARGV[s]]
     if c <= counter then c, fence = counter + 1, nil end
   end
   if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-  fence = fence or string.format('%.0f', c)
-  raise_counters(from, upto, c, fence)
-  will_set(n, first, last, owner .. '|' .. fence, ttl)
-  return granted .. fence
+  local text = fence or string.format('%.0f', c)
+  raise_counters(from, upto, c, text)
+  will_set(n, first, last, owner .. '|' .. text, ttl)
+  return fence and 'G' or 'G ' .. text
 end
 
-local function touch(n, first, last, owner, ttl, arg)
+local function touch(n, first, last, i, ttl)
   if refusal then return refusal end
-  if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
-    return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
-  end
-  local t, whole, behind = tonumber(ARGV[arg]), owner .. '|' .. ARGV[arg], false
+  if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+  local owner, text, behind = ARGV[i], ARGV[i + 1], false
+  local t, whole = tonumber(text), owner .. '|' .. text
   for k = first, last do
     local value = view[KEYS[k]]
     if not value then return 'N' .. by .. ' ABSENT' end
@@ -123,38 +127,25 @@ local function touch(n, first, last, owner, ttl, arg)
       behind = true
     end
   end
-  if behind then raise_counters(arg + 1, arg + 1 + last - first, t, ARGV[arg]) end
+  if behind then raise_counters(i + 2, i + 2 + last - first, t, text) end
   will_touch(n, first, last, behind and whole)
-  return done
+  return 'K'
 end
 
 -- Twice the same walk: first the verdicts, then the writes.
-local function walk(visit)
-  local i, n, key = 5, 0, 2
-  while i <= args do
-    local code, keys = ARGV[i], ARGV[i + 1]
-    keys = keys == '1' and 1 or tonumber(keys)
-    n = n + 1
-    visit(n, code, key, key + keys - 1, i)
-    key = key + (code == 'T' and keys or 2 * keys)
-    i = i + (code == 'R' and 4 or 5 + keys)
-    if code == 'W' then i = i + 2 end
-  end
-end
-
-walk(function(n, code, first, last, i)
-  local owner = ARGV[i + 2]
-  if code == 'R' then replies[n] = release(first, last, owner, ARGV[i + 3])
-  elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4)
+walk(function(n, code, first, last, i, ttl)
+  if code == 'R' then replies[n] = release(first, last, ARGV[i], '')
+  elseif code == 'P' then replies[n] = release(first, last, ARGV[i], ARGV[i + 1])
+  elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl)
   elseif code == 'W' then
-    local at = i + 6 + last - first
-    local ticket, id = tonumber(ARGV[at]), ARGV[at + 1]
-    replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4, ticket, id)
-  else replies[n] = touch(n, first, last, owner, ARGV[i + 3], i + 4) end
+    local at = i + 3 + last - first
+    replies[n] = acquire(n, first, last, i, ttl, tonumber(ARGV[at]), ARGV[at + 1])
+  else replies[n] = touch(n, first, last, i, ttl) end
 end)
 -- Counters before keys: an error between the two then only skips numbers.
 if #count > 2 then call(unpack(count)) end
-walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+walk(write)
 bury()
 if queued then tell_heads() end
+table.insert(replies, 1, 'S' .. by)
 return replies

@@ -221,7 +221,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "13a7d5e7a7583cb22be2b1cecf3920b778d0f36d",
+  sha: "9caa84ea330eae3a6ab4c80ea121efa223497f25",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -262,13 +262,117 @@ local owner, fence = string.match(value, '^(.*)|(%d+)$')
 if owner then return owner, fence end
 return value, nil
 end
-local first_key = 2
+local call = redis.call
+local first_key, header, replies = 2, 6, {}
+local locks_all = tonumber(ARGV[5])
+local function size_of(code, locks)
+if code == 'R' then return 1 elseif code == 'P' then return 2 end
+return 2 + locks + (code == 'W' and 2 or 0)
+end
+local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local counters, i = {}, header
+while i <= #ARGV do
+local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+local size = size_of(code, locks)
+i = i + 4
+if code == 'A' or code == 'W' then
+for from = i + 2, i + 2 + (ops - 1) * size, size do
+for s = from, from + locks - 1 do
+local shard = ARGV[s]
+if not counters[shard] then counters[shard], ask[#ask + 1] = 0, shard end
+end
+end
+end
+i = i + ops * size
+end
+local kept = call(unpack(ask))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
+local floor = tonumber(kept[7] or 0)
+for place = 8, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '-')
+local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
+local first_queue = locks_all + 2
+local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+local function usual()
+local i, n, seen = header, 0, {}
+local plans, lives, dead = {}, {}, {}
+local raised, count = {}, {'HSET', record}
+while i <= #ARGV do
+local code, ops, ttl = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 3]
+if ARGV[i + 2] ~= '1' or code == 'W' or code == 'P' then return false end
+if counters and code ~= 'R' and tonumber(ttl) > ttl_max then return false end
+local size = size_of(code, 1)
+i = i + 4
+for _ = 1, ops do
+n = n + 1
+local key, value = KEYS[first_key + n - 1], values[n]
+if seen[key] then return false end
+seen[key] = true
+local whole = ARGV[i]
+if code == 'R' then
+if value ~= whole then return false end
+dead[#dead + 1], replies[n] = key, 'R 1 1'
+elseif code == 'A' then
+if value then return false end
+replies[n] = 'G'
+if counters then
+local fence, shard = ARGV[i + 1], ARGV[i + 2]
+local c, counter = tonumber(fence), raised[shard] or counters[shard]
+if counter < floor then counter = floor end
+if c <= counter then
+c = counter + 1
+fence = string.format('%.0f', c)
+replies[n] = 'G ' .. fence
+end
+if c > 9007199254740991 then return false end
+local at = #count
+raised[shard], count[at + 1], count[at + 2] = c, shard, fence
+whole = whole .. '|' .. fence
+end
+plans[n], lives[n] = whole, ttl
+else
+if counters then whole = whole .. '|' .. ARGV[i + 1] end
+if value ~= whole then return false end
+lives[n], replies[n] = tonumber(ttl), 'K'
+end
+i = i + size
+end
+end
+if #count > 2 then call(unpack(count)) end
+if #dead > 0 then call('DEL', unpack(dead)) end
+for op, life in pairs(lives) do
+local key, plan = KEYS[first_key + op - 1], plans[op]
+if not plan then
+if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
+elseif not call('SET', key, plan, 'PX', life, 'NX') then
+replies[op] = 'X WRONGTYPE'
+end
+end
+return true
+end
+if not refusal and not waits and usual() then
+table.insert(replies, 1, 'S' .. by)
+return replies
+end
+replies = {}
 local queued = false
 local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-local call = redis.call
-local view, replies = {}, {}
-local values = call('MGET', unpack(KEYS, first_key))
-for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local view, args = {}, #ARGV
+for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
+local function walk(visit)
+local i, n, key = header, 0, first_key
+while i <= args do
+local code, ops, locks, ttl = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
+local size = size_of(code, locks)
+i = i + 4
+for _ = 1, ops do
+n = n + 1
+visit(n, code, key, key + locks - 1, i, ttl)
+key, i = key + locks, i + size
+end
+end
+end
 local plans, ttls = {}, {}
 local deletes = {}
 local function will_set(n, first, last, value, ttl)
@@ -287,11 +391,16 @@ if value then
 for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function release(first, last, owner, place)
-local deleted = 0
+local function release(first, last, whole, place)
+local deleted, owner = 0, nil
 for k = first, last do
 local value = view[KEYS[k]]
-if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+local mine = value == whole
+if value and not mine then
+owner = owner or string.match(whole, '^(.*)|%d+$') or whole
+mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+end
+if mine then
 deleted = deleted + 1
 deletes[k], view[KEYS[k]] = true, false
 end
@@ -320,8 +429,8 @@ local function bury()
 if #dead > 0 then call('DEL', unpack(dead)) end
 dead, doomed = {}, {}
 end
-local function write(n, code, first, last, ttl)
-if code == 'R' then
+local function write(n, code, first, last, _, ttl)
+if code == 'R' or code == 'P' then
 for k = first, last do
 if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
 end
@@ -333,33 +442,16 @@ if code == 'T' then touch_all(n, first, last, tonumber(ttl))
 else set_all(n, first, last, ttl) end
 end
 end
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-local places, asked = {}, 9
-local i, args, key = 5, #ARGV, 2
-while i <= args do
-local code, locks = ARGV[i], ARGV[i + 1]
-locks = locks == '1' and 1 or tonumber(locks)
-if code == 'R' then
-i = i + 4
-else
-local from = i + 5
-i = from + locks
-for s = from, i - 1 do
-if not places[ARGV[s]] then
-asked = asked + 1
-ask[asked], places[ARGV[s]] = ARGV[s], asked - 2
-end
-end
-if code == 'W' then i, queued = i + 2, true end
-end
-if code == 'T' then
-key = key + locks
-else
-for q = key + locks, key + 2 * locks - 1 do queued = queued or view[KEYS[q]] end
-key = key + 2 * locks
-end
-end
+local queue_names, next_queue = {}, first_queue
+queued = waits
+walk(function(_, code, first, last)
+if code == 'W' then queued = true end
+if code == 'T' then return end
+for k = first, last do queue_names[k], next_queue = KEYS[next_queue], next_queue + 1 end
+end)
 if queued then
+local texts = call('MGET', unpack(KEYS, first_queue))
+for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
 local function publish(_, base, number)
 redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
 end
@@ -444,13 +536,13 @@ if base then publish(queue.name, base, number) end
 end
 end
 end
-local function queue_at(first, last, k, begin)
-local name = KEYS[k + last - first + 1]
+local function queue_at(k, begin)
+local name = queue_names[k]
 if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
 end
 first_of_others = function(first, last, ticket, id)
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue and turn_of_another(queue, ticket, id) then
 return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
 end
@@ -460,7 +552,7 @@ wait_in_queues = function(first, last, ticket, id)
 if not ticket then return end
 for k = first, last do
 local value = view[KEYS[k]]
-local queue = queue_at(first, last, k, value)
+local queue = queue_at(k, value)
 if value or (queue and turn_of_another(queue, ticket, id)) then
 stand(queue, ticket, id)
 elseif queue then
@@ -471,14 +563,14 @@ end
 claim_places = function(first, last, ticket, id)
 if not ticket then return end
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue then claimed(queue, id) end
 end
 end
 leave_queues = function(first, last, place)
 local how, id = string.sub(place, 1, 1), string.sub(place, 2)
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue and how == '-' then leave(queue, id) end
 if queue and how == '=' then queue.keeper = id end
 end
@@ -487,29 +579,21 @@ tell_heads = function()
 write_queues(function(lock) return not view[lock] end)
 end
 end
-local kept = call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
-local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
-local floor = tonumber(kept[7] or 0)
-for place = 8, #kept do kept[place] = tonumber(kept[place] or 0) end
-local by = ' ' .. at .. ' ' .. (rid or '')
-local granted, done = 'G' .. by .. ' ', 'K' .. by
 local count = {'HSET', record}
 local function raise_counters(from, upto, c, text)
 for s = from, upto do
-local place = places[ARGV[s]]
-if kept[place] < c then
-kept[place], count[#count + 1] = c, ARGV[s]
+local shard = ARGV[s]
+if not counters[shard] then counters[shard] = tonumber(call('HGET', record, shard) or 0) end
+if counters[shard] < c then
+counters[shard], count[#count + 1] = c, shard
 count[#count + 1] = text
 end
 end
 end
-local function acquire(n, first, last, owner, ttl, arg, ticket, id)
+local function acquire(n, first, last, i, ttl, ticket, id)
 if refusal then return refusal end
-if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
-return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
-end
-local mine, fence = 0, nil
+if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+local owner, mine, fence = ARGV[i], 0, nil
 for k = first, last do
 local value = view[KEYS[k]]
 if value then
@@ -522,7 +606,7 @@ mine, fence = mine + 1, c
 end
 end
 if mine > 0 then
-if mine == last - first + 1 then return fence and granted .. fence or 'G' .. by end
+if mine == last - first + 1 then return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-') end
 return 'X PARTIAL ' .. mine
 end
 if queued then
@@ -533,25 +617,24 @@ return 'Q' .. by .. ' ' .. left
 end
 claim_places(first, last, ticket, id)
 end
-fence = ARGV[arg]
-local c, from, upto = tonumber(fence), arg + 1, arg + 1 + last - first
+fence = ARGV[i + 1]
+local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
 if c <= floor then c, fence = floor + 1, nil end
 for s = from, upto do
-local counter = kept[places[ARGV[s]]]
+local counter = counters[ARGV[s]]
 if c <= counter then c, fence = counter + 1, nil end
 end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = fence or string.format('%.0f', c)
-raise_counters(from, upto, c, fence)
-will_set(n, first, last, owner .. '|' .. fence, ttl)
-return granted .. fence
+local text = fence or string.format('%.0f', c)
+raise_counters(from, upto, c, text)
+will_set(n, first, last, owner .. '|' .. text, ttl)
+return fence and 'G' or 'G ' .. text
 end
-local function touch(n, first, last, owner, ttl, arg)
+local function touch(n, first, last, i, ttl)
 if refusal then return refusal end
-if ttl_max ~= math.huge and tonumber(ttl) > ttl_max then
-return 'X MAXTTL ' .. string.format('%.0f', ttl_max)
-end
-local t, whole, behind = tonumber(ARGV[arg]), owner .. '|' .. ARGV[arg], false
+if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
+local owner, text, behind = ARGV[i], ARGV[i + 1], false
+local t, whole = tonumber(text), owner .. '|' .. text
 for k = first, last do
 local value = view[KEYS[k]]
 if not value then return 'N' .. by .. ' ABSENT' end
@@ -562,36 +645,24 @@ if tonumber(c) > t then return 'N' .. by .. ' NEWER' end
 behind = true
 end
 end
-if behind then raise_counters(arg + 1, arg + 1 + last - first, t, ARGV[arg]) end
+if behind then raise_counters(i + 2, i + 2 + last - first, t, text) end
 will_touch(n, first, last, behind and whole)
-return done
+return 'K'
 end
-local function walk(visit)
-local i, n, key = 5, 0, 2
-while i <= args do
-local code, keys = ARGV[i], ARGV[i + 1]
-keys = keys == '1' and 1 or tonumber(keys)
-n = n + 1
-visit(n, code, key, key + keys - 1, i)
-key = key + (code == 'T' and keys or 2 * keys)
-i = i + (code == 'R' and 4 or 5 + keys)
-if code == 'W' then i = i + 2 end
-end
-end
-walk(function(n, code, first, last, i)
-local owner = ARGV[i + 2]
-if code == 'R' then replies[n] = release(first, last, owner, ARGV[i + 3])
-elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4)
+walk(function(n, code, first, last, i, ttl)
+if code == 'R' then replies[n] = release(first, last, ARGV[i], '')
+elseif code == 'P' then replies[n] = release(first, last, ARGV[i], ARGV[i + 1])
+elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl)
 elseif code == 'W' then
-local at = i + 6 + last - first
-local ticket, id = tonumber(ARGV[at]), ARGV[at + 1]
-replies[n] = acquire(n, first, last, owner, ARGV[i + 3], i + 4, ticket, id)
-else replies[n] = touch(n, first, last, owner, ARGV[i + 3], i + 4) end
+local at = i + 3 + last - first
+replies[n] = acquire(n, first, last, i, ttl, tonumber(ARGV[at]), ARGV[at + 1])
+else replies[n] = touch(n, first, last, i, ttl) end
 end)
 if #count > 2 then call(unpack(count)) end
-walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+walk(write)
 bury()
 if queued then tell_heads() end
+table.insert(replies, 1, 'S' .. by)
 return replies`,
 };
 
@@ -1111,14 +1182,94 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "6479c8567c39703b7fe768fa4919515be830f1b8",
-  source: `local first_key, time = 1, nil
+  sha: "9ec88120c8de48afb749b17d5e2d93819177ae25",
+  source: `local call = redis.call
+local first_key, header, replies, time = 1, 2, {}, nil
+local locks_all = tonumber(ARGV[1])
+local function size_of(code)
+if code == 'W' then return 3 end
+return code == 'P' and 2 or 1
+end
+local record, counters, floor, ttl_max
+local values = call('MGET', unpack(KEYS, 1, locks_all))
+local first_queue = locks_all + 1
+local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+local function usual()
+local i, n, seen = header, 0, {}
+local plans, lives, dead = {}, {}, {}
+local raised, count = {}, {'HSET', record}
+while i <= #ARGV do
+local code, ops, ttl = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 3]
+if ARGV[i + 2] ~= '1' or code == 'W' or code == 'P' then return false end
+if counters and code ~= 'R' and tonumber(ttl) > ttl_max then return false end
+local size = size_of(code, 1)
+i = i + 4
+for _ = 1, ops do
+n = n + 1
+local key, value = KEYS[first_key + n - 1], values[n]
+if seen[key] then return false end
+seen[key] = true
+local whole = ARGV[i]
+if code == 'R' then
+if value ~= whole then return false end
+dead[#dead + 1], replies[n] = key, 'R 1 1'
+elseif code == 'A' then
+if value then return false end
+replies[n] = 'G'
+if counters then
+local fence, shard = ARGV[i + 1], ARGV[i + 2]
+local c, counter = tonumber(fence), raised[shard] or counters[shard]
+if counter < floor then counter = floor end
+if c <= counter then
+c = counter + 1
+fence = string.format('%.0f', c)
+replies[n] = 'G ' .. fence
+end
+if c > 9007199254740991 then return false end
+local at = #count
+raised[shard], count[at + 1], count[at + 2] = c, shard, fence
+whole = whole .. '|' .. fence
+end
+plans[n], lives[n] = whole, ttl
+else
+if counters then whole = whole .. '|' .. ARGV[i + 1] end
+if value ~= whole then return false end
+lives[n], replies[n] = tonumber(ttl), 'K'
+end
+i = i + size
+end
+end
+if #count > 2 then call(unpack(count)) end
+if #dead > 0 then call('DEL', unpack(dead)) end
+for op, life in pairs(lives) do
+local key, plan = KEYS[first_key + op - 1], plans[op]
+if not plan then
+if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
+elseif not call('SET', key, plan, 'PX', life, 'NX') then
+replies[op] = 'X WRONGTYPE'
+end
+end
+return true
+end
+if not waits and usual() then return replies end
+replies = {}
 local queued = false
 local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-local call = redis.call
-local view, replies = {}, {}
-local values = call('MGET', unpack(KEYS, first_key))
-for n = 1, #values do view[KEYS[first_key + n - 1]] = values[n] end
+local view, args = {}, #ARGV
+for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
+local function walk(visit)
+local i, n, key = header, 0, first_key
+while i <= args do
+local code, ops, locks, ttl = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
+local size = size_of(code, locks)
+i = i + 4
+for _ = 1, ops do
+n = n + 1
+visit(n, code, key, key + locks - 1, i, ttl)
+key, i = key + locks, i + size
+end
+end
+end
 local plans, ttls = {}, {}
 local deletes = {}
 local function will_set(n, first, last, value, ttl)
@@ -1137,11 +1288,16 @@ if value then
 for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function release(first, last, owner, place)
-local deleted = 0
+local function release(first, last, whole, place)
+local deleted, owner = 0, nil
 for k = first, last do
 local value = view[KEYS[k]]
-if value and (value == owner or string.find(value, owner .. '|', 1, true) == 1) then
+local mine = value == whole
+if value and not mine then
+owner = owner or string.match(whole, '^(.*)|%d+$') or whole
+mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+end
+if mine then
 deleted = deleted + 1
 deletes[k], view[KEYS[k]] = true, false
 end
@@ -1170,8 +1326,8 @@ local function bury()
 if #dead > 0 then call('DEL', unpack(dead)) end
 dead, doomed = {}, {}
 end
-local function write(n, code, first, last, ttl)
-if code == 'R' then
+local function write(n, code, first, last, _, ttl)
+if code == 'R' or code == 'P' then
 for k = first, last do
 if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
 end
@@ -1183,57 +1339,16 @@ if code == 'T' then touch_all(n, first, last, tonumber(ttl))
 else set_all(n, first, last, ttl) end
 end
 end
-local function acquire(n, first, last, owner, ttl, ticket, id)
-local mine = 0
-for k = first, last do
-local value = view[KEYS[k]]
-if value == owner then
-mine = mine + 1
-elseif value then
-if queued then wait_in_queues(first, last, ticket, id) end
-return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
-end
-end
-if mine == last - first + 1 then return 'G' end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-if queued then
-local left = first_of_others(first, last, ticket, id)
-if left then
-wait_in_queues(first, last, ticket, id)
-return 'Q ' .. left
-end
-claim_places(first, last, ticket, id)
-end
-will_set(n, first, last, owner, ttl)
-return 'G'
-end
-local function touch(n, first, last, owner)
-for k = first, last do
-local value = view[KEYS[k]]
-if not value then return 'N ABSENT' end
-if value ~= owner then return 'N OTHER' end
-end
-will_touch(n, first, last, nil)
-return 'K'
-end
-local args = #ARGV
-local function walk(visit)
-local i, n, key = 1, 0, 1
-while i <= args do
-local code, keys = ARGV[i], ARGV[i + 1]
-keys = keys == '1' and 1 or tonumber(keys)
-n = n + 1
-visit(n, code, key, key + keys - 1, i)
-i = i + (code == 'W' and 6 or 4)
-key = key + (code == 'T' and keys or 2 * keys)
-end
-end
+local queue_names, next_queue = {}, first_queue
+queued = waits
 walk(function(_, code, first, last)
 if code == 'W' then queued = true end
 if code == 'T' then return end
-for q = last + 1, 2 * last - first + 1 do queued = queued or view[KEYS[q]] end
+for k = first, last do queue_names[k], next_queue = KEYS[next_queue], next_queue + 1 end
 end)
 if queued then
+local texts = call('MGET', unpack(KEYS, first_queue))
+for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
 local function publish(_, base, number)
 redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
 end
@@ -1318,13 +1433,13 @@ if base then publish(queue.name, base, number) end
 end
 end
 end
-local function queue_at(first, last, k, begin)
-local name = KEYS[k + last - first + 1]
+local function queue_at(k, begin)
+local name = queue_names[k]
 if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
 end
 first_of_others = function(first, last, ticket, id)
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue and turn_of_another(queue, ticket, id) then
 return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
 end
@@ -1334,7 +1449,7 @@ wait_in_queues = function(first, last, ticket, id)
 if not ticket then return end
 for k = first, last do
 local value = view[KEYS[k]]
-local queue = queue_at(first, last, k, value)
+local queue = queue_at(k, value)
 if value or (queue and turn_of_another(queue, ticket, id)) then
 stand(queue, ticket, id)
 elseif queue then
@@ -1345,14 +1460,14 @@ end
 claim_places = function(first, last, ticket, id)
 if not ticket then return end
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue then claimed(queue, id) end
 end
 end
 leave_queues = function(first, last, place)
 local how, id = string.sub(place, 1, 1), string.sub(place, 2)
 for k = first, last do
-local queue = queue_at(first, last, k, false)
+local queue = queue_at(k, false)
 if queue and how == '-' then leave(queue, id) end
 if queue and how == '=' then queue.keeper = id end
 end
@@ -1361,15 +1476,49 @@ tell_heads = function()
 write_queues(function(lock) return not view[lock] end)
 end
 end
-walk(function(n, code, first, last, i)
-local owner, third = ARGV[i + 2], ARGV[i + 3]
-if code == 'R' then replies[n] = release(first, last, owner, third)
-elseif code == 'A' then replies[n] = acquire(n, first, last, owner, third)
+local function acquire(n, first, last, owner, ttl, ticket, id)
+local mine = 0
+for k = first, last do
+local value = view[KEYS[k]]
+if value == owner then
+mine = mine + 1
+elseif value then
+if queued then wait_in_queues(first, last, ticket, id) end
+return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
+end
+end
+if mine == last - first + 1 then return 'G' end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+if queued then
+local left = first_of_others(first, last, ticket, id)
+if left then
+wait_in_queues(first, last, ticket, id)
+return 'Q ' .. left
+end
+claim_places(first, last, ticket, id)
+end
+will_set(n, first, last, owner, ttl)
+return 'G'
+end
+local function touch(n, first, last, owner)
+for k = first, last do
+local value = view[KEYS[k]]
+if not value then return 'N ABSENT' end
+if value ~= owner then return 'N OTHER' end
+end
+will_touch(n, first, last, nil)
+return 'K'
+end
+walk(function(n, code, first, last, i, ttl)
+local owner = ARGV[i]
+if code == 'R' then replies[n] = release(first, last, owner, '')
+elseif code == 'P' then replies[n] = release(first, last, owner, ARGV[i + 1])
+elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ttl)
 elseif code == 'W' then
-replies[n] = acquire(n, first, last, owner, third, tonumber(ARGV[i + 4]), ARGV[i + 5])
+replies[n] = acquire(n, first, last, owner, ttl, tonumber(ARGV[i + 1]), ARGV[i + 2])
 else replies[n] = touch(n, first, last, owner) end
 end)
-walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+walk(write)
 bury()
 if queued then tell_heads() end
 return replies`,
@@ -1431,13 +1580,19 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "04b0fe14c9b9adb872b736953c1b4848786f618b",
+  sha: "f8caf45bcb20435b77510ae57b0932e3a6e7a0ed",
   source: `local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
+local whole, owner = ARGV[1], nil
 for i = 1, locks do
 local value = values[i]
-if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
+local mine = value == whole
+if value and not mine then
+owner = owner or string.match(whole, '^(.*)|%d+$') or whole
+mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+end
+if mine then
 deleted = deleted + redis.call('DEL', KEYS[i])
 values[i] = false
 end

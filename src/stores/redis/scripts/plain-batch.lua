@@ -1,15 +1,33 @@
 -- Runs the acquires, touches and releases of one turn without fences, each with its own verdict,
 -- as if they had been sent one after the other.
--- KEYS: [1..] for each operation its lock keys, then their queues (not for T)
--- ARGV: for each operation: A or T, number of lock keys, owner, ttl ms; W (an acquire with a place
---       in the queues), as A, then ticket and waiter id; or R, number of lock keys, owner, place to
---       give up or to keep
+-- KEYS: the lock keys of all operations, then the queues of these, in the same order, but for
+--       touches, which need none
+-- ARGV: [1] number of lock keys, then runs of operations of one kind: code, how many, lock keys of
+--       each, ttl ms, and for each of them
+--       A (acquire), T (touch), R (release): owner
+--       W (acquire with a place in the queues): owner, ticket and waiter id
+--       P (release with a place): owner, place to give up or to keep
 -- Returns: a list with one reply for each operation, as the scripts for one of them give it
-local first_key, time = 1, nil
+local call = redis.call
+local first_key, header, replies, time = 1, 2, {}, nil
+local locks_all = tonumber(ARGV[1])
+local function size_of(code)
+  if code == 'W' then return 3 end
+  return code == 'P' and 2 or 1
+end
+local record, counters, floor, ttl_max
+local values = call('MGET', unpack(KEYS, 1, locks_all))
+local first_queue = locks_all + 1
+local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+
+-- @include usual
+if not waits and usual() then return replies end
+replies = {}
 -- Set where somebody waits or wants to: most batches have no use for queues.
 local queued = false
 local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
 -- @include operations
+-- @include queued
 local function acquire(n, first, last, owner, ttl, ticket, id)
   local mine = 0
   for k = first, last do
@@ -45,37 +63,16 @@ local function touch(n, first, last, owner)
   return 'K'
 end
 
--- The same walk again and again: who waits, then the verdicts, then the writes.
-local args = #ARGV
-local function walk(visit)
-  local i, n, key = 1, 0, 1
-  while i <= args do
-    local code, keys = ARGV[i], ARGV[i + 1]
-    keys = keys == '1' and 1 or tonumber(keys)
-    n = n + 1
-    visit(n, code, key, key + keys - 1, i)
-    i = i + (code == 'W' and 6 or 4)
-    key = key + (code == 'T' and keys or 2 * keys)
-  end
-end
-
-walk(function(_, code, first, last)
-  if code == 'W' then queued = true end
-  if code == 'T' then return end
-  for q = last + 1, 2 * last - first + 1 do queued = queued or view[KEYS[q]] end
-end)
-if queued then
-  -- @include places
-end
-walk(function(n, code, first, last, i)
-  local owner, third = ARGV[i + 2], ARGV[i + 3]
-  if code == 'R' then replies[n] = release(first, last, owner, third)
-  elseif code == 'A' then replies[n] = acquire(n, first, last, owner, third)
+walk(function(n, code, first, last, i, ttl)
+  local owner = ARGV[i]
+  if code == 'R' then replies[n] = release(first, last, owner, '')
+  elseif code == 'P' then replies[n] = release(first, last, owner, ARGV[i + 1])
+  elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ttl)
   elseif code == 'W' then
-    replies[n] = acquire(n, first, last, owner, third, tonumber(ARGV[i + 4]), ARGV[i + 5])
+    replies[n] = acquire(n, first, last, owner, ttl, tonumber(ARGV[i + 1]), ARGV[i + 2])
   else replies[n] = touch(n, first, last, owner) end
 end)
-walk(function(n, code, first, last, i) write(n, code, first, last, ARGV[i + 3]) end)
+walk(write)
 bury()
 if queued then tell_heads() end
 return replies
