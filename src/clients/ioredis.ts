@@ -1,4 +1,5 @@
 import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { sharedCommands } from "./ioredis-command.ts";
 import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
 
 /** What is used of a client of ioredis 5 or 6 or of iovalkey, alone or managed by Sentinel. */
@@ -30,11 +31,14 @@ const library = "ioredis";
  */
 export function ioredisConnection(client: IoredisClient): RedisConnection {
   const subscriptions = new Subscriptions(subscriberOf(client));
+  const sendShared = sharedCommands(client);
   return {
     library,
     topology: "standalone",
     send(_key, command) {
       if (!isConnected(client)) return refuse(client);
+      const sent = sendShared?.(command);
+      if (sent !== undefined) return sent;
       // In lower case, because iovalkey finds the keys of a command (to prefix them) only then.
       return client.call((command[0] ?? "").toLowerCase(), command.slice(1));
     },

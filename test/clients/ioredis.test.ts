@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { ioredisKinds } from "./client-kinds.ts";
-import { openConnection } from "./open-connection.ts";
+import { adapt, openConnection } from "./open-connection.ts";
 
 let server: RedisServer;
 
@@ -18,6 +18,22 @@ const setBoth =
   "redis.call('SET', KEYS[1], ARGV[1]); redis.call('SET', KEYS[2], KEYS[1]); return 1";
 
 describe.each(ioredisKinds)("$name", (kind) => {
+  test("encodes a long command once, and shows it to whoever traces commands", async () => {
+    const opened = await kind.open(server.port);
+    const connection = adapt(opened);
+    const client = opened.client as { sendCommand(command: { args: unknown }): Promise<unknown> };
+    const seen: unknown[] = [];
+    const send = client.sendCommand.bind(client);
+    client.sendCommand = (command) => {
+      seen.push(command.args);
+      return send(command);
+    };
+    const words = Array.from({ length: 40 }, (_, n) => `word-${n}`);
+    const long = ["EVAL", "return #ARGV", "0", ...words];
+    expect(await connection.send("k", long)).toBe(40);
+    expect(seen).toEqual([long.slice(1)]);
+  });
+
   test("applies the user's keyPrefix to every key and to nothing else", async () => {
     const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
     await connection.send("a", ["EVAL", setBoth, "2", "a", "b", "value"]);
@@ -25,8 +41,11 @@ describe.each(ioredisKinds)("$name", (kind) => {
     await connection.send("c", ["EVALSHA", sha, "2", "c", "d", "value"]);
     await connection.send("e", ["SET", "e", "value", "NX", "PX", "60000"]);
     expect(await connection.send("e", ["GET", "e"])).toBe("value");
+    const many = Array.from({ length: 40 }, () => "value");
+    await connection.send("f", ["EVALSHA", sha, "2", "f", "g", ...many]);
     const keys = (await server.command("KEYS", "*")) as string[];
-    expect(keys.sort()).toEqual(["app:a", "app:b", "app:c", "app:d", "app:e"]);
+    const all = ["a", "b", "c", "d", "e", "f", "g"].map((key) => `app:${key}`);
+    expect(keys.sort()).toEqual(all);
     expect(await server.command("GET", "app:a")).toBe("value");
     expect(await server.command("GET", "app:b")).toBe("app:a");
   });

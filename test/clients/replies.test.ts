@@ -82,6 +82,30 @@ describe.each(allKinds)("$name", (kind) => {
     expect(replies).toEqual(numbers.map((n) => [`k${n}`, n]));
   });
 
+  test("sends one long command to several servers, word by word the same", async () => {
+    const connections = [
+      await openConnection(kind, server.port),
+      await openConnection(kind, server.port),
+    ];
+    const words = Array.from(
+      { length: 60 },
+      (_, n) => ["größe", "🔒", "", "a b\r\n"][n % 4] + `${n}`,
+    );
+    const script = "return {KEYS[1], ARGV}";
+    const long = ["EVAL", script, "1", "鍵", ...words];
+    const other = ["EVAL", script, "1", "k", ...words.toReversed()];
+    const replies = await Promise.all(
+      [long, other, long].flatMap((command) => {
+        return connections.map((connection) => connection.send("k", command));
+      }),
+    );
+    const [first, second] = [
+      ["鍵", words],
+      ["k", words.toReversed()],
+    ];
+    expect(replies).toEqual([first, first, second, second, first, first]);
+  });
+
   test("leaves the command it was given as it was", async () => {
     const connection = await openConnection(kind, server.port);
     const command = Object.freeze(["EVAL", "return 1", "1", "k"]);

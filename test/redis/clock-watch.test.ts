@@ -80,7 +80,7 @@ describe("a server's clock", () => {
   test("is read from replies that tell it, and from no others", () => {
     const stamp = { runId: "0123456789ab", serverMs: 1_790_000_000_500 };
     expect(stampOf("G 1790000000 500000 0123456789ab 17")).toEqual(stamp);
-    expect(stampOf(["R 1 1", "K 1790000000 500000 0123456789ab"])).toEqual(stamp);
+    expect(stampOf(["S 1790000000 500000 0123456789ab", "R 1 1", "K"])).toEqual(stamp);
     for (const reply of ["G", "H 5 foreign value here", "R 1 1", "N ABSENT", null, 7, [], ["K"]]) {
       expect(stampOf(reply)).toBeUndefined();
     }
