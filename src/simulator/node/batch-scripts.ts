@@ -67,8 +67,8 @@ function run(
 }
 
 /**
- * How many lock keys there are in all, then runs: code, operations, locks of each, TTL, and for each
- * its arguments without the TTL.
+ * How many lock keys there are in all, then runs: code, operations, locks of each, TTL, and for
+ * each its arguments without the TTL.
  */
 function operationsOf(
   keys: readonly string[],

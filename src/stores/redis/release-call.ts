@@ -13,8 +13,8 @@ const releaseForm = {
 } as const;
 
 /**
- * Giving back needs neither a fence nor a record: it is safe on a node that may not vote. `value` is
- * what should stand there, or only the owner, whose keys go whatever their fence.
+ * Giving back needs neither a fence nor a record: it is safe on a node that may not vote. `value`
+ * is what should stand there, or only the owner, whose keys go whatever their fence.
  */
 export function releaseCall(
   batching: Batching,

@@ -32,8 +32,8 @@ export type TouchReply =
   | { readonly kind: "refused"; readonly error: Error };
 
 /**
- * "G sec usec rid fence" or in a batch "G fence", "H sec usec rid pttl value", "Q sec usec rid left",
- * "B …" or "X …".
+ * "G sec usec rid fence" or in a batch "G fence", "H sec usec rid pttl value", "Q sec usec rid
+ * left", "B …" or "X …".
  */
 export function readAcquire(text: string): AcquireReply {
   if (text.startsWith("G ")) {

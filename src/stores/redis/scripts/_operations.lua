@@ -1,8 +1,8 @@
 -- Part of the scripts that run several operations: what the keys hold, as the operations before
 -- this one leave it, and the writes that follow once every verdict is known. Lists for all
 -- operations instead of a table for each: making and growing tables was most of a batch's cost.
--- Needs `values` (what the lock keys hold), `locks_all` (how many), `first_key`, `header` (where the
--- runs of operations begin in ARGV) and `size_of` (the arguments of one of them).
+-- Needs `values` (what the lock keys hold), `locks_all` (how many), `first_key`, `header` (where
+-- the runs of operations begin in ARGV) and `size_of` (the arguments of one of them).
 local view, args = {}, #ARGV
 for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
 

@@ -1,7 +1,7 @@
 -- Runs the acquires, touches and releases of one turn, each with its own verdict, as if they had
 -- been sent one after the other.
--- KEYS: [1] node record, then the lock keys of all operations, then the queues of these, in the same
---       order, but for touches, which need none
+-- KEYS: [1] node record, then the lock keys of all operations, then the queues of these, in the
+--       same order, but for touches, which need none
 -- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, [5] number of lock keys, then runs of
 --       operations of one kind: code, how many, lock keys of each, ttl ms, and for each of them
 --       A (acquire), T (touch): owner, proposal or fence, shard of each key
@@ -87,8 +87,8 @@ local function acquire(n, first, last, i, ttl, ticket, id)
     end
   end
   if mine > 0 then
-    if mine == last - first + 1 then return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-') end
-    return 'X PARTIAL ' .. mine
+    if mine <= last - first then return 'X PARTIAL ' .. mine end
+    return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-')
   end
   if queued then
     local left = first_of_others(first, last, ticket, id)

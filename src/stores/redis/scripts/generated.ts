@@ -221,7 +221,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "9caa84ea330eae3a6ab4c80ea121efa223497f25",
+  sha: "4c68ef74a60ad7318949300ced2d4ff8976eaa41",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -606,8 +606,8 @@ mine, fence = mine + 1, c
 end
 end
 if mine > 0 then
-if mine == last - first + 1 then return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-') end
-return 'X PARTIAL ' .. mine
+if mine <= last - first then return 'X PARTIAL ' .. mine end
+return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-')
 end
 if queued then
 local left = first_of_others(first, last, ticket, id)
