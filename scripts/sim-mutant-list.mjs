@@ -297,8 +297,13 @@ export const mutants = [
     changes: [
       {
         file: "core/acquire.ts",
-        from: `return { grant: checked.grant, started, attempts: attempt, waitedMs };`,
-        to: `return { grant: checked.grant, started: now(clock), attempts: attempt, waitedMs };`,
+        from: `return { grant: outcome.grant, started, attempts: attempt, waitedMs };`,
+        to: `return { grant: outcome.grant, started: now(clock), attempts: attempt, waitedMs };`,
+      },
+      {
+        file: "core/acquirer.ts",
+        from: `const acquired = { grant: outcome.grant, started,`,
+        to: `const acquired = { grant: outcome.grant, started: heard,`,
       },
     ],
   },
@@ -308,8 +313,8 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `this.#prolong(started, outcome.validityMs);`,
-        to: `this.#prolong(now(this.#host.clock), outcome.validityMs);`,
+        from: `this.prolong(started, outcome.validityMs);`,
+        to: `this.prolong(moment, outcome.validityMs);`,
       },
     ],
   },
@@ -343,7 +348,8 @@ export const mutants = [
       {
         file: lease,
         from: `    // Judged by the old validity first: a reply that comes after it proves nothing.
-    this.assertHeld();`,
+    this.judge(moment);
+    if (!this.isActive) return this.#whyEnded();`,
         to: "",
       },
     ],
@@ -354,8 +360,8 @@ export const mutants = [
     changes: [
       {
         file: "core/deadline.ts",
-        from: `return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);`,
-        to: `return this.#untilMs - clock.monotonicMs() + 0 * wallLeftMs;`,
+        from: `return Math.min(this.#untilMs - monotonicMs, wallLeftMs);`,
+        to: `return this.#untilMs - monotonicMs + 0 * wallLeftMs;`,
       },
     ],
   },
@@ -365,7 +371,7 @@ export const mutants = [
     changes: [
       {
         file: "core/deadline.ts",
-        from: `return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);`,
+        from: `return Math.min(this.#untilMs - monotonicMs, wallLeftMs);`,
         to: `return wallLeftMs;`,
       },
     ],
@@ -376,8 +382,8 @@ export const mutants = [
     changes: [
       {
         file: "core/keeper.ts",
-        from: `Math.min(renewAtMs, lease.endDueMs)`,
-        to: `Math.min(renewAtMs, lease.endDueMs + 500)`,
+        from: `Math.min(renewAtMs, lease.endDueMs(moment))`,
+        to: `Math.min(renewAtMs, lease.endDueMs(moment) + 500)`,
       },
     ],
   },
@@ -387,7 +393,7 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `if (this.isActive && this.isOver) this.#lose(this.#whyOver());`,
+        from: `if (this.isOver(moment ?? now(this.#host.clock))) this.#lose();`,
         to: "",
       },
     ],
@@ -399,14 +405,8 @@ export const mutants = [
     changes: [
       {
         file: "core/acquire.ts",
-        from: `    const owner = context.owners.next(options.label);\n`,
-        to: "",
-      },
-      {
-        file: "core/acquire.ts",
-        from: `  for (let attempt = 1; ; attempt += 1) {`,
-        to: `  const owner = context.owners.next(options.label);
-  for (let attempt = 1; ; attempt += 1) {`,
+        from: `const owner = owners.next(options.label);`,
+        to: `const owner = ((call as any).owner ??= owners.next(options.label));`,
       },
     ],
   },
@@ -449,12 +449,13 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `    const turn =
-      more.extending === undefined`,
-        to: `    while (more.extending !== undefined) await more.extending;
+        from: `    const more = this.#more;
+    const before = lineBefore(more);`,
+        to: `    const ahead = () => lineBefore(this.#more);
+    for (let each = ahead(); each !== undefined; each = ahead()) await each;
     this.assertHeld();
-    const turn =
-      more.extending === undefined`,
+    const more = this.#more;
+    const before = lineBefore(more);`,
       },
     ],
   },

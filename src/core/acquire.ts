@@ -1,5 +1,5 @@
+import type { AcquireCall } from "./acquire-call.ts";
 import { Backoff } from "./backoff.ts";
-import type { Cancellation } from "./cancellation.ts";
 import { AcquireTimeoutError, QuorumError } from "./errors.ts";
 import type { Emitter } from "./events.ts";
 import type { Lines } from "./lines.ts";
@@ -8,7 +8,7 @@ import type { Owners } from "./owners.ts";
 import type { Instant, Runtime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
-import { leftMs, now } from "./validity.ts";
+import { leftAt, now } from "./validity.ts";
 import { Wait } from "./wait.ts";
 
 export interface AcquireContext {
@@ -28,73 +28,94 @@ export interface Acquired {
   readonly waitedMs: number;
 }
 
-type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
+export type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
 /** Between two attempts of somebody whom the store tells when one is worth while. */
 const askAgainMsMax = 1_000;
 
+/** What came of a call's first attempt, for the call to go on from. */
+export interface FirstAttempt {
+  readonly started: Instant;
+  readonly outcome: AttemptOutcome;
+}
+
 /**
- * Attempts until one is granted, `wait` ends, or the wait is cancelled. Each attempt has an owner
- * of its own. Resolves to a refusal only where no waiting was asked for, or where none helps.
+ * One attempt, with an owner of its own. `started` was read right before: validity counts from it.
+ */
+export function ask(
+  { owners }: AcquireContext,
+  store: Pick<OpenStore, "attempt">,
+  call: AcquireCall,
+  started: Instant,
+): Promise<AttemptOutcome> {
+  const { resources, options } = call;
+  const owner = owners.next(options.label);
+  return store.attempt({ resources, owner, ttlMs: options.ttlMs, started, cancellation: call });
+}
+
+/**
+ * Attempts until one is granted, `wait` ends, or the call is cancelled; goes on after `first` where
+ * that has been made. Resolves to a refusal only where no waiting was asked for, or where none
+ * helps.
  */
 export async function acquire(
   context: AcquireContext,
-  resources: readonly string[],
-  options: ResolvedOptions,
-  cancellation: Cancellation,
+  call: AcquireCall,
+  first?: FirstAttempt,
 ): Promise<Acquired | Refused> {
+  const { resources, options } = call;
   const { clock, random } = context.runtime;
-  const beganMs = clock.monotonicMs();
+  const beganMs = first?.started.monotonicMs ?? clock.monotonicMs();
   const backoff = new Backoff(random, options.retryMinMs, options.retryMaxMs);
   const waitLeftMs = (): number => beganMs + options.waitMs - clock.monotonicMs();
-  let wait = standsBehind(context, resources, options)
-    ? new Wait(context, resources, cancellation)
-    : undefined;
+  let made = first;
+  let wait =
+    made === undefined && standsBehind(context, call) ? new Wait(context, call) : undefined;
   try {
     for (let attempt = 1; ; attempt += 1) {
-      // Not a call of its own: what a release wakes has to ask in the same turn.
-      for (let leftMs = waitLeftMs(); wait?.mustStandBy(leftMs) === true; leftMs = waitLeftMs()) {
-        await wait.pause(leftMs);
-      }
-      if (cancellation.cancelled) throw cancellation.reason;
-      if (wait?.isItsTurn === false) throw timedOut(context, resources, wait, attempt - 1, beganMs);
-      wait?.attemptBegins();
-      const started = now(clock);
-      const owner = context.owners.next(options.label);
-      const { ttlMs } = options;
-      const request = { resources, owner, ttlMs, started, cancellation };
-      const outcome = await (wait?.store ?? context.store).attempt(request);
-      const checked = stillValid(context, outcome, started);
-      tellAttempt(context, resources, options, attempt, started, checked);
-      if (checked.kind === "granted") {
-        if (cancellation.cancelled) {
-          await context.store.release(checked.grant);
-          throw cancellation.reason;
+      if (made === undefined) {
+        // Not a call of its own: what a release wakes has to ask in the same turn.
+        for (let leftMs = waitLeftMs(); wait?.mustStandBy(leftMs) === true; leftMs = waitLeftMs()) {
+          await wait.pause(leftMs);
         }
-        wait?.granted(checked.grant, options.label);
+        if (call.cancelled) throw call.reason;
+        if (wait?.isItsTurn === false) throw timedOut(context, call, wait, attempt - 1, beganMs);
+        wait?.attemptBegins();
+        const started = now(clock);
+        const told = await ask(context, wait?.store ?? context.store, call, started);
+        made = { started, outcome: checked(context, call, attempt, started, told, now(clock)) };
+      }
+      const { started, outcome } = made;
+      made = undefined;
+      if (outcome.kind === "granted") {
+        if (call.cancelled) {
+          await context.store.release(outcome.grant);
+          throw call.reason;
+        }
+        wait?.granted(outcome.grant, options.label);
         wait = undefined;
         const waitedMs = started.monotonicMs - beganMs;
-        return { grant: checked.grant, started, attempts: attempt, waitedMs };
+        return { grant: outcome.grant, started, attempts: attempt, waitedMs };
       }
-      const hopeless = checked.kind === "failed" && !checked.retryable;
-      if (cancellation.cancelled || hopeless || waitLeftMs() <= 0) {
+      const hopeless = outcome.kind === "failed" && !outcome.retryable;
+      if (call.cancelled || hopeless || waitLeftMs() <= 0) {
         // Nothing of ours is left behind when the caller learns that it failed.
-        await Promise.all([checked.cleanup, wait?.leave()]);
-        if (cancellation.cancelled) throw cancellation.reason;
-        if (options.waitMs === 0 || hopeless) return checked;
-        throw failure(resources, checked, attempt, clock.monotonicMs() - beganMs);
+        await Promise.all([outcome.cleanup, wait?.leave()]);
+        if (call.cancelled) throw call.reason;
+        if (options.waitMs === 0 || hopeless) return outcome;
+        throw failure(resources, outcome, attempt, clock.monotonicMs() - beganMs);
       }
       const newcomer = wait === undefined;
-      wait ??= new Wait(context, resources, cancellation);
-      if (checked.kind === "held") wait.refused(checked.holder);
+      wait ??= new Wait(context, call);
+      if (outcome.kind === "held") wait.refused(outcome.holder);
       // A newcomer has no place in the store's queue yet: it asks again at once, with one.
       const pauseMs =
         newcomer && wait.store !== undefined && wait.isItsTurn
           ? 0
-          : Math.min(pauseAfter(checked, backoff, wait, context, options), waitLeftMs());
-      tellContended(context, resources, options, attempt, checked, pauseMs);
+          : Math.min(pauseAfter(outcome, backoff, wait, context, options), waitLeftMs());
+      tellContended(context, call, attempt, outcome, pauseMs);
       if (pauseMs > 0 && wait.isItsTurn) await wait.pause(pauseMs);
-      if (cancellation.cancelled) await checked.cleanup;
+      if (call.cancelled) await outcome.cleanup;
     }
   } finally {
     await wait?.leave();
@@ -102,13 +123,11 @@ export async function acquire(
 }
 
 /** Others of this manager wait for it already. Whoever does not wait takes its chance. */
-function standsBehind(
-  context: AcquireContext,
-  resources: readonly string[],
-  { waitMs }: ResolvedOptions,
+export function standsBehind(
+  { lines }: AcquireContext,
+  { resources, options }: AcquireCall,
 ): boolean {
-  const [resource = ""] = resources;
-  return waitMs > 0 && resources.length === 1 && context.lines.has(resource);
+  return options.waitMs > 0 && resources.length === 1 && lines.has(resources[0] ?? "");
 }
 
 /**
@@ -130,7 +149,7 @@ function pauseAfter(
 
 function timedOut(
   context: AcquireContext,
-  resources: readonly string[],
+  { resources }: AcquireCall,
   { holder }: Wait,
   attempts: number,
   beganMs: number,
@@ -150,16 +169,35 @@ export function failure(
   return new AcquireTimeoutError(resources, { attempts, waitedMs, holder: refused.holder });
 }
 
-/** The store checks validity too; this is the other side of the boundary. */
-function stillValid(
+/**
+ * What an attempt's outcome is worth when it is `heard`, and tells of it. The store checks validity
+ * too; this is the other side of the boundary.
+ */
+export function checked(
   context: AcquireContext,
-  outcome: AttemptOutcome,
+  call: AcquireCall,
+  attempt: number,
   started: Instant,
+  told: AttemptOutcome,
+  heard: Instant,
 ): AttemptOutcome {
-  if (outcome.kind !== "granted") return outcome;
-  const { grant } = outcome;
-  if (leftMs(context.runtime.clock, started, grant.validityMs) >= 1) return outcome;
-  const cleanup = context.store.release(grant).then(() => undefined);
+  const isOver = told.kind === "granted" && leftAt(heard, started, told.grant.validityMs) < 1;
+  const outcome = isOver ? tooLate(context.store, told.grant) : told;
+  if (context.events.wants("attempt")) {
+    context.events.emit("attempt", {
+      resources: call.resources,
+      label: call.options.label,
+      attempt,
+      outcome: outcome.kind,
+      elapsedMs: heard.monotonicMs - started.monotonicMs,
+      error: outcome.kind === "failed" ? outcome.error : undefined,
+    });
+  }
+  return outcome;
+}
+
+function tooLate(store: OpenStore, grant: Grant): AttemptOutcome {
+  const cleanup = store.release(grant).then(() => undefined);
   const error = new QuorumError("acquire", grant.resources, [], {
     quorum: 0,
     hint: "It was granted, but the validity was over before it could be handed out",
@@ -167,29 +205,9 @@ function stillValid(
   return { kind: "failed", error, retryable: true, cleanup };
 }
 
-function tellAttempt(
-  context: AcquireContext,
-  resources: readonly string[],
-  options: ResolvedOptions,
-  attempt: number,
-  started: Instant,
-  outcome: AttemptOutcome,
-): void {
-  if (!context.events.wants("attempt")) return;
-  context.events.emit("attempt", {
-    resources,
-    label: options.label,
-    attempt,
-    outcome: outcome.kind,
-    elapsedMs: context.runtime.clock.monotonicMs() - started.monotonicMs,
-    error: outcome.kind === "failed" ? outcome.error : undefined,
-  });
-}
-
 function tellContended(
   context: AcquireContext,
-  resources: readonly string[],
-  { label }: ResolvedOptions,
+  { resources, options: { label } }: AcquireCall,
   attempt: number,
   refused: Refused,
   retryInMs: number,

@@ -1,5 +1,5 @@
+import { AcquireCall } from "./acquire-call.ts";
 import { acquire, type AcquireContext } from "./acquire.ts";
-import { Cancellation } from "./cancellation.ts";
 import { StoreError, UnsupportedError, type Holder } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Inspection } from "./store.ts";
@@ -76,7 +76,7 @@ async function fenceAfter(
   broken: readonly Holder[],
 ): Promise<bigint | undefined> {
   const once = { ...options, waitMs: 0, label: "break", signal: undefined };
-  const outcome = await acquire(context, [resource], once, new Cancellation());
+  const outcome = await acquire(context, new AcquireCall([resource], once));
   if ("grant" in outcome) {
     await context.store.release(outcome.grant);
     return outcome.grant.fence;

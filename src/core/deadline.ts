@@ -42,6 +42,15 @@ export class Deadline implements Omit<Task, "run"> {
     this.#renewAtMs = renewEveryMs === undefined ? never : this.#startedMs + renewEveryMs;
   }
 
+  /** @internal */
+  get ttlMs(): number {
+    return this.terms.ttlMs;
+  }
+
+  get label(): string | undefined {
+    return this.terms.label;
+  }
+
   /** @internal When to renew next; Infinity for a lease that is not renewed. */
   get renewAtMs(): number {
     return this.#renewAtMs === never ? Infinity : this.#renewAtMs;
@@ -73,27 +82,25 @@ export class Deadline implements Omit<Task, "run"> {
   }
 
   /** @internal */
-  leftMs(): number {
-    const { clock, epochMs } = this.terms.host;
-    const wallLeftMs = this.#wallUntilMs + epochMs - clock.wallMs();
-    return Math.min(this.#untilMs - clock.monotonicMs(), wallLeftMs);
+  leftMs({ monotonicMs, wallMs }: Instant): number {
+    const wallLeftMs = this.#wallUntilMs + this.terms.host.epochMs - wallMs;
+    return Math.min(this.#untilMs - monotonicMs, wallLeftMs);
   }
 
   /** @internal */
-  get isOver(): boolean {
-    return this.leftMs() < leastLeftMs;
+  isOver(moment: Instant): boolean {
+    return this.leftMs(moment) < leastLeftMs;
   }
 
   /** @internal So little is left that a timer set for the end itself might miss it. */
-  get isDue(): boolean {
-    return this.leftMs() <= dueLeftMs(this.terms);
+  isDue(moment: Instant): boolean {
+    return this.leftMs(moment) <= dueLeftMs(this.terms);
   }
 
-  /** @internal The moment, by the monotonic clock, at which `isDue` turns true. */
-  get endDueMs(): number {
-    const { clock } = this.terms.host;
-    const endMs = clock.monotonicMs() + this.leftMs();
-    return Math.ceil(endMs - roundingMs) - leastLeftMs - clock.timerSlackMs;
+  /** @internal When `isDue` turns true, by the monotonic clock, as it looks at `moment`. */
+  endDueMs(moment: Instant): number {
+    const endMs = moment.monotonicMs + this.leftMs(moment);
+    return Math.ceil(endMs - roundingMs) - leastLeftMs - this.terms.host.clock.timerSlackMs;
   }
 
   /** @internal Moves the end, never nearer, and the next renewal with it. */

@@ -20,17 +20,14 @@ export function raiseDoubt(lease: Doubtful, cause: unknown): void {
   lease.doubt = { cause, raised: raisedOf(lease) + 1 };
 }
 
-/** Called before a question; on a yes to it, call the result: it says whether all is well. */
-export function askWhile(find: () => Doubtful | undefined): () => boolean {
-  const before = raisedOf(find());
-  return () => {
-    const lease = find();
-    if (raisedOf(lease) !== before) return false;
-    if (lease !== undefined) lease.doubt = undefined;
-    return true;
-  };
+/** To be asked before a question: how often what granted it has changed by then. */
+export function raisedOf(lease: Doubtful | undefined): number {
+  return lease?.doubt?.raised ?? 0;
 }
 
-function raisedOf(lease: Doubtful | undefined): number {
-  return lease?.doubt?.raised ?? 0;
+/** A yes to a question asked when it was `raised` so often. Says whether all is well now. */
+export function settleDoubt(lease: Doubtful | undefined, raised: number): boolean {
+  if (raisedOf(lease) !== raised) return false;
+  if (lease?.doubt !== undefined) lease.doubt = undefined;
+  return true;
 }

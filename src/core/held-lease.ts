@@ -1,5 +1,6 @@
+import { asked } from "./asked.ts";
 import { Deadline } from "./deadline.ts";
-import { askWhile, noteDoubt, raiseDoubt } from "./doubt.ts";
+import { noteDoubt, raiseDoubt, raisedOf, settleDoubt } from "./doubt.ts";
 import { durationMs, type Duration } from "./durations.ts";
 import {
   ClosedError,
@@ -8,21 +9,23 @@ import {
   UnsupportedError,
   type LossReason,
 } from "./errors.ts";
-import type { LockEvents } from "./events.ts";
-import { isIdle, newExtras, type LeaseExtras } from "./lease-extras.ts";
+import { hearGuards, tellDoubtful, tellLost, tellReleased, tellRenewed } from "./lease-events.ts";
+import {
+  isIdle,
+  lineBefore,
+  onlyRenewing,
+  ownExtras,
+  withoutRenewal,
+  type LeaseExtras,
+} from "./lease-extras.ts";
 import type { LeaseHost } from "./lease-host.ts";
-import { askBeforeReading } from "./lease-signal.ts";
+import { signalOf } from "./lease-signal.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
 import { ttlMinMs } from "./options.ts";
 import type { Instant } from "./ports.ts";
 import type { Task } from "./scheduler.ts";
-import type { Grant, ReleaseOutcome } from "./store.ts";
+import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "./store.ts";
 import { now } from "./validity.ts";
-
-/** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
-const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
-
-type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
 
 /** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
 export class HeldLease extends Deadline implements Lease, Task {
@@ -35,21 +38,12 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#grant = grant;
   }
 
-  /** @internal */
-  get ttlMs(): number {
-    return this.terms.ttlMs;
-  }
-
-  get label(): string | undefined {
-    return this.terms.label;
-  }
-
   get #host(): LeaseHost {
     return this.terms.host;
   }
 
   get #more(): LeaseExtras {
-    this.#extras ??= newExtras();
+    this.#extras = ownExtras(this.#extras);
     return this.#extras;
   }
 
@@ -71,50 +65,30 @@ export class HeldLease extends Deadline implements Lease, Task {
   }
 
   get signal(): AbortSignal {
-    const more = this.#more;
-    if (more.controller === undefined) {
-      more.controller = new AbortController();
-      askBeforeReading(more.controller, () => this.judge());
-      const over = more.loss ?? more.closed;
-      if (over !== undefined) more.controller.abort(over);
-    }
-    return more.controller.signal;
+    return signalOf(this.#more, this);
   }
 
   remainingMs(): number {
-    this.judge();
-    return this.isActive ? Math.floor(this.leftMs()) : 0;
+    const moment = now(this.#host.clock);
+    this.judge(moment);
+    return this.isActive ? Math.floor(this.leftMs(moment)) : 0;
   }
 
   assertHeld(): void {
     this.judge();
-    if (this.#extras?.loss !== undefined) throw this.#extras?.loss;
-    if (this.#extras?.closed !== undefined) throw this.#extras?.closed;
-    if (this.#state === "released") throw new LeaseReleasedError(this.resources);
+    const error = this.#whyEnded();
+    if (error !== undefined) throw error;
   }
 
   async prove(): Promise<boolean> {
     this.judge();
     if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
-    const settle = askWhile(() => this.#extras);
+    const raised = raisedOf(this.#extras);
     const outcome = await this.#host.store.prove(this.#grant);
-    this.judge();
-    if (this.#extras?.loss !== undefined) return false;
-    this.assertHeld();
-    switch (outcome.kind) {
-      case "proven":
-        if (settle()) this.#state = "held";
-        return true;
-      case "gone":
-        this.#lose("taken");
-        return false;
-      case "failed":
-        this.#turnDoubtful(outcome.error);
-        throw outcome.error;
-      default:
-        return outcome satisfies never;
-    }
+    const error = this.#hear(outcome, raised, now(this.#host.clock));
+    if (error !== undefined && error !== this.#extras?.loss) throw error;
+    return error === undefined;
   }
 
   async extend(ttl?: Duration): Promise<void> {
@@ -126,10 +100,11 @@ export class HeldLease extends Deadline implements Lease, Task {
     // One at a time: two rounds under way could not tell which of them set the nodes' clocks. And
     // in order: renewals that are due again at once must not keep the user's own call waiting.
     const more = this.#more;
+    const before = lineBefore(more);
     const turn =
-      more.extending === undefined
+      before === undefined
         ? this.#extendNow(ttlMs)
-        : more.extending.then(() => {
+        : before.then(() => {
             // It may have been released while this call stood in line.
             this.assertHeld();
             return this.#extendNow(ttlMs);
@@ -148,6 +123,35 @@ export class HeldLease extends Deadline implements Lease, Task {
     const more = this.#more;
     more.releasing ??= this.#releaseNow();
     return more.releasing;
+  }
+
+  /** @internal Whether one is under way in the background, or stands in the line. */
+  get isRenewing(): boolean {
+    return this.#extras?.renewing === true;
+  }
+
+  /** @internal Renews it in the background: usually one question to the store, and no memory. */
+  renew(started: Instant): void {
+    this.judge(started);
+    if (!this.isActive) return;
+    if (this.#extras === undefined) this.#extras = onlyRenewing;
+    else this.#more.renewing = true;
+    if (this.#extras.extending !== undefined) {
+      this.extend().then(
+        () => this.#renewalOver(true),
+        () => this.#renewalOver(false),
+      );
+      return;
+    }
+    const raised = raisedOf(this.#extras);
+    asked(() => this.#host.store.extend(this.#grant, this.ttlMs)).then(
+      (outcome) => {
+        const moment = now(this.#host.clock);
+        const error = this.#extended(outcome, started, raised, moment);
+        this.#renewalOver(error === undefined, moment);
+      },
+      () => this.#renewalOver(false),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -170,18 +174,10 @@ export class HeldLease extends Deadline implements Lease, Task {
     await this.release();
   }
 
-  static {
-    Object.defineProperty(this.prototype, fencedOffSymbol, {
-      /** Called by a guard that refused this lease's fence. */
-      value(this: HeldLease, event: FencedOffEvent) {
-        this.#host.events.emit("fenced-off", { ...this.#about(), ...event });
-      },
-    });
-  }
-
   /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
-  judge(): void {
-    if (this.isActive && this.isOver) this.#lose(this.#whyOver());
+  judge(moment?: Instant): void {
+    if (!this.isActive) return;
+    if (this.isOver(moment ?? now(this.#host.clock))) this.#lose();
   }
 
   /** @internal The store doubts its own grants, and says which are lost. */
@@ -202,8 +198,9 @@ export class HeldLease extends Deadline implements Lease, Task {
   /** Run by the scheduler for a renewal that is due, and for the end. */
   run(): void {
     if (!this.isActive) return;
-    if (this.isDue) this.#lose(this.#whyOver());
-    else this.#host.reschedule(this);
+    const moment = now(this.#host.clock);
+    if (this.isDue(moment)) this.#lose();
+    else this.#host.reschedule(this, moment);
   }
 
   /** @internal Held, as far as is known: to be renewed, and to be ended in time. */
@@ -213,44 +210,65 @@ export class HeldLease extends Deadline implements Lease, Task {
 
   async #extendNow(ttlMs: number): Promise<void> {
     const started = now(this.#host.clock);
-    const settle = askWhile(() => this.#extras);
+    const raised = raisedOf(this.#extras);
     const outcome = await this.#host.store.extend(this.#grant, ttlMs);
-    // Judged by the old validity first: a reply that comes after it proves nothing.
-    this.assertHeld();
-    switch (outcome.kind) {
-      case "extended":
-        if (settle()) this.#state = "held";
-        this.#prolong(started, outcome.validityMs);
-        return;
-      case "gone":
-        this.#lose("taken");
-        return this.assertHeld();
-      case "failed":
-        this.#turnDoubtful(outcome.error);
-        throw outcome.error;
-      default:
-        return outcome satisfies never;
-    }
+    const moment = now(this.#host.clock);
+    const error = this.#extended(outcome, started, raised, moment);
+    if (error !== undefined) throw error;
+    this.#host.reschedule(this, moment);
   }
 
-  #prolong(started: Instant, validityMs: number): void {
-    this.prolong(started, validityMs);
-    this.#host.reschedule(this);
-    if (this.#host.events.wants("renewed")) {
-      const told = { fence: this.#grant.fence, remainingMs: this.remainingMs() };
-      this.#host.events.emit("renewed", { ...this.#about(), ...told });
+  #extended(
+    outcome: ExtendOutcome,
+    started: Instant,
+    raised: number,
+    moment: Instant,
+  ): Error | undefined {
+    const error = this.#hear(outcome, raised, moment);
+    if (error !== undefined || outcome.kind !== "extended") return error;
+    this.prolong(started, outcome.validityMs);
+    tellRenewed(this, this.#grant.fence);
+    return undefined;
+  }
+
+  /** What the store's answer to a question changes; an error where it is not a yes in time. */
+  #hear(outcome: ExtendOutcome | ProveOutcome, raised: number, moment: Instant): Error | undefined {
+    // Judged by the old validity first: a reply that comes after it proves nothing.
+    this.judge(moment);
+    if (!this.isActive) return this.#whyEnded();
+    if (outcome.kind === "gone") {
+      this.#lose("taken");
+      return this.#whyEnded();
     }
+    if (outcome.kind === "failed") {
+      this.#turnDoubtful(outcome.error);
+      return outcome.error;
+    }
+    if (settleDoubt(this.#extras, raised)) this.#state = "held";
+    return undefined;
+  }
+
+  #renewalOver(isRenewed: boolean, moment = now(this.#host.clock)): void {
+    this.#extras = withoutRenewal(this.#extras);
+    this.#host.renewed(this, isRenewed, moment);
+  }
+
+  /** Why it is no longer held, if it is known to be so. */
+  #whyEnded(): Error | undefined {
+    const told = this.#extras?.loss ?? this.#extras?.closed;
+    if (told !== undefined || this.#state !== "released") return told;
+    return new LeaseReleasedError(this.resources);
   }
 
   #turnDoubtful(cause: unknown): void {
     noteDoubt(this.#more, cause);
     if (this.#state !== "held") return;
     this.#state = "doubtful";
-    const remainingMs = this.remainingMs();
-    this.#host.events.emit("doubtful", { ...this.#about(), remainingMs, cause });
+    tellDoubtful(this, cause);
   }
 
-  #lose(reason: LossReason): void {
+  /** Its time has run out, unless there is another reason. */
+  #lose(reason = this.whyOver(this.#state === "doubtful" ? "unreachable" : "expired")): void {
     const cause = this.#extras?.doubt?.cause;
     // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
     const stalls = this.#host.stalls(this.started);
@@ -260,40 +278,23 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#host.forget(this);
     this.#host.over(this.#grant);
     this.#more.controller?.abort(loss);
-    const told = { fence: this.#grant.fence, reason, heldMs: this.#heldMs(), cause };
-    this.#host.events.emit("lost", { ...this.#about(), ...told, ...stalls });
+    tellLost(this, this.#grant.fence, reason, cause, stalls);
   }
 
-  #whyOver(): LossReason {
-    return this.whyOver(this.#state === "doubtful" ? "unreachable" : "expired");
-  }
-
-  async #releaseNow(): Promise<ReleaseOutcome> {
+  #releaseNow(): Promise<ReleaseOutcome> {
     this.judge();
     if (this.isActive) this.#state = "released";
     this.#host.forget(this);
     // First, so that the next one's question travels with the release.
     this.#host.over(this.#grant);
-    const told = await this.#host.store.release(this.#grant);
-    // A lease that was lost is not released, even where its keys were still there to be deleted.
-    const loss = this.#extras?.loss;
-    const outcome = loss === undefined ? told : { released: false as const, reason: loss.reason };
-    if (this.#host.events.wants("released")) {
-      this.#host.events.emit("released", {
-        ...this.#about(),
-        released: outcome.released,
-        reason: outcome.released ? undefined : outcome.reason,
-        heldMs: this.#heldMs(),
-      });
-    }
-    return outcome;
-  }
-
-  #heldMs(): number {
-    return this.#host.clock.monotonicMs() - this.startedMs;
-  }
-
-  #about(): { resources: readonly string[]; label: string | undefined } {
-    return { resources: this.resources, label: this.label };
+    return asked(() => this.#host.store.release(this.#grant)).then((told) => {
+      // A lease that was lost is not released, even where its keys were still there to be deleted.
+      const loss = this.#extras?.loss;
+      const outcome = loss === undefined ? told : { released: false as const, reason: loss.reason };
+      tellReleased(this, outcome);
+      return outcome;
+    });
   }
 }
+
+hearGuards(HeldLease.prototype);

@@ -1,9 +1,10 @@
 import type { LossReason } from "./errors.ts";
 import { HeldLease } from "./held-lease.ts";
-import type { Random } from "./ports.ts";
+import type { Instant, Random } from "./ports.ts";
 import { Reproof } from "./reproof.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant } from "./store.ts";
+import { now } from "./validity.ts";
 
 /**
  * Wakes every lease of a manager when its renewal or its end is due. A failed renewal is tried
@@ -13,7 +14,6 @@ import type { Grant } from "./store.ts";
 export class Keeper {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  readonly #renewing = new Set<HeldLease>();
   readonly #reproof: Reproof;
 
   constructor(scheduler: Scheduler, random: Random) {
@@ -33,15 +33,26 @@ export class Keeper {
     this.#scheduler.cancel(lease);
   }
 
-  /** Starts a renewal that is due, and wakes up again for whatever comes next. */
-  reschedule(lease: HeldLease): void {
+  /** Starts a renewal that is due at `moment`, and wakes up again for whatever comes next. */
+  reschedule(lease: HeldLease, moment: Instant): void {
     if (!lease.isActive) return;
-    const nowMs = this.#scheduler.clock.monotonicMs();
-    if (lease.renewAtMs - lease.earlyMs <= nowMs && !this.#renewing.has(lease)) {
-      void this.#renew(lease);
+    const isDue = lease.renewAtMs - lease.earlyMs <= moment.monotonicMs;
+    if (isDue && !lease.isRenewing) {
+      lease.renew(moment);
+      if (!lease.isActive) return;
     }
-    const renewAtMs = this.#renewing.has(lease) ? Infinity : lease.renewAtMs;
-    this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs));
+    const renewAtMs = lease.isRenewing ? Infinity : lease.renewAtMs;
+    this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs(moment)));
+  }
+
+  /** A renewal that failed shows as the lease's state and in its events, and is tried again. */
+  renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void {
+    if (!isRenewed) {
+      // Spaced by a tenth of the TTL, more or less, so that many leases do not retry as one.
+      const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
+      lease.renewAtMs = moment.monotonicMs + spacingMs;
+    }
+    this.reschedule(lease, moment);
   }
 
   /** Ends the leases for whose grant `judge` names a reason. */
@@ -54,26 +65,12 @@ export class Keeper {
     for (const lease of this.leases) if (lease.callIntoDoubt(judge)) this.#reproof.start(lease);
   }
 
-  /** Never rejects: a failure shows as the lease's state and in its events. */
-  async #renew(lease: HeldLease): Promise<void> {
-    this.#renewing.add(lease);
-    try {
-      await lease.extend();
-    } catch {
-      // Spaced by a tenth of the TTL, more or less, so that many leases do not retry as one.
-      const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
-      lease.renewAtMs = this.#scheduler.clock.monotonicMs() + spacingMs;
-    } finally {
-      this.#renewing.delete(lease);
-      this.reschedule(lease);
-    }
-  }
-
   #judgeAll(): void {
     for (const lease of this.leases) {
-      lease.judge();
+      const moment = now(this.#scheduler.clock);
+      lease.judge(moment);
       // Its end by the wall clock has moved, so the moment to wake up for it has too.
-      this.reschedule(lease);
+      this.reschedule(lease, moment);
     }
   }
 }

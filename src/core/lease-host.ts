@@ -18,6 +18,8 @@ export interface LeaseHost {
   forget(lease: HeldLease): void;
   /** What stood in this process's way since then, a stall that is under way included. */
   stalls(began: Instant): StallReport;
-  /** Its validity changed: look again when to wake up for it. */
-  reschedule(lease: HeldLease): void;
+  /** Its validity changed: look again, at `moment`, when to wake up for it. */
+  reschedule(lease: HeldLease, moment: Instant): void;
+  /** A renewal in the background has come to its end, with or without a new validity. */
+  renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void;
 }

@@ -1,14 +1,14 @@
-import { acquire, failure, type AcquireContext } from "./acquire.ts";
+import { AcquireCall } from "./acquire-call.ts";
+import { failure, type AcquireContext, type Refused } from "./acquire.ts";
+import { Acquirer } from "./acquirer.ts";
 import { breakLock, type BreakOutcome } from "./break.ts";
-import { Cancellation } from "./cancellation.ts";
 import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
 import { Keeper } from "./keeper.ts";
-import { HeldLease } from "./held-lease.ts";
 import { Lines } from "./lines.ts";
 import type { LeaseHost } from "./lease-host.ts";
-import type { Lease, LeaseTerms } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import {
   builtInDefaults,
   resolveOptions,
@@ -25,8 +25,6 @@ import type { Locks, Resources, Work } from "./locks.ts";
 import { stallReport } from "./stall-report.ts";
 import { runUsing } from "./using.ts";
 
-type Refused = Exclude<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>;
-
 /** Puts a manager together from its ports. `createLocks` in the root calls it with real ones. */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
   return new LockManager(runtime, store, defaults);
@@ -36,18 +34,14 @@ class LockManager implements Locks {
   readonly capabilities: StoreCapabilities;
   readonly #context: AcquireContext;
   readonly #keeper: Keeper;
-  readonly #host: LeaseHost;
   readonly #store: OpenStore;
   readonly #events: Emitter;
   readonly #defaults: ResolvedOptions;
   readonly #ttlMaxMs: number;
   readonly #stalls: Stalls | undefined;
-  /** Acquires under way. `close` ends them, and waits for the last to be gone. */
-  readonly #waits = new Set<Cancellation>();
-  #onLastWait: (() => void) | undefined;
+  readonly #acquirer: Acquirer;
   /** Other calls under way, which `close` waits for: each of them is bounded. */
   readonly #underWay = new Set<Promise<unknown>>();
-  #terms: LeaseTerms | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(runtime: Runtime, store: Store, defaults: LockDefaults | undefined) {
@@ -77,7 +71,7 @@ class LockManager implements Locks {
     const lines = new Lines();
     this.#context = { runtime, scheduler, store: this.#store, events, owners, lines };
     const { clock } = runtime;
-    this.#host = {
+    const host: LeaseHost = {
       clock,
       epochMs: Math.floor(clock.wallMs()),
       store: this.#store,
@@ -87,26 +81,38 @@ class LockManager implements Locks {
       forget: (lease) => keeper.forget(lease),
       stalls: (began) =>
         stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),
-      reschedule: (lease) => keeper.reschedule(lease),
+      reschedule: (lease, moment) => keeper.reschedule(lease, moment),
+      renewed: (lease, isRenewed, moment) => keeper.renewed(lease, isRenewed, moment),
     };
+    this.#acquirer = new Acquirer(this.#context, keeper, host);
   }
 
-  async acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
-    const names = this.#checked(resources);
-    const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
-    return leaseOf(names, await this.#attempts(names, resolved, resolved.renew ?? false));
-  }
-
-  async tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
-    const names = this.#checked(resources);
-    if (options !== undefined && "wait" in options) {
-      throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
+  acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
+    try {
+      const names = this.#checked(resources);
+      const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
+      return this.#acquirer.acquire(
+        new AcquireCall(names, resolved),
+        resolved.renew ?? false,
+        refuse,
+      );
+    } catch (error) {
+      return Promise.reject(error);
     }
-    const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
-    const lease = await this.#attempts(names, resolved, resolved.renew ?? false);
-    if (lease instanceof HeldLease) return lease;
-    if (lease.kind === "held") return undefined;
-    throw lease.error;
+  }
+
+  tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
+    try {
+      const names = this.#checked(resources);
+      if (options !== undefined && "wait" in options) {
+        throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
+      }
+      const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
+      const call = new AcquireCall(names, resolved);
+      return this.#acquirer.acquire(call, resolved.renew ?? false, nothingWhereHeld);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async using<Result>(
@@ -121,8 +127,8 @@ class LockManager implements Locks {
     }
     const names = this.#checked(resources);
     const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
-    const lease = leaseOf(names, await this.#attempts(names, resolved, resolved.renew ?? true));
-    return await runUsing(lease, work);
+    const call = new AcquireCall(names, resolved);
+    return await runUsing(await this.#acquirer.acquire(call, resolved.renew ?? true, refuse), work);
   }
 
   async inspect(resource: string): Promise<Inspection> {
@@ -186,60 +192,6 @@ class LockManager implements Locks {
     return names;
   }
 
-  async #attempts(
-    names: readonly string[],
-    options: ResolvedOptions,
-    renew: boolean | number,
-  ): Promise<HeldLease | Refused> {
-    const { signal } = options;
-    if (signal?.aborted === true) throw signal.reason;
-    this.#stalls?.watch();
-    const cancellation = new Cancellation();
-    const onAbort = signal && ((): void => cancellation.cancel(signal.reason));
-    if (onAbort !== undefined) signal?.addEventListener("abort", onAbort);
-    this.#waits.add(cancellation);
-    try {
-      const outcome = await acquire(this.#context, names, options, cancellation);
-      return "grant" in outcome ? this.#lease(outcome, options, renew) : outcome;
-    } finally {
-      this.#waits.delete(cancellation);
-      if (this.#waits.size === 0) this.#onLastWait?.();
-      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
-    }
-  }
-
-  #lease(
-    acquired: Extract<Awaited<ReturnType<typeof acquire>>, { grant: unknown }>,
-    options: ResolvedOptions,
-    renew: boolean | number,
-  ): HeldLease {
-    const { grant, started, attempts, waitedMs } = acquired;
-    const { label } = options;
-    const lease = new HeldLease(this.#termsOf(options, renew), grant, started);
-    this.#keeper.reschedule(lease);
-    if (this.#events.wants("acquired")) {
-      const remainingMs = lease.remainingMs();
-      const { resources, fence } = grant;
-      const event = { resources, label, fence, attempts, waitedMs, remainingMs };
-      this.#events.emit("acquired", event);
-    }
-    return lease;
-  }
-
-  /** Kept for all leases that come with the same options, one after the other. */
-  #termsOf({ ttlMs, maxHoldMs, label }: ResolvedOptions, renew: boolean | number): LeaseTerms {
-    const everyMs = renew === true ? Math.floor(ttlMs / 3) : renew === false ? undefined : renew;
-    const terms = this.#terms;
-    const same =
-      terms?.ttlMs === ttlMs &&
-      terms.maxHoldMs === maxHoldMs &&
-      terms.renewEveryMs === everyMs &&
-      terms.label === label;
-    if (same) return terms;
-    this.#terms = { host: this.#host, ttlMs, maxHoldMs, renewEveryMs: everyMs, label };
-    return this.#terms;
-  }
-
   async #track<Result>(call: Promise<Result>): Promise<Result> {
     this.#underWay.add(call);
     try {
@@ -250,13 +202,9 @@ class LockManager implements Locks {
   }
 
   async #closeNow(): Promise<void> {
-    for (const wait of this.#waits) wait.cancel(new ClosedError());
+    this.#acquirer.cancel();
     await Promise.allSettled(this.#underWay);
-    if (this.#waits.size > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onLastWait = resolve;
-      });
-    }
+    await this.#acquirer.ended();
     // Whatever was granted in the meantime is kept by now, and goes with the rest.
     const releases = this.#keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
@@ -265,7 +213,10 @@ class LockManager implements Locks {
   }
 }
 
-function leaseOf(names: readonly string[], outcome: HeldLease | Refused): HeldLease {
-  if (outcome instanceof HeldLease) return outcome;
-  throw failure(names, outcome, 1, 0);
+function refuse({ resources }: AcquireCall, refused: Refused): never {
+  throw failure(resources, refused, 1, 0);
+}
+
+function nothingWhereHeld(_: AcquireCall, refused: Refused): undefined {
+  if (refused.kind === "failed") throw refused.error;
 }

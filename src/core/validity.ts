@@ -20,3 +20,11 @@ export function leftMs(clock: Clock, started: Instant, validityMs: number): numb
     started.wallMs + validityMs - clock.wallMs(),
   );
 }
+
+/** The same at a moment that was looked up already. */
+export function leftAt(moment: Instant, started: Instant, validityMs: number): number {
+  return Math.min(
+    started.monotonicMs + validityMs - moment.monotonicMs,
+    started.wallMs + validityMs - moment.wallMs,
+  );
+}

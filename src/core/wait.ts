@@ -1,4 +1,4 @@
-import type { Cancellation } from "./cancellation.ts";
+import type { AcquireCall } from "./acquire-call.ts";
 import type { Holder } from "./errors.ts";
 import type { LineWaiter, Lines } from "./lines.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -22,16 +22,17 @@ export class Wait implements LineWaiter {
   readonly #scheduler: Scheduler;
   readonly #lines: Lines;
   readonly #line: string | undefined;
-  readonly #cancellation: Cancellation;
+  readonly #call: AcquireCall;
   #resume: (() => void) | undefined;
   /** Woken while nobody paused: the next pause is none. */
   #woken = false;
 
-  constructor(context: WaitContext, resources: readonly string[], cancellation: Cancellation) {
+  constructor(context: WaitContext, call: AcquireCall) {
     const { scheduler, lines, store } = context;
     this.#scheduler = scheduler;
     this.#lines = lines;
-    this.#cancellation = cancellation;
+    this.#call = call;
+    const { resources } = call;
     this.#line = resources.length === 1 ? resources[0] : undefined;
     // Before anything is drawn or opened for it: a line that is full refuses.
     if (this.#line !== undefined) lines.join(this.#line, this);
@@ -45,7 +46,7 @@ export class Wait implements LineWaiter {
 
   /** Somebody else's turn, and still time and a wish to wait for its own. */
   mustStandBy(leftMs: number): boolean {
-    return leftMs > 0 && !this.#cancellation.cancelled && !this.isItsTurn;
+    return leftMs > 0 && !this.#call.cancelled && !this.isItsTurn;
   }
 
   /** Who holds it, as far as anybody in the line knows. */
@@ -88,14 +89,14 @@ export class Wait implements LineWaiter {
    * woken by a release has to ask in the very turn in which it is sent, to travel with it.
    */
   pause(ms: number): Promise<void> {
-    if (this.#cancellation.cancelled || this.#woken) {
+    if (this.#call.cancelled || this.#woken) {
       this.#woken = false;
       return Promise.resolve();
     }
     return new Promise((resolve) => {
       this.#resume = () => {
         this.#resume = undefined;
-        this.#cancellation.listen(undefined);
+        this.#call.listen(undefined);
         this.store?.listen(undefined);
         this.#scheduler.cancel(task);
         resolve();
@@ -103,7 +104,7 @@ export class Wait implements LineWaiter {
       // Also for a wait without an end: somebody waits, so the process goes on.
       const dueMs = this.#scheduler.clock.monotonicMs() + Math.min(ms, pauseMsMax);
       const task = this.#scheduler.at(dueMs, true, () => this.wake());
-      this.#cancellation.listen(() => this.wake());
+      this.#call.listen(() => this.wake());
       // Last, for it may call at once.
       this.store?.listen(() => this.wake());
     });

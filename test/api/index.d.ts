@@ -20,11 +20,22 @@ export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts"
 export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
 export type { Inspection, NodeInspection, NodeStatus, ReleaseOutcome, Store, StoreCapabilities, } from "./core/store.ts";
 
+// dist/core/acquire-call.d.ts
+import { Cancellation } from "./cancellation.ts";
+import type { ResolvedOptions } from "./options.ts";
+export declare class AcquireCall extends Cancellation {
+    #private;
+    readonly resources: readonly string[];
+    readonly options: ResolvedOptions;
+    constructor(resources: readonly string[], options: ResolvedOptions);
+    bind(): void;
+    unbind(): void;
+}
+
 // dist/core/acquire.d.ts
-import type { Cancellation } from "./cancellation.ts";
+import type { AcquireCall } from "./acquire-call.ts";
 import type { Emitter } from "./events.ts";
 import type { Lines } from "./lines.ts";
-import type { ResolvedOptions } from "./options.ts";
 import type { Owners } from "./owners.ts";
 import type { Instant, Runtime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -43,12 +54,18 @@ export interface Acquired {
     readonly attempts: number;
     readonly waitedMs: number;
 }
-type Refused = Exclude<AttemptOutcome, {
+export type Refused = Exclude<AttemptOutcome, {
     kind: "granted";
 }>;
-export declare function acquire(context: AcquireContext, resources: readonly string[], options: ResolvedOptions, cancellation: Cancellation): Promise<Acquired | Refused>;
+export interface FirstAttempt {
+    readonly started: Instant;
+    readonly outcome: AttemptOutcome;
+}
+export declare function ask({ owners }: AcquireContext, store: Pick<OpenStore, "attempt">, call: AcquireCall, started: Instant): Promise<AttemptOutcome>;
+export declare function acquire(context: AcquireContext, call: AcquireCall, first?: FirstAttempt): Promise<Acquired | Refused>;
+export declare function standsBehind({ lines }: AcquireContext, { resources, options }: AcquireCall): boolean;
 export declare function failure(resources: readonly string[], refused: Refused, attempts: number, waitedMs: number): Error;
-export {};
+export declare function checked(context: AcquireContext, call: AcquireCall, attempt: number, started: Instant, told: AttemptOutcome, heard: Instant): AttemptOutcome;
 
 // dist/core/break.d.ts
 import { type AcquireContext } from "./acquire.ts";
@@ -86,6 +103,7 @@ export declare class Deadline implements Omit<Task, "run"> {
      dueMs: number;
      heapIndex: number;
     constructor(terms: LeaseTerms, started: Instant, validityMs: number);
+    get label(): string | undefined;
     set renewAtMs(ms: number);
     get keepAlive(): boolean;
 }
@@ -308,7 +326,6 @@ import type { Grant, ReleaseOutcome } from "./store.ts";
 export declare class HeldLease extends Deadline implements Lease, Task {
     #private;
     constructor(terms: LeaseTerms, grant: Grant, started: Instant);
-    get label(): string | undefined;
     get resources(): readonly string[];
     get fence(): bigint;
     get state(): LeaseState;
@@ -337,7 +354,8 @@ export interface LeaseHost {
     over(grant: Grant): void;
     forget(lease: HeldLease): void;
     stalls(began: Instant): StallReport;
-    reschedule(lease: HeldLease): void;
+    reschedule(lease: HeldLease, moment: Instant): void;
+    renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void;
 }
 
 // dist/core/lease.d.ts

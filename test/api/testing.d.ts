@@ -20,6 +20,8 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
+// dist/core/acquire-call.d.ts: in index.d.ts
+
 // dist/core/acquire.d.ts: in index.d.ts
 
 // dist/core/break.d.ts: in index.d.ts

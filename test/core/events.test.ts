@@ -103,7 +103,7 @@ describe("without anybody who listens", () => {
     expect(published).toEqual([]);
   });
 
-  const kinds = ["attempt", "acquired", "renewed", "released"] as const;
+  const kinds = ["acquired", "renewed", "released"] as const;
 
   test.each(kinds)("no %s event is built: the time in it is not looked up", async (kind) => {
     const reads = async (listen: boolean): Promise<number> => {

@@ -255,8 +255,9 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   /** With several nodes the others notice: one that was replaced only loses its vote. */
   #watchFor(ttlMs: number): void {
-    const [only, ...others] = this.#quorum.nodes;
-    if (only !== undefined && others.length === 0) this.#failovers.pulse(only, ttlMs);
+    const { nodes } = this.#quorum;
+    const only = nodes.length === 1 ? nodes[0] : undefined;
+    if (only !== undefined) this.#failovers.pulse(only, ttlMs);
   }
 
   #onIntroduced(introduced: RedisNode): void {

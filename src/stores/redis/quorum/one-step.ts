@@ -54,10 +54,11 @@ export class OneStep implements RaisingStore {
     return await attempt(this.#quorum, request, keys, place);
   }
 
-  async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    const outcome = await touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend");
-    if (outcome.kind !== "done") return outcome;
-    return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
+  extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    return touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend").then((outcome) => {
+      if (outcome.kind !== "done") return outcome;
+      return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
+    });
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {

@@ -1,0 +1,146 @@
+import type { AcquireCall } from "./acquire-call.ts";
+import {
+  acquire,
+  ask,
+  checked,
+  standsBehind,
+  type AcquireContext,
+  type Acquired,
+  type FirstAttempt,
+  type Refused,
+} from "./acquire.ts";
+import { ClosedError } from "./errors.ts";
+import { HeldLease } from "./held-lease.ts";
+import type { Keeper } from "./keeper.ts";
+import type { LeaseHost } from "./lease-host.ts";
+import type { LeaseTerms } from "./lease.ts";
+import type { ResolvedOptions } from "./options.ts";
+import type { Instant } from "./ports.ts";
+import { now } from "./validity.ts";
+
+/** What a call makes of a refusal: an error, or something to return. */
+type OnRefused<Nothing> = (call: AcquireCall, refused: Refused) => Nothing;
+
+/** Runs the calls of a manager that acquire, and makes leases of what they are granted. */
+export class Acquirer {
+  readonly #context: AcquireContext;
+  readonly #keeper: Keeper;
+  readonly #host: LeaseHost;
+  readonly #calls = new Set<AcquireCall>();
+  #onLastEnded: (() => void) | undefined;
+  #terms: LeaseTerms | undefined;
+
+  constructor(context: AcquireContext, keeper: Keeper, host: LeaseHost) {
+    this.#context = context;
+    this.#keeper = keeper;
+    this.#host = host;
+  }
+
+  /** The manager closes: ends every call under way. */
+  cancel(): void {
+    for (const call of this.#calls) call.cancel(new ClosedError());
+  }
+
+  /** Resolves when no call is under way any more. */
+  async ended(): Promise<void> {
+    if (this.#calls.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onLastEnded = resolve;
+    });
+  }
+
+  /**
+   * Usually the first attempt is granted, and there is no promise but the store's own and the
+   * caller's: whatever only others need is made when it turns out that they do.
+   */
+  acquire<Nothing>(
+    call: AcquireCall,
+    renew: boolean | number,
+    onRefused: OnRefused<Nothing>,
+  ): Promise<HeldLease | Nothing> {
+    const { signal } = call.options;
+    if (signal?.aborted === true) throw signal.reason;
+    const { clock, stalls } = this.#context.runtime;
+    stalls?.watch();
+    call.bind();
+    this.#calls.add(call);
+    if (standsBehind(this.#context, call)) return this.#goOn(call, undefined, renew, onRefused);
+    const started = now(clock);
+    const onFault = (error: unknown): never => {
+      this.#ended(call);
+      throw error;
+    };
+    try {
+      return ask(this.#context, this.#context.store, call, started).then((told) => {
+        try {
+          const heard = now(clock);
+          const outcome = checked(this.#context, call, 1, started, told, heard);
+          if (outcome.kind !== "granted" || call.cancelled) {
+            return this.#goOn(call, { started, outcome }, renew, onRefused);
+          }
+          const acquired = { grant: outcome.grant, started, attempts: 1, waitedMs: 0 };
+          const lease = this.#lease(call, acquired, renew, heard);
+          this.#ended(call);
+          return lease;
+        } catch (error) {
+          return onFault(error);
+        }
+      }, onFault);
+    } catch (error) {
+      return onFault(error);
+    }
+  }
+
+  async #goOn<Nothing>(
+    call: AcquireCall,
+    first: FirstAttempt | undefined,
+    renew: boolean | number,
+    onRefused: OnRefused<Nothing>,
+  ): Promise<HeldLease | Nothing> {
+    try {
+      const outcome = await acquire(this.#context, call, first);
+      if (!("grant" in outcome)) return onRefused(call, outcome);
+      return this.#lease(call, outcome, renew, now(this.#context.runtime.clock));
+    } finally {
+      this.#ended(call);
+    }
+  }
+
+  #ended(call: AcquireCall): void {
+    call.unbind();
+    this.#calls.delete(call);
+    if (this.#calls.size === 0) this.#onLastEnded?.();
+  }
+
+  #lease(
+    { options }: AcquireCall,
+    { grant, started, attempts, waitedMs }: Acquired,
+    renew: boolean | number,
+    moment: Instant,
+  ): HeldLease {
+    const lease = new HeldLease(this.#termsOf(options, renew), grant, started);
+    this.#keeper.reschedule(lease, moment);
+    if (this.#context.events.wants("acquired")) {
+      const remainingMs = lease.remainingMs();
+      const { resources, fence } = grant;
+      const { label } = options;
+      const event = { resources, label, fence, attempts, waitedMs, remainingMs };
+      this.#context.events.emit("acquired", event);
+    }
+    return lease;
+  }
+
+  /** Kept for all leases that come with the same options, one after the other. */
+  #termsOf({ ttlMs, maxHoldMs, label }: ResolvedOptions, renew: boolean | number): LeaseTerms {
+    const everyMs = renew === true ? Math.floor(ttlMs / 3) : renew === false ? undefined : renew;
+    const terms = this.#terms;
+    const same =
+      terms?.ttlMs === ttlMs &&
+      terms.maxHoldMs === maxHoldMs &&
+      terms.renewEveryMs === everyMs &&
+      terms.label === label;
+    if (same) return terms;
+    this.#terms = { host: this.#host, ttlMs, maxHoldMs, renewEveryMs: everyMs, label };
+    return this.#terms;
+  }
+}

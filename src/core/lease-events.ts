@@ -1,0 +1,61 @@
+import type { LossReason } from "./errors.ts";
+import type { LockEvents } from "./events.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { StallReport } from "./stall-report.ts";
+import type { ReleaseOutcome } from "./store.ts";
+
+/** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
+const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
+
+type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
+
+/** Gives leases of this prototype their ear for guards. */
+export function hearGuards(prototype: HeldLease): void {
+  Object.defineProperty(prototype, fencedOffSymbol, {
+    /** Called by a guard that refused this lease's fence. */
+    value(this: HeldLease, event: FencedOffEvent) {
+      this.terms.host.events.emit("fenced-off", { ...about(this), ...event });
+    },
+  });
+}
+
+export function tellRenewed(lease: HeldLease, fence: bigint | undefined): void {
+  const { events } = lease.terms.host;
+  if (!events.wants("renewed")) return;
+  events.emit("renewed", { ...about(lease), fence, remainingMs: lease.remainingMs() });
+}
+
+export function tellDoubtful(lease: HeldLease, cause: unknown): void {
+  const remainingMs = lease.remainingMs();
+  lease.terms.host.events.emit("doubtful", { ...about(lease), remainingMs, cause });
+}
+
+export function tellLost(
+  lease: HeldLease,
+  fence: bigint | undefined,
+  reason: LossReason,
+  cause: unknown,
+  stalls: StallReport,
+): void {
+  const told = { ...about(lease), fence, reason, heldMs: heldMs(lease), cause, ...stalls };
+  lease.terms.host.events.emit("lost", told);
+}
+
+export function tellReleased(lease: HeldLease, outcome: ReleaseOutcome): void {
+  const { events } = lease.terms.host;
+  if (!events.wants("released")) return;
+  events.emit("released", {
+    ...about(lease),
+    released: outcome.released,
+    reason: outcome.released ? undefined : outcome.reason,
+    heldMs: heldMs(lease),
+  });
+}
+
+function heldMs({ terms, startedMs }: HeldLease): number {
+  return terms.host.clock.monotonicMs() - startedMs;
+}
+
+function about({ resources, label }: HeldLease): Pick<HeldLease, "resources" | "label"> {
+  return { resources, label };
+}
