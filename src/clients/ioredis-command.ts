@@ -6,9 +6,11 @@ interface CommandLike {
 
 type CommandClass = new (name: string, args: string[], options: object) => CommandLike;
 
-/** A client that takes commands made by somebody else. */
+/** A client that may take commands which somebody else has made. */
 export interface CommandTaker {
-  sendCommand(command: object): Promise<unknown>;
+  readonly options?: { readonly keyPrefix?: string | undefined } | undefined;
+  call(name: string, args: string[]): Promise<unknown>;
+  sendCommand?(command: object): Promise<unknown>;
 }
 
 /** Shorter ones cost no more to encode again than to look after. */
@@ -21,23 +23,39 @@ const wordCountMin = 24;
  * client, or the one it will be some day, does it in another way than we know.
  */
 export function sharedCommands(
-  client: object,
+  client: CommandTaker,
 ): ((command: readonly string[]) => Promise<unknown> | undefined) | undefined {
-  const taker = client as Partial<CommandTaker> & {
-    readonly constructor?: { readonly Command?: CommandClass };
-    readonly options?: { readonly keyPrefix?: unknown };
-  };
-  const Command = taker.constructor?.Command;
-  if (typeof Command !== "function" || typeof taker.sendCommand !== "function") return undefined;
   // A prefix is put before keys while the words are put together.
-  if ((taker.options?.keyPrefix ?? "") !== "") return undefined;
-  const probe = new Command("echo", ["é"], {});
-  if (probe.toWritable() !== encoded(["echo", "é"])) return undefined;
+  if ((client.options?.keyPrefix ?? "") !== "") return undefined;
+  const Command = commandClassOf(client);
+  if (Command === undefined) return undefined;
   const Shared = sharedClass(Command);
   return (command) => {
-    if (command.length < wordCountMin) return undefined;
-    return taker.sendCommand?.(new Shared(command));
+    return command.length < wordCountMin ? undefined : client.sendCommand?.(new Shared(command));
   };
+}
+
+/** No client tells which class its commands are of, so one is made, and not sent. */
+function commandClassOf(client: CommandTaker): CommandClass | undefined {
+  if (typeof client.sendCommand !== "function") return undefined;
+  const words = ["echo", "é"];
+  let made: CommandLike | undefined;
+  const probe = Object.create(client, {
+    options: { value: { ...client.options, enableAutoPipelining: false } },
+    sendCommand: {
+      value(command: CommandLike): Promise<void> {
+        made = command;
+        return Promise.resolve();
+      },
+    },
+  }) as CommandTaker;
+  try {
+    void probe.call("echo", words.slice(1));
+    if (made?.toWritable() !== encoded(words)) return undefined;
+    return made.constructor as CommandClass;
+  } catch {
+    return undefined;
+  }
 }
 
 function sharedClass(Command: CommandClass): new (words: readonly string[]) => CommandLike {

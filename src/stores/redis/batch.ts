@@ -31,14 +31,16 @@ export function firstReplyAt({ recordKey }: Batching): number {
 }
 
 /** Beyond this a batch holds the server up, and everybody else's commands with it. */
-export const batchWeightMax = 64;
+export const batchWeightMax = 128;
 /** As many acquires or releases as fit in a batch take up to four keys each. */
 const usualWeight = 4;
+const touchWeight = 2;
 
 /** What an operation takes of a batch: renewals, which come in great numbers, are the cheapest. */
 export function weightOf(part: BatchPart | undefined): number {
   if (part === undefined) return Infinity;
-  return part.code === "T" ? part.keys.length : Math.max(usualWeight, part.keys.length);
+  if (part.code === "T") return touchWeight * part.keys.length;
+  return Math.max(usualWeight, part.keys.length);
 }
 
 export interface BatchCall {

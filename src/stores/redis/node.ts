@@ -15,8 +15,8 @@ import { Sender, type Listener, type Outgoing } from "./sender.ts";
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
 const inFlightMax = 20_000;
 
-/** What takes more of a batch than this goes alone. */
-const partWeightMax = 4;
+/** What has more keys than this goes alone. */
+const partKeysMax = 4;
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -222,8 +222,8 @@ export class RedisNode {
   }
 }
 
-function canBatch(call: NodeCall<unknown>): boolean {
-  return weightOf(call.part) <= partWeightMax;
+function canBatch({ part }: NodeCall<unknown>): boolean {
+  return part !== undefined && part.keys.length <= partKeysMax;
 }
 
 /**
