@@ -27,7 +27,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     const args: unknown[] = [];
     const words = Array.from({ length: 40 }, (_, n) => `word-${n}`);
     const long = ["EVAL", "return #ARGV", "0", ...words];
-    for (const _ of [1, 2]) {
+    for (let count = 0; count < 2; count += 1) {
       const opened = await kind.open(server.port);
       const connection = adapt(opened);
       const client = opened.client as Traced;
