@@ -625,8 +625,8 @@ export const mutants = [
     changes: [
       {
         file: "core/acquire.ts",
-        from: `return Math.min(retryInMs + spread, Math.min(retryMaxMs, askAgainMsMax) * spread);`,
-        to: `return retryMaxMs > 0 && spread > 0 ? askAgainMsMax * 3_600 : backoff.nextMs();`,
+        from: `return Math.min(retryInMs + spread, mostMs);`,
+        to: `return isSplit ? mostMs : mostMs * 3_600;`,
       },
     ],
   },

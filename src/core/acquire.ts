@@ -132,7 +132,8 @@ export function standsBehind(
 
 /**
  * Where the store tells us, asking is only for what it cannot tell: a message lost, a holder that
- * died. Where it cannot, or where rivals each got a part, the pauses are random and grow.
+ * died. Where it cannot, or where rivals each got a part, the pauses are random and grow; but a
+ * part may also be what a dead holder's time has left so far, and the rest is free when it is over.
  */
 function pauseAfter(
   refused: Refused,
@@ -144,7 +145,9 @@ function pauseAfter(
   const retryInMs = refused.kind === "held" ? refused.retryInMs : undefined;
   if (wait.store === undefined || retryInMs === undefined) return backoff.nextMs();
   const spread = 0.75 + runtime.random.fraction() / 2;
-  return Math.min(retryInMs + spread, Math.min(retryMaxMs, askAgainMsMax) * spread);
+  const isSplit = refused.kind === "held" && refused.split === true;
+  const mostMs = isSplit ? backoff.nextMs() : Math.min(retryMaxMs, askAgainMsMax) * spread;
+  return Math.min(retryInMs + spread, mostMs);
 }
 
 function timedOut(

@@ -43,6 +43,8 @@ export type AttemptOutcome =
       readonly holder: Holder | undefined;
       /** When to ask again if nobody tells us before; undefined where the store cannot say. */
       readonly retryInMs?: number | undefined;
+      /** Some of its nodes granted it, too few: rivals may be meeting, and would meet again. */
+      readonly split?: boolean;
       readonly cleanup: Promise<void> | undefined;
     }
   | {

@@ -573,6 +573,7 @@ export type AttemptOutcome = {
     readonly kind: "held";
     readonly holder: Holder | undefined;
     readonly retryInMs?: number | undefined;
+    readonly split?: boolean;
     readonly cleanup: Promise<void> | undefined;
 } | {
     readonly kind: "failed";

@@ -140,6 +140,25 @@ describe("a wait in the store's queue", () => {
   });
 
   test.each([
+    { freeIn: 7, leastMs: 7, mostMs: 9, who: "of a dead holder: when its time is over" },
+    { freeIn: 5_000, leastMs: 100, mostMs: 300, who: "of rivals: after a random pause" },
+  ])("with a part of the votes asks again, the rest being $who", async (votes) => {
+    const { locks, clock, places, entries, answers } = queued(votes.freeIn);
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const split = { kind: "held", holder: undefined, split: true, cleanup: undefined } as const;
+    answers.push(split);
+    const call = locks.acquire("a", { retry: { minDelay: 100, maxDelay: 10_000 } });
+    await settle();
+    entries.delete("a");
+    await clock.advance(300);
+    await (await call).release();
+    const [first = 0, next = 0] = places[0]?.attempts ?? [];
+    expect(next - first).toBeGreaterThanOrEqual(votes.leastMs);
+    expect(next - first).toBeLessThanOrEqual(votes.mostMs);
+    await locks.close();
+  });
+
+  test.each([
     { maxDelay: 200, leastMs: 150, mostMs: 250 },
     { maxDelay: 10_000, leastMs: 750, mostMs: 1_250 },
   ])(

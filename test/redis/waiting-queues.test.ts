@@ -189,6 +189,21 @@ test("a vote that was not enough does not cost the place", async () => {
   await (await behind).release();
 });
 
+test("a holder's time that ends at another moment on each node is waited for", async () => {
+  const never = { minDelay: "1h", maxDelay: "1h" } as const;
+  const locks = await bench.locks(3, {}, { wait: "forever", retry: never });
+  const contended = collect(locks, "contended");
+  // A quorum is free when the second of them is; the third may take as long as it likes.
+  await bench.holdByForeigner([0], key);
+  await bench.server(1).command("SET", key, "foreign", "PX", "700");
+  const lease = await locks.acquire(key);
+  const pauses = contended.map(({ retryInMs }) => retryInMs);
+  expect(pauses.length).toBeGreaterThan(0);
+  for (const pause of pauses) expect(pause).toBeLessThan(702);
+  await lease.release();
+  await bench.freeByForeigner([0], key);
+});
+
 test("an abort while it begins to listen ends the wait, and no place is taken", async () => {
   const [client] = await bench.connectAll(1);
   const connection = watchConnection(client ?? {});

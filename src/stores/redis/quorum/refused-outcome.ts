@@ -11,6 +11,9 @@ interface Refusal {
   readonly cleanup: Promise<void>;
 }
 
+/** Keys of one grant or renewal end together, but for its way to each of the nodes. */
+const agreeMs = 5;
+
 const admissionHint =
   'A node votes only once it is admitted; for development there is admission: "off"';
 const lateHint = "A quorum granted, but when it was certain too little of the TTL was left";
@@ -28,7 +31,8 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   const held = countOf(ballots, "held");
   const wasLate = granted >= size && ballots.filter((ballot) => ballot.confirmed).length >= size;
   if (granted + held >= size && !wasLate) {
-    return { kind: "held", holder, retryInMs: retryIn(ballots, size - granted), cleanup };
+    const retryInMs = retryIn(ballots, size - granted);
+    return { kind: "held", holder, retryInMs, split: granted > 0, cleanup };
   }
 
   const permanent = ballots.filter(({ vote, cause }) => vote === "failed" && isPermanent(cause));
@@ -43,13 +47,17 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
 }
 
 /**
- * When enough nodes may be free, if nobody tells us before. Rivals who each got a part of the votes
- * have no better time to come again than a random one, soon.
+ * When enough nodes may be free, if nobody tells us before. What was granted this time counts as
+ * free: it is given back, and our place in front stays. So do nodes that were not waited for,
+ * unless those that answered agree: the last renewal of a holder may have reached some alone.
  */
 function retryIn(ballots: readonly Ballot[], needed: number): number | undefined {
-  if (ballots.some(({ vote }) => vote === "granted")) return undefined;
   const frees = ballots.flatMap(({ vote, freeInMs }) => {
     return vote === "held" ? [freeInMs ?? Infinity] : [];
   });
-  return frees.sort((a, b) => a - b)[needed - 1];
+  frees.sort((a, b) => a - b);
+  const certainMs = frees[needed - 1];
+  const earliestMs = frees[needed - 1 - countOf(ballots, "pending")];
+  if (certainMs === undefined || earliestMs === undefined) return certainMs;
+  return certainMs - earliestMs <= agreeMs ? certainMs : earliestMs;
 }
