@@ -31,6 +31,8 @@ export class Scheduler {
   #armedForMs = Infinity;
   #cancel: CancelTimer | undefined;
   #letExit: CancelTimer | undefined;
+  /** Whether that one keeps the process running by now. */
+  #keeps = false;
   #running = false;
   #offsetMs: number;
   #stepped: (() => void) | undefined;
@@ -62,12 +64,14 @@ export class Scheduler {
 
   /** Puts `task` at `dueMs`, moving it if it was scheduled already. */
   schedule(task: Task, dueMs: number): void {
-    this.cancel(task);
+    if (task.heapIndex < 0) {
+      if (task.keepAlive) this.#keepAliveCount += 1;
+      task.heapIndex = this.#heap.length;
+      this.#heap.push(task);
+    }
     task.dueMs = dueMs;
-    if (task.keepAlive) this.#keepAliveCount += 1;
-    task.heapIndex = this.#heap.length;
-    this.#heap.push(task);
     this.#up(task.heapIndex);
+    this.#down(task.heapIndex);
     if (!this.#running) this.#arm();
   }
 
@@ -99,6 +103,7 @@ export class Scheduler {
     this.#disarm();
     this.#letExit?.();
     this.#letExit = undefined;
+    this.#keeps = false;
   }
 
   #arm(): void {
@@ -127,29 +132,34 @@ export class Scheduler {
 
   /** A timer that can be told to let the process go is told so, and kept for the next time. */
   #keepProcess(): void {
-    const keep = this.#letExit;
-    if (this.#keepAliveCount === 0) {
-      if (keep?.keepAlive !== undefined) return keep.keepAlive(false);
-      keep?.();
-      this.#letExit = undefined;
-      return;
-    }
-    if (keep !== undefined) return keep.keepAlive?.(true);
-    this.#letExit = this.clock.setTimer(sleepMsMax, true, () => {
-      this.#letExit = undefined;
-      this.#keepProcess();
-    });
+    const isWanted = this.#keepAliveCount > 0;
+    if (this.#keeps === isWanted) return;
+    this.#keeps = isWanted;
+    const timer = this.#letExit;
+    if (timer?.keepAlive !== undefined) return timer.keepAlive(isWanted);
+    timer?.();
+    this.#letExit = isWanted
+      ? this.clock.setTimer(sleepMsMax, true, () => {
+          this.#letExit = undefined;
+          this.#keeps = false;
+          this.#keepProcess();
+        })
+      : undefined;
   }
 
   #runDue(): void {
     this.#running = true;
     try {
       this.#watchClocks();
+      let nowMs = this.clock.monotonicMs();
       // A task may schedule itself again for now: the limit keeps one turn finite.
       for (let left = this.#heap.length; left > 0; left -= 1) {
         const first = this.#heap[0];
         if (first === undefined) break;
-        if (first.dueMs - (first.earlyMs ?? 0) > this.clock.monotonicMs()) break;
+        const dueMs = first.dueMs - (first.earlyMs ?? 0);
+        // Those that ran before it took their time, too.
+        if (dueMs > nowMs) nowMs = this.clock.monotonicMs();
+        if (dueMs > nowMs) break;
         this.cancel(first);
         first.run();
       }
