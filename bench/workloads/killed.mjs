@@ -73,7 +73,9 @@ async function killWaiter([holder, victim, ...others], resource) {
 }
 
 /**
- * The holder dies right after its grant. Told is the time from its death to the next grant.
+ * The holder dies right after its grant. Told is the time from its death to the next grant. It
+ * renews nothing, so its TTL began with that grant, a few milliseconds before: the worst case of a
+ * death, for one between renewals has used up a part of its TTL.
  *
  * @param {readonly Worker[]} workers
  * @param {string} resource
