@@ -230,3 +230,20 @@ test("a queue takes a thousand places and no more, in the script and in its twin
     expect(queues[at]).not.toContain("m1-w2");
   }
 });
+
+test("whoever comes back with another ticket is told the same time by the script and its twin", async () => {
+  const real = await realSide();
+  const twin = twinSide(new SeededRandom("another ticket"));
+  const micros = twin.advance(10);
+  const untilMs = Math.floor(micros / 1_000) + 2_500;
+  const text = `1000:${untilMs}:m2-w2 1006:${untilMs}:m1-w2`;
+  const terms = ["o1", "60000", "3406", "60000", "1005", "m2-w2"];
+  const words = ["3", "c", "holdfast:{c}:fence", queueOf("c"), ...terms];
+  const drawn = [
+    { kind: "SET", script: undefined, words: ["SET", queueOf("c"), text] },
+    { kind: "cluster-acquire", script: "cluster-acquire", words },
+  ].map((step) => ({ step, micros, own: twin.run(step) }));
+  const [, theirs] = await real.run(drawn, 0);
+  expect(theirs?.reply).toMatch(/^Q .* 150$/);
+  expect(drawn[1]?.own.reply).toBe(theirs?.reply);
+});

@@ -668,7 +668,7 @@ return replies`,
 
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "63de45ff0b29ef031160f69e50e2cd4ed665ba8d",
+  sha: "fc895743fe246f5c93a4c5f14b421c1a997f1375",
   source: `local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -789,7 +789,8 @@ end
 end
 write_queues(function(lock) return not is_held[lock] and (held or first) end)
 if first and not held then
-return table.concat({'Q', at, '-', string.format('%.0f', first.lapse - now_ms())}, ' ')
+local left = math.min(first.lapse - now_ms(), claim_ms)
+return table.concat({'Q', at, '-', string.format('%.0f', left)}, ' ')
 end
 end
 if held then
