@@ -131,10 +131,15 @@ function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["
   // lifted again by an ordinary grant.
   const isLosing = temper === "rolling" || temper === "straddling";
   const isStepping = temper === "stepping";
-  const thinks = isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
+  // An attempt must be under way at the very moment of a loss, for what others ask for as well.
+  const isStraddling = temper === "straddling";
+  const thinks = isStraddling ? [0.05, 0.2, 1] : isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
   const holds = isLosing ? [0.02, 0.3] : isStepping ? [0.4, 1] : [0.02, 0.1, 0.4, 1];
   return {
-    resources: ["a", "b", "c"].slice(0, random.pick(isBusy ? [1, 1, 2] : [1, 1, 2, 3])),
+    resources: ["a", "b", "c"].slice(
+      0,
+      random.pick(isBusy || isStraddling ? [1, 1, 2] : [1, 1, 2, 3]),
+    ),
     loops: random.pick(isStepping ? [2, 3] : isStorm ? [1, 2, 2] : [1, 1, 2]),
     ttlMs,
     waitMs: ttlMs * random.between(0.5, 4),

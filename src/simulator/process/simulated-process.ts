@@ -30,6 +30,9 @@ export class SimulatedProcess {
   #pausedMs = 0;
   #resumedMs = -Infinity;
   #crashed = false;
+  /** When a timer was last cancelled that should have fired already. */
+  #overdueMs = -1;
+  #putOffs = 0;
 
   constructor(scene: Scene, name: string, plan: ProcessPlan) {
     this.#scene = scene;
@@ -125,17 +128,32 @@ export class SimulatedProcess {
       setTimer: (delayMs, _keepAlive, callback) => {
         // Whole milliseconds, counted from the start of the loop's turn: sometimes early.
         const earliestMs = Math.max(0, Math.trunc(delayMs) - 1);
+        const dueMs = this.monotonicMs() + delayMs;
         const timer = { done: false };
+        this.#watchSet(delayMs);
         const firesMs = this.random.chance(0.1)
           ? this.random.between(earliestMs, delayMs)
           : delayMs + this.random.fraction();
         this.#fireIn(firesMs, this.monotonicMs() + earliestMs, timer, callback);
         return () => {
+          if (!timer.done && dueMs < this.monotonicMs()) this.#overdueMs = this.#scene.nowMs;
           timer.done = true;
         };
       },
       timerSlackMs: 1,
     };
+  }
+
+  /**
+   * One that should have fired by now is about to; set anew, it could only fire later, and again
+   * and again, for as long as the process is busy. Once may be chance: what it was for is over, and
+   * something else is due at that very moment.
+   */
+  #watchSet(delayMs: number): void {
+    if (delayMs > 0 || this.#overdueMs !== this.#scene.nowMs) return;
+    this.#putOffs += 1;
+    if (this.#putOffs < 2) return;
+    this.failures.push(new Error("a timer that was overdue was set anew, twice"));
   }
 
   #fireIn(ms: number, earliestMs: number, timer: { done: boolean }, callback: () => void): void {
@@ -150,6 +168,7 @@ export class SimulatedProcess {
           return;
         }
         timer.done = true;
+        this.#putOffs = 0;
         callback();
       });
     });
