@@ -41,6 +41,8 @@ export function neededCommands(
   cluster: boolean,
 ): readonly string[] {
   const always = [...calls, "TIME", ...onLocks];
+  // Whether anybody waits, asked for a whole batch: in a Cluster there are none.
+  if (!cluster) always.push("EXISTS @1");
   if (options.replicas !== undefined) always.push("WAIT 1 1");
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
