@@ -1,4 +1,4 @@
-/** The answer to a question to the store. One that throws, as none should, has rejected. */
+/** The answer to a question. One that throws has rejected: nobody has to be ready for both. */
 export function asked<Answer>(question: () => Promise<Answer>): Promise<Answer> {
   try {
     return question();

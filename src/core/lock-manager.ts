@@ -1,6 +1,7 @@
 import { AcquireCall } from "./acquire-call.ts";
 import { failure, type AcquireContext, type Refused } from "./acquire.ts";
 import { Acquirer } from "./acquirer.ts";
+import { asked } from "./asked.ts";
 import { breakLock, type BreakOutcome } from "./break.ts";
 import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
@@ -88,21 +89,16 @@ class LockManager implements Locks {
   }
 
   acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
-    try {
+    return asked(() => {
       const names = this.#checked(resources);
       const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
-      return this.#acquirer.acquire(
-        new AcquireCall(names, resolved),
-        resolved.renew ?? false,
-        refuse,
-      );
-    } catch (error) {
-      return Promise.reject(error);
-    }
+      const call = new AcquireCall(names, resolved);
+      return this.#acquirer.acquire(call, resolved.renew ?? false, refuse);
+    });
   }
 
   tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
-    try {
+    return asked(() => {
       const names = this.#checked(resources);
       if (options !== undefined && "wait" in options) {
         throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
@@ -110,9 +106,7 @@ class LockManager implements Locks {
       const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
       const call = new AcquireCall(names, resolved);
       return this.#acquirer.acquire(call, resolved.renew ?? false, nothingWhereHeld);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    });
   }
 
   async using<Result>(

@@ -1,10 +1,10 @@
 import { channelOf, inspectCall, queueKeyOf, type Dialect } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
-import { AcquireCall, ScriptCall } from "./node-call.ts";
+import { ProposingCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./quorum/shards.ts";
 import { releaseCall } from "./release-call.ts";
-import { readAcquire, readTouch } from "./replies.ts";
+import { readAcquire, readBatched, readTouch } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 /** The key of the one record that Holdfast keeps on a node for good. */
@@ -47,13 +47,11 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     batching,
     acquire(keys, owner, ttlMs, proposal, place) {
       const args = argsOf(keys, owner, ttlMs, proposal);
-      if (place === undefined) return new AcquireCall(acquireForm, keys, args, proposal);
+      if (place === undefined) return new ProposingCall(acquireForm, keys, args, proposal);
       args.push(String(place.ticket), place.id);
       const part = { code: "W", keys, queueOf: queueKeyOf, args } as const;
       const granted = { kind: "granted", fence: proposal } as const;
-      return new LonePartCall(batching, part, (text) => {
-        return text === "G" ? granted : readAcquire(text);
-      });
+      return new LonePartCall(batching, part, (text) => readBatched(text, granted));
     },
     touch: (keys, owner, ttlMs, fence) => {
       return new ScriptCall(touchForm, keys, argsOf(keys, owner, ttlMs, fence));

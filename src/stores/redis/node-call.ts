@@ -1,5 +1,5 @@
 import type { BatchPart } from "./batch.ts";
-import { unexpected, type AcquireReply } from "./replies.ts";
+import { readBatched, unexpected, type AcquireReply } from "./replies.ts";
 import type { Script } from "./scripts/generated.ts";
 
 /** One command for a node, encoded once for all of them. */
@@ -107,8 +107,8 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   }
 }
 
-/** In a batch, "G" alone means that the proposal is the fence. */
-export class AcquireCall extends ScriptCall<AcquireReply> {
+/** An acquire with a fence to propose, which in a batch is not said again. */
+export class ProposingCall extends ScriptCall<AcquireReply> {
   readonly #granted: AcquireReply;
 
   constructor(
@@ -122,7 +122,8 @@ export class AcquireCall extends ScriptCall<AcquireReply> {
   }
 
   override readPart(reply: unknown): AcquireReply {
-    return reply === "G" ? this.#granted : super.readPart(reply);
+    if (typeof reply !== "string") throw unexpected(reply);
+    return readBatched(reply, this.#granted);
   }
 }
 

@@ -56,6 +56,11 @@ export function readAcquire(text: string): AcquireReply {
   }
 }
 
+/** In a batch, "G" alone means that the proposal is the fence, as `granted` has it. */
+export function readBatched(text: string, granted: AcquireReply): AcquireReply {
+  return text === "G" ? granted : readAcquire(text);
+}
+
 const done: TouchReply = { kind: "done" };
 
 /** "K …", "N …", "B …" or "X …". */

@@ -47,17 +47,11 @@ local function will_touch(n, first, last, value)
   end
 end
 
--- What is released is told as it should stand there; a fence that differs is no reason to keep it.
+-- @include belongs
 local function release(first, last, whole, place)
-  local deleted, owner = 0, nil
+  local deleted = 0
   for k = first, last do
-    local value = view[KEYS[k]]
-    local mine = value == whole
-    if value and not mine then
-      owner = owner or string.match(whole, '^(.*)|%d+$') or whole
-      mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
-    end
-    if mine then
+    if belongs(view[KEYS[k]], whole) then
       deleted = deleted + 1
       deletes[k], view[KEYS[k]] = true, false
     end

@@ -6,9 +6,9 @@
 local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
+-- @include belongs
 for i = 1, locks do
-  local value = values[i]
-  if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
+  if belongs(values[i], ARGV[1]) then
     deleted = deleted + redis.call('DEL', KEYS[i])
     values[i] = false
   end

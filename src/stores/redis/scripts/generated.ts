@@ -221,7 +221,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "4c68ef74a60ad7318949300ced2d4ff8976eaa41",
+  sha: "5926d2dd5a4b28d89087fa64f6327d30630c6bd3",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -391,16 +391,15 @@ if value then
 for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function release(first, last, whole, place)
-local deleted, owner = 0, nil
-for k = first, last do
-local value = view[KEYS[k]]
-local mine = value == whole
-if value and not mine then
-owner = owner or string.match(whole, '^(.*)|%d+$') or whole
-mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+local function belongs(value, whole)
+if not value or value == whole then return value end
+local owner = string.match(whole, '^(.*)|%d+$') or whole
+return value == owner or string.find(value, owner .. '|', 1, true) == 1
 end
-if mine then
+local function release(first, last, whole, place)
+local deleted = 0
+for k = first, last do
+if belongs(view[KEYS[k]], whole) then
 deleted = deleted + 1
 deletes[k], view[KEYS[k]] = true, false
 end
@@ -812,13 +811,17 @@ return table.concat({'G', at, '-', fence}, ' ')`,
 
 export const clusterRelease: Script = {
   name: "cluster-release",
-  sha: "b9a83e5f2ad5c0ae6c1580105c5cce5da101cc60",
+  sha: "033dddd8e0bc4d7c73bd6ec6113f8e98d666e603",
   source: `local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
+local function belongs(value, whole)
+if not value or value == whole then return value end
+local owner = string.match(whole, '^(.*)|%d+$') or whole
+return value == owner or string.find(value, owner .. '|', 1, true) == 1
+end
 for i = 1, locks do
-local value = values[i]
-if value and (value == ARGV[1] or string.sub(value, 1, #ARGV[1] + 1) == ARGV[1] .. '|') then
+if belongs(values[i], ARGV[1]) then
 deleted = deleted + redis.call('DEL', KEYS[i])
 values[i] = false
 end
@@ -1183,7 +1186,7 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "9ec88120c8de48afb749b17d5e2d93819177ae25",
+  sha: "76d9959fe95ab20aa9647a8d57faf632aa1de036",
   source: `local call = redis.call
 local first_key, header, replies, time = 1, 2, {}, nil
 local locks_all = tonumber(ARGV[1])
@@ -1289,16 +1292,15 @@ if value then
 for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function release(first, last, whole, place)
-local deleted, owner = 0, nil
-for k = first, last do
-local value = view[KEYS[k]]
-local mine = value == whole
-if value and not mine then
-owner = owner or string.match(whole, '^(.*)|%d+$') or whole
-mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+local function belongs(value, whole)
+if not value or value == whole then return value end
+local owner = string.match(whole, '^(.*)|%d+$') or whole
+return value == owner or string.find(value, owner .. '|', 1, true) == 1
 end
-if mine then
+local function release(first, last, whole, place)
+local deleted = 0
+for k = first, last do
+if belongs(view[KEYS[k]], whole) then
 deleted = deleted + 1
 deletes[k], view[KEYS[k]] = true, false
 end
@@ -1581,19 +1583,17 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "f8caf45bcb20435b77510ae57b0932e3a6e7a0ed",
+  sha: "56ddc76e9ae5ac6fa329185611aa1cc059bdfa1f",
   source: `local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
-local whole, owner = ARGV[1], nil
-for i = 1, locks do
-local value = values[i]
-local mine = value == whole
-if value and not mine then
-owner = owner or string.match(whole, '^(.*)|%d+$') or whole
-mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
+local function belongs(value, whole)
+if not value or value == whole then return value end
+local owner = string.match(whole, '^(.*)|%d+$') or whole
+return value == owner or string.find(value, owner .. '|', 1, true) == 1
 end
-if mine then
+for i = 1, locks do
+if belongs(values[i], ARGV[1]) then
 deleted = deleted + redis.call('DEL', KEYS[i])
 values[i] = false
 end

@@ -6,16 +6,9 @@
 local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
-local whole, owner = ARGV[1], nil
+-- @include belongs
 for i = 1, locks do
-  local value = values[i]
-  local mine = value == whole
-  if value and not mine then
-    -- A fence that differs is no reason to keep it.
-    owner = owner or string.match(whole, '^(.*)|%d+$') or whole
-    mine = value == owner or string.find(value, owner .. '|', 1, true) == 1
-  end
-  if mine then
+  if belongs(values[i], ARGV[1]) then
     deleted = deleted + redis.call('DEL', KEYS[i])
     values[i] = false
   end
