@@ -5,7 +5,12 @@ import { hashSlot } from "../../src/clients/hash-slot.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { moveSlot, type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
+import {
+  failOverTo,
+  moveSlot,
+  type RedisCluster,
+  startRedisCluster,
+} from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect } from "../support/redis-harness.ts";
 import { isMaster } from "../support/redis-replicas.ts";
@@ -73,7 +78,7 @@ function expectIncreasing(fences: readonly bigint[]): void {
 }
 
 const ways: readonly [string, (master: RedisServer, replica: RedisServer) => Promise<unknown>][] = [
-  ["CLUSTER FAILOVER", (_, replica) => replica.command("CLUSTER", "FAILOVER")],
+  ["CLUSTER FAILOVER", (_, replica) => failOverTo(replica)],
   ["SIGKILL", (master) => master.kill()],
 ];
 
@@ -171,8 +176,7 @@ test("a lock across slots of all masters lives through a failover of one of them
   const owners = new Set(await Promise.all(resources.map((name) => cluster.nodeOf(name))));
   expect(owners.size).toBe(3);
   const lease = await ours.acquire(resources, { ttl: "30s", renew: "1s" });
-  await replica.command("CLUSTER", "FAILOVER");
-  await eventually(() => isMaster(replica));
+  await failOverTo(replica);
   // On a busy machine the old master takes its time to hear of it.
   await eventually(async () => !(await isMaster(master)), 40_000);
   expect(await eventually(async () => await lease.prove())).toBe(true);

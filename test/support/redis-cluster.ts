@@ -1,6 +1,6 @@
 import { redisCommand } from "./redis-command.ts";
 import { eventually } from "./redis-eventually.ts";
-import { untilInStep } from "./redis-replicas.ts";
+import { isMaster, untilInStep } from "./redis-replicas.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
 const slotCount = 16_384;
@@ -50,11 +50,8 @@ export async function startRedisCluster(count = 3, withReplicas = false): Promis
         const id = await idOf(master);
         await eventually(() => replica.command("CLUSTER", "REPLICATE", id));
         await untilInStep(replica);
-        // The masters have to know of it before they can vote for it.
-        await eventually(async () => {
-          const known = String(await master.command("CLUSTER", "NODES"));
-          return known.includes(`slave ${id}`);
-        });
+        // All masters have to know of it before they can vote for it.
+        await Promise.all(nodes.map((node) => eventually(() => knowsReplicaOf(node, id))));
       }),
     );
   } catch (error) {
@@ -77,6 +74,18 @@ export async function startRedisCluster(count = 3, withReplicas = false): Promis
 /** What the cluster calls a node. */
 export async function idOf(node: RedisServer): Promise<string> {
   return String(await node.command("CLUSTER", "MYID"));
+}
+
+/**
+ * Makes a replica the master of its slots. A failover that found too few votes is given up by the
+ * server after five seconds and not tried again, so it is asked for until it has happened.
+ */
+export async function failOverTo(replica: RedisServer): Promise<void> {
+  for (let round = 0; round < 6 && !(await isMaster(replica)); round += 1) {
+    await replica.command("CLUSTER", "FAILOVER");
+    await eventually(() => isMaster(replica), 6_000).catch(() => undefined);
+  }
+  await eventually(() => isMaster(replica));
 }
 
 /** Moves a slot with all that is in it, key after key, as redis-cli does. */
@@ -110,6 +119,10 @@ async function meet(nodes: readonly RedisServer[]): Promise<void> {
   for (const node of others) {
     await first?.command("CLUSTER", "MEET", node.host, String(node.port));
   }
+}
+
+async function knowsReplicaOf(node: RedisServer, masterId: string): Promise<boolean> {
+  return String(await node.command("CLUSTER", "NODES")).includes(`slave ${masterId}`);
 }
 
 async function isComplete(port: number, count: number): Promise<boolean> {
