@@ -36,7 +36,7 @@ export const mutants = [
     changes: [
       {
         file: fenced,
-        from: `Math.max(Number(proposal), numberOr0(record?.get("floor")) + 1, ...counters)`,
+        from: `Math.max(Number(proposal), numberOr0(record?.get("floor")) + block, ...counters)`,
         to: `Math.max(Number(proposal), counters.length)`,
       },
     ],
@@ -450,12 +450,18 @@ export const mutants = [
       {
         file: lease,
         from: `    const more = this.#more;
-    const before = lineBefore(more);`,
+    const extend = `,
         to: `    const ahead = () => lineBefore(this.#more);
     for (let each = ahead(); each !== undefined; each = ahead()) await each;
     this.assertHeld();
     const more = this.#more;
-    const before = lineBefore(more);`,
+    const extend = `,
+      },
+      { file: lease, from: `  inTurn,\n`, to: `  inTurn,\n  lineBefore,\n` },
+      {
+        file: "core/lease-extras.ts",
+        from: `function lineBefore(`,
+        to: `export function lineBefore(`,
       },
     ],
   },
@@ -649,6 +655,45 @@ export const mutants = [
         file: "core/lines.ts",
         from: `line.heldBy = undefined;`,
         to: `line.heldBy ??= undefined;`,
+      },
+    ],
+  },
+  {
+    name: "hand-over-same-fence",
+    breaks: "a lock that is passed on has a new, greater fence",
+    example: "C16",
+    changes: [
+      {
+        file: "stores/redis/quorum/grant.ts",
+        from: `BigInt(this.fenceNumber - this.spare)`,
+        to: `BigInt(this.fenceNumber)`,
+      },
+    ],
+  },
+  {
+    name: "hand-over-unreserved",
+    breaks: "a grant that may be passed on reserves a fence for each of its holders",
+    changes: [{ file: fenced, from: `place?.block ?? 1`, to: `1` }],
+  },
+  {
+    name: "hand-over-renews-validity",
+    breaks: "whoever is passed a lock has what is left of its validity",
+    changes: [
+      {
+        file: "core/hand-over.ts",
+        from: `take({ grant, started, validityMs })`,
+        to: `take({ grant, started, validityMs: grant.validityMs })`,
+      },
+    ],
+  },
+  {
+    name: "hand-over-before-its-end",
+    breaks: "a lease whose lock was passed on is over",
+    changes: [
+      {
+        file: "core/held-lease.ts",
+        from: `if (this.isActive) this.#state = "released";`,
+        to: `if (this.isActive && spent === undefined) this.#state = "released";`,
       },
     ],
   },

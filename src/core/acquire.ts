@@ -2,6 +2,7 @@ import type { AcquireCall } from "./acquire-call.ts";
 import { Backoff } from "./backoff.ts";
 import { AcquireTimeoutError, QuorumError } from "./errors.ts";
 import type { Emitter } from "./events.ts";
+import type { Offer } from "./hand-over.ts";
 import type { Lines } from "./lines.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Owners } from "./owners.ts";
@@ -26,6 +27,8 @@ export interface Acquired {
   readonly started: Instant;
   readonly attempts: number;
   readonly waitedMs: number;
+  /** Counted from `started`, where that is not the grant's own. */
+  readonly validityMs?: number;
 }
 
 export type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
@@ -78,6 +81,9 @@ export async function acquire(
         for (let leftMs = waitLeftMs(); wait?.mustStandBy(leftMs) === true; leftMs = waitLeftMs()) {
           await wait.pause(leftMs);
         }
+        if (wait?.taken !== undefined) {
+          return await takenOver(context, call, wait.taken, attempt - 1, beganMs);
+        }
         if (call.cancelled) throw call.reason;
         if (wait?.isItsTurn === false) throw timedOut(context, call, wait, attempt - 1, beganMs);
         wait?.attemptBegins();
@@ -120,6 +126,22 @@ export async function acquire(
   } finally {
     await wait?.leave();
   }
+}
+
+/** The holder before has passed it on; whoever is no longer there to have it gives it back. */
+async function takenOver(
+  { store, lines }: AcquireContext,
+  call: AcquireCall,
+  { grant, started, validityMs }: Offer,
+  attempts: number,
+  beganMs: number,
+): Promise<Acquired> {
+  if (!call.cancelled) {
+    return { grant, started, validityMs, attempts, waitedMs: started.monotonicMs - beganMs };
+  }
+  lines.over(grant);
+  await store.release(grant);
+  throw call.reason;
 }
 
 /** Others of this manager wait for it already. Whoever does not wait takes its chance. */

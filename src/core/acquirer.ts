@@ -114,11 +114,11 @@ export class Acquirer {
 
   #lease(
     { options }: AcquireCall,
-    { grant, started, attempts, waitedMs }: Acquired,
+    { grant, started, attempts, waitedMs, validityMs }: Acquired,
     renew: boolean | number,
     moment: Instant,
   ): HeldLease {
-    const lease = new HeldLease(this.#termsOf(options, renew), grant, started);
+    const lease = new HeldLease(this.#termsOf(options, renew), grant, started, validityMs);
     this.#keeper.reschedule(lease, moment);
     if (this.#context.events.wants("acquired")) {
       const remainingMs = lease.remainingMs();

@@ -2,19 +2,14 @@ import { asked } from "./asked.ts";
 import { Deadline } from "./deadline.ts";
 import { noteDoubt, raiseDoubt, raisedOf, settleDoubt } from "./doubt.ts";
 import { durationMs, type Duration } from "./durations.ts";
-import {
-  ClosedError,
-  LeaseLostError,
-  LeaseReleasedError,
-  UnsupportedError,
-  type LossReason,
-} from "./errors.ts";
+import { ClosedError, LeaseLostError, UnsupportedError, type LossReason } from "./errors.ts";
 import { hearGuards, tellDoubtful, tellLost, tellReleased, tellRenewed } from "./lease-events.ts";
 import {
-  isIdle,
-  lineBefore,
+  inTurn,
+  isQuiet,
   onlyRenewing,
   ownExtras,
+  whyEnded,
   withoutRenewal,
   type LeaseExtras,
 } from "./lease-extras.ts";
@@ -27,14 +22,21 @@ import type { Task } from "./scheduler.ts";
 import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "./store.ts";
 import { now } from "./validity.ts";
 
+const released: ReleaseOutcome = { released: true };
+
 /** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
 export class HeldLease extends Deadline implements Lease, Task {
-  readonly #grant: Grant;
+  #grant: Grant;
   #state: LeaseState = "held";
   #extras: LeaseExtras | undefined;
 
-  constructor(terms: LeaseTerms, grant: Grant, started: Instant) {
-    super(terms, started, grant.validityMs);
+  constructor(
+    terms: LeaseTerms,
+    grant: Grant,
+    started: Instant,
+    validityMs: number = grant.validityMs,
+  ) {
+    super(terms, started, validityMs);
     this.#grant = grant;
   }
 
@@ -97,26 +99,15 @@ export class HeldLease extends Deadline implements Lease, Task {
         ? this.ttlMs
         : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.ttlMaxMs });
     this.assertHeld();
-    // One at a time: two rounds under way could not tell which of them set the nodes' clocks. And
-    // in order: renewals that are due again at once must not keep the user's own call waiting.
     const more = this.#more;
-    const before = lineBefore(more);
-    const turn =
-      before === undefined
-        ? this.#extendNow(ttlMs)
-        : before.then(() => {
-            // It may have been released while this call stood in line.
-            this.assertHeld();
-            return this.#extendNow(ttlMs);
-          });
-    const settled = (): void => {
-      if (more.extending !== line) return;
-      more.extending = undefined;
-      if (isIdle(more) && this.#extras === more) this.#extras = undefined;
+    const extend = (): Promise<void> => {
+      // It may have been released while this call stood in line.
+      this.assertHeld();
+      return this.#extendNow(ttlMs);
     };
-    const line = turn.then(settled, settled);
-    more.extending = line;
-    await turn;
+    await inTurn(more, extend, () => {
+      if (this.#extras === more) this.#extras = undefined;
+    });
   }
 
   release(): Promise<ReleaseOutcome> {
@@ -253,11 +244,8 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#host.renewed(this, isRenewed, moment);
   }
 
-  /** Why it is no longer held, if it is known to be so. */
   #whyEnded(): Error | undefined {
-    const told = this.#extras?.loss ?? this.#extras?.closed;
-    if (told !== undefined || this.#state !== "released") return told;
-    return new LeaseReleasedError(this.resources);
+    return whyEnded(this.#extras, this.#state, this);
   }
 
   #turnDoubtful(cause: unknown): void {
@@ -283,8 +271,15 @@ export class HeldLease extends Deadline implements Lease, Task {
 
   #releaseNow(): Promise<ReleaseOutcome> {
     this.judge();
+    const isWell = this.#state === "held" && isQuiet(this.#extras);
+    const spent = isWell ? this.#host.handOver(this, this.#grant) : undefined;
     if (this.isActive) this.#state = "released";
     this.#host.forget(this);
+    if (spent !== undefined) {
+      this.#grant = spent;
+      tellReleased(this, released);
+      return Promise.resolve(released);
+    }
     // First, so that the next one's question travels with the release.
     this.#host.over(this.#grant);
     return asked(() => this.#host.store.release(this.#grant)).then((told) => {

@@ -1,5 +1,6 @@
 import type { Doubt } from "./doubt.ts";
-import type { ClosedError, LeaseLostError } from "./errors.ts";
+import { LeaseReleasedError, type ClosedError, type LeaseLostError } from "./errors.ts";
+import type { Lease, LeaseState } from "./lease.ts";
 import type { ReleaseOutcome } from "./store.ts";
 
 /** What a lease that is quietly held does not need, and so keeps no memory for. */
@@ -18,7 +19,7 @@ export interface LeaseExtras {
 }
 
 /** Nothing is in it that would have to be remembered. */
-export function isIdle(extras: LeaseExtras): boolean {
+function isIdle(extras: LeaseExtras): boolean {
   return (
     !extras.renewing &&
     extras.controller === undefined &&
@@ -28,6 +29,22 @@ export function isIdle(extras: LeaseExtras): boolean {
     extras.extending === undefined &&
     extras.releasing === undefined
   );
+}
+
+/** No question of the holder's to the store is under way. */
+export function isQuiet(extras: LeaseExtras | undefined): boolean {
+  return extras === undefined || (!extras.renewing && extras.extending === undefined);
+}
+
+/** Why the lease is no longer held, if it is known to be so. */
+export function whyEnded(
+  extras: LeaseExtras | undefined,
+  state: LeaseState,
+  { resources }: Pick<Lease, "resources">,
+): Error | undefined {
+  const told = extras?.loss ?? extras?.closed;
+  if (told !== undefined || state !== "released") return told;
+  return new LeaseReleasedError(resources);
 }
 
 function newExtras(renewing: boolean): LeaseExtras {
@@ -47,11 +64,33 @@ function newExtras(renewing: boolean): LeaseExtras {
 export const onlyRenewing: LeaseExtras = Object.freeze(newExtras(true));
 
 /** What an extension has to wait for before it is its turn; undefined where it is. */
-export function lineBefore(extras: LeaseExtras): Promise<void> | undefined {
+function lineBefore(extras: LeaseExtras): Promise<void> | undefined {
   if (extras.extending !== undefined || !extras.renewing) return extras.extending;
   return new Promise((resolve) => {
     extras.afterRenewal = resolve;
   });
+}
+
+/**
+ * Runs `extend` when it is its turn, and tells when nothing is left to remember. One at a time: two
+ * rounds under way could not tell which of them set the nodes' clocks. And in order: renewals that
+ * are due again at once must not keep the user's own call waiting.
+ */
+export function inTurn(
+  extras: LeaseExtras,
+  extend: () => Promise<void>,
+  onIdle: () => void,
+): Promise<void> {
+  const before = lineBefore(extras);
+  const turn = before === undefined ? extend() : before.then(extend);
+  const settled = (): void => {
+    if (extras.extending !== line) return;
+    extras.extending = undefined;
+    if (isIdle(extras)) onIdle();
+  };
+  const line = turn.then(settled, settled);
+  extras.extending = line;
+  return turn;
 }
 
 /** Such as are the lease's own, to be written to. */

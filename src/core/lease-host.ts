@@ -12,6 +12,8 @@ export interface LeaseHost {
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly ttlMaxMs: number;
+  /** Passes the grant on to the next call that waits; returns what the lease is left with then. */
+  handOver(lease: HeldLease, grant: Grant): Grant | undefined;
   /** Its resources are given back or lost: whoever of this manager is next may ask. */
   over(grant: Grant): void;
   /** The lease is over: stop its renewals and deadlines. */

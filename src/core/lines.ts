@@ -1,13 +1,22 @@
 import { TooManyWaitersError, type Holder } from "./errors.ts";
+import type { Offer } from "./hand-over.ts";
+import type { LeaseTerms } from "./lease.ts";
 import type { Grant } from "./store.ts";
 
 /** Beyond this a queue is no queue any more but a fault that grows. */
 const waitersMax = 10_000;
 
+/** For so long a manager may pass a lock on among its own calls: then others get their chance. */
+const turnMsMax = 25;
+
 /** Somebody in a line. */
 export interface LineWaiter {
   /** It is its turn, or an attempt has become worth while. May come at any time, and twice. */
   wake(): void;
+  /** Whether it waits, and for what a lease of these terms has. */
+  wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
+  /** It has what it waited for. */
+  take(offer: Offer): void;
 }
 
 /** The waiters of one resource, in the order they came. */
@@ -15,6 +24,8 @@ interface Line {
   readonly waiters: Set<LineWaiter>;
   /** The owner of a lease of ours that was granted it: nobody needs to ask before that is over. */
   heldBy: string | undefined;
+  /** When the store granted it to one of ours; passing it on does not count. */
+  sinceMs: number;
   /** Who had it when somebody of ours asked last. */
   holder: Holder | undefined;
 }
@@ -34,7 +45,7 @@ export class Lines {
   join(resource: string, waiter: LineWaiter): void {
     let line = this.#lines.get(resource);
     if (line === undefined) {
-      line = { waiters: new Set(), heldBy: undefined, holder: undefined };
+      line = { waiters: new Set(), heldBy: undefined, sinceMs: 0, holder: undefined };
       this.#lines.set(resource, line);
     }
     if (line.waiters.size >= waitersMax) throw new TooManyWaitersError([resource], waitersMax);
@@ -58,12 +69,29 @@ export class Lines {
   }
 
   /** `waiter` was granted it: the next one waits for the end of that lease. */
-  granted(resource: string, waiter: LineWaiter, holder: Holder): void {
+  granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
     line.waiters.delete(waiter);
     line.heldBy = holder.owner;
+    line.sinceMs = nowMs;
     line.holder = holder;
+    if (line.waiters.size === 0) this.#lines.delete(resource);
+  }
+
+  /** The next one, while a lease of `owner` has it and the turn of this manager is not over. */
+  successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined {
+    const line = this.#lines.get(resource);
+    if (line?.heldBy !== owner || nowMs - line.sinceMs >= turnMsMax) return undefined;
+    return frontOf(line);
+  }
+
+  /** The lock was passed on to `waiter`, who was the next one. */
+  passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void {
+    const line = this.#lines.get(resource);
+    if (line === undefined) return;
+    line.waiters.delete(waiter);
+    if (line.holder !== undefined && fence !== undefined) line.holder = { ...line.holder, fence };
     if (line.waiters.size === 0) this.#lines.delete(resource);
   }
 

@@ -6,6 +6,7 @@ import { breakLock, type BreakOutcome } from "./break.ts";
 import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
+import { handOver } from "./hand-over.ts";
 import { Keeper } from "./keeper.ts";
 import { Lines } from "./lines.ts";
 import type { LeaseHost } from "./lease-host.ts";
@@ -76,6 +77,7 @@ class LockManager implements Locks {
       clock,
       epochMs: Math.floor(clock.wallMs()),
       store: this.#store,
+      handOver: (lease, grant) => handOver(this.#context, lease, grant),
       over: (grant) => lines.over(grant),
       events,
       ttlMaxMs: store.ttlMaxMs,

@@ -151,6 +151,11 @@ export interface OpenStore {
   waiting?(resources: readonly string[]): Waiting | undefined;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   prove(grant: Grant): Promise<ProveOutcome>;
+  /**
+   * Makes it the grant of the next holder, with a greater fence, and tells nobody; false where that
+   * cannot be. Left out where every holder has to ask the store itself.
+   */
+  passOn?(grant: Grant): boolean;
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
   /**

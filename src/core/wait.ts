@@ -1,5 +1,7 @@
 import type { AcquireCall } from "./acquire-call.ts";
 import type { Holder } from "./errors.ts";
+import type { Offer } from "./hand-over.ts";
+import type { LeaseTerms } from "./lease.ts";
 import type { LineWaiter, Lines } from "./lines.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "./store.ts";
@@ -26,6 +28,7 @@ export class Wait implements LineWaiter {
   #resume: (() => void) | undefined;
   /** Woken while nobody paused: the next pause is none. */
   #woken = false;
+  #taken: Offer | undefined;
 
   constructor(context: WaitContext, call: AcquireCall) {
     const { scheduler, lines, store } = context;
@@ -46,6 +49,7 @@ export class Wait implements LineWaiter {
 
   /** Somebody else's turn, and still time and a wish to wait for its own. */
   mustStandBy(leftMs: number): boolean {
+    if (this.#taken !== undefined) return false;
     return leftMs > 0 && !this.#call.cancelled && !this.isItsTurn;
   }
 
@@ -58,6 +62,24 @@ export class Wait implements LineWaiter {
     const resume = this.#resume;
     if (resume === undefined) this.#woken = true;
     else resume();
+  }
+
+  /** What was passed on to it by the holder before it: there is nothing to wait for any more. */
+  get taken(): Offer | undefined {
+    return this.#taken;
+  }
+
+  wouldTake({ ttlMs, label }: Pick<LeaseTerms, "ttlMs" | "label">): boolean {
+    const { options, cancelled } = this.#call;
+    const isWaiting = this.#resume !== undefined && !cancelled;
+    return isWaiting && options.ttlMs === ttlMs && options.label === label;
+  }
+
+  take(offer: Offer): void {
+    this.#taken = offer;
+    // It may have asked before, and have a place that nobody needs now.
+    void this.store?.leave();
+    this.wake();
   }
 
   /** From here on only what happens after the attempt began is a reason for another. */
@@ -75,7 +97,8 @@ export class Wait implements LineWaiter {
       ...(label === undefined ? {} : { label }),
       ...(fence === undefined ? {} : { fence }),
     };
-    if (this.#line !== undefined) this.#lines.granted(this.#line, this, holder);
+    if (this.#line === undefined) return;
+    this.#lines.granted(this.#line, this, holder, this.#scheduler.clock.monotonicMs());
   }
 
   /** Gives up both places. Never rejects. */

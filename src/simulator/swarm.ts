@@ -14,7 +14,7 @@ const tempers: readonly Temper[] = [
   "mixed",
 ];
 
-/** More than any world has. */
+/** More than any world has that is not crowded. */
 const loopsMax = 3;
 
 /** Draws a whole world from a seed: which faults there are, how often, sizes, clocks, options. */
@@ -38,7 +38,7 @@ export function scenarioOf(seed: number): Scenario {
     ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
     : ttlMs * random.integer(6, 25);
   const sizes = { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs };
-  return {
+  return crowded({
     seed,
     nodes: Array.from({ length: nodeCount }, () => ({
       version: isOld || random.chance(0.05) ? "6.2.14" : "7.0.15",
@@ -57,6 +57,28 @@ export function scenarioOf(seed: number): Scenario {
     safetyMs,
     // Each loop may hold for eight TTLs when all heals, and once more before its client leaves.
     livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
+  });
+}
+
+/**
+ * In some worlds many tasks of each client want the same lock for a moment, so that it is passed on
+ * among them. Drawn apart, so that all others stay as they were.
+ */
+function crowded(scenario: Scenario): Scenario {
+  const random = new SeededRandom(`crowd ${scenario.seed}`);
+  if (!random.chance(0.2)) return scenario;
+  const { work, livenessMs } = scenario;
+  const loops = random.integer(3, 6);
+  return {
+    ...scenario,
+    work: {
+      ...work,
+      resources: ["a"],
+      loops,
+      thinkMs: random.pick([0.5, 5, 50]),
+      holdMs: random.pick([0.2, 1, 5]),
+    },
+    livenessMs: livenessMs * Math.ceil(loops / loopsMax),
   };
 }
 

@@ -118,6 +118,7 @@ export class Witness {
     if (tenure === undefined) return;
     this.#ask(tenure);
     tenure.isOver = true;
+    this.#scene.after(0, () => this.#mustStayOver(tenure));
   }
 
   confirmed(record: AttemptRecord, startedMs: number): void {
@@ -181,14 +182,14 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  /** What was declared lost never comes back, whatever is heard later. */
+  /** What was declared lost or given back never comes back, whatever is heard later. */
   #mustStayOver({ machine, lease, record }: Tenure): void {
     if (machine.hasCrashed || machine.isPaused) return;
     this.#scene.enter();
     const { state } = lease;
     if (state !== "held" && state !== "doubtful") return;
     const told = `${machine.name} trusts ${record.resources.join("+")} again`;
-    this.report("trust-beyond-validity", `${told}, after it was lost`);
+    this.report("trust-beyond-validity", `${told}, after it was over`);
   }
 
   /** Up to this very moment the lease would have said that it was held, if its time was not up. */

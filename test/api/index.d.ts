@@ -53,6 +53,7 @@ export interface Acquired {
     readonly started: Instant;
     readonly attempts: number;
     readonly waitedMs: number;
+    readonly validityMs?: number;
 }
 export type Refused = Exclude<AttemptOutcome, {
     kind: "granted";
@@ -316,6 +317,23 @@ export declare class Emitter {
 }
 export {};
 
+// dist/core/hand-over.d.ts
+import type { HeldLease } from "./held-lease.ts";
+import type { Lines } from "./lines.ts";
+import type { Instant } from "./ports.ts";
+import type { Grant, OpenStore } from "./store.ts";
+export interface Offer {
+    readonly grant: Grant;
+    readonly started: Instant;
+    readonly validityMs: number;
+}
+interface HandOverContext {
+    readonly lines: Lines;
+    readonly store: OpenStore;
+}
+export declare function handOver({ lines, store }: HandOverContext, lease: HeldLease, grant: Grant): Grant | undefined;
+export {};
+
 // dist/core/held-lease.d.ts
 import { Deadline } from "./deadline.ts";
 import { type Duration } from "./durations.ts";
@@ -325,7 +343,7 @@ import type { Task } from "./scheduler.ts";
 import type { Grant, ReleaseOutcome } from "./store.ts";
 export declare class HeldLease extends Deadline implements Lease, Task {
     #private;
-    constructor(terms: LeaseTerms, grant: Grant, started: Instant);
+    constructor(terms: LeaseTerms, grant: Grant, started: Instant, validityMs?: number);
     get resources(): readonly string[];
     get fence(): bigint;
     get state(): LeaseState;
@@ -351,6 +369,7 @@ export interface LeaseHost {
     readonly store: OpenStore;
     readonly events: Emitter;
     readonly ttlMaxMs: number;
+    handOver(lease: HeldLease, grant: Grant): Grant | undefined;
     over(grant: Grant): void;
     forget(lease: HeldLease): void;
     stalls(began: Instant): StallReport;
@@ -385,9 +404,13 @@ export interface LeaseTerms {
 
 // dist/core/lines.d.ts
 import { type Holder } from "./errors.ts";
+import type { Offer } from "./hand-over.ts";
+import type { LeaseTerms } from "./lease.ts";
 import type { Grant } from "./store.ts";
 export interface LineWaiter {
     wake(): void;
+    wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
+    take(offer: Offer): void;
 }
 export declare class Lines {
     #private;
@@ -396,7 +419,9 @@ export declare class Lines {
     isTurnOf(resource: string, waiter: LineWaiter): boolean;
     holderOf(resource: string): Holder | undefined;
     noticeHolder(resource: string, holder: Holder | undefined): void;
-    granted(resource: string, waiter: LineWaiter, holder: Holder): void;
+    granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void;
+    successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined;
+    passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void;
     leave(resource: string, waiter: LineWaiter): void;
     over({ resources, owner }: Pick<Grant, "resources" | "owner">): void;
 }
@@ -657,6 +682,7 @@ export interface OpenStore {
     waiting?(resources: readonly string[]): Waiting | undefined;
     extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
     prove(grant: Grant): Promise<ProveOutcome>;
+    passOn?(grant: Grant): boolean;
     release(grant: Grant): Promise<ReleaseOutcome>;
     inspect(resource: string): Promise<Inspection>;
     list?(): Promise<readonly Inspection[]>;

@@ -38,6 +38,8 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/events.d.ts: in index.d.ts
 
+// dist/core/hand-over.d.ts: in index.d.ts
+
 // dist/core/held-lease.d.ts: in index.d.ts
 
 // dist/core/lease-host.d.ts: in index.d.ts

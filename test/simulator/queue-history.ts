@@ -80,7 +80,7 @@ export class QueueHistory {
         return call([...keys, ...queues], this.#owner(keys));
       case "cluster-acquire": {
         const counters = keys.map((key) => `holdfast:{${key}}:fence`);
-        const place = this.#random.chance(0.7) ? this.#place() : [];
+        const place = this.#random.chance(0.7) ? [...this.#place(), this.#block()] : [];
         const args = [this.#owner(keys), ttl, this.#number(), ttl, ...place];
         return call([...keys, ...counters, ...queues], ...args);
       }
@@ -98,7 +98,7 @@ export class QueueHistory {
       const args = [this.#owner(keys)];
       if (code === "P") args.push(this.#placeLeft());
       else if (code !== "R") args.push(...this.#terms(keys, fenced));
-      if (code === "W") args.push(...this.#place());
+      if (code === "W") args.push(...this.#place(), ...(fenced ? [this.#block()] : []));
       return { code, keys, queueOf: code === "T" ? undefined : queueOf, args };
     });
     const [, ...head] = deployment;
@@ -134,6 +134,10 @@ export class QueueHistory {
   #id(): string {
     if (this.#random.chance(0.02)) return "nobody-can-be-told";
     return `${this.#random.pick(bases)}-w${this.#random.integer(1, 3)}`;
+  }
+
+  #block(): string {
+    return this.#random.pick(["1", "2", "32"]);
   }
 
   /** A waiter has one ticket for its whole wait; some have the same, and some a great one. */

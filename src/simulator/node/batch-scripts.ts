@@ -22,7 +22,7 @@ interface Operation {
 export const batch: BatchBody = (context) => {
   const [record = "", ...keys] = context.keys;
   const head = context.args.slice(0, 4);
-  const operations = operationsOf(keys, context.args.slice(4), (count) => 2 + count);
+  const operations = operationsOf(keys, context.args.slice(4), 3, (count) => 2 + count);
   // Looked at once and first, also where all are releases, which alone would not.
   const { rid } = mayVote({ ...context, keys: [record], args: head });
   const replies = run(context, operations, ({ code, keys, args, place }, queues) => {
@@ -42,7 +42,7 @@ function shortened(reply: string, proposal: string | undefined): string {
 
 /** `plain-batch.lua` */
 export const plainBatch: BatchBody = (context) => {
-  const operations = operationsOf(context.keys, context.args, () => 1);
+  const operations = operationsOf(context.keys, context.args, 2, () => 1);
   return run(context, operations, ({ code, keys, args, place }, queues) => {
     const own = { ...context, keys, args };
     return code === "T" ? plainTouch(own) : plainAcquireIn(own, queues, place);
@@ -73,6 +73,7 @@ function run(
 function operationsOf(
   keys: readonly string[],
   args: readonly string[],
+  placeArgs: number,
   ownArgs: (lockCount: number) => number,
 ): Operation[] {
   const operations: Operation[] = [];
@@ -89,17 +90,21 @@ function operationsOf(
       const [owner = "", ...more] = args.slice(arg, arg + size);
       arg += size;
       const queueCount = code === "T" ? 0 : lockCount;
-      const place = code === "W" ? args.slice(arg, arg + 2) : undefined;
+      const place = code === "W" ? args.slice(arg, arg + placeArgs) : undefined;
       arg += place?.length ?? 0;
       operations.push({
         code,
         keys: [...keys.slice(lock, lock + lockCount), ...keys.slice(queue, queue + queueCount)],
         args: isRelease ? [owner, ...more] : [owner, ttl, ...more],
-        place: place && { ticket: Number(place[0]), id: place[1] ?? "" },
+        place: place && placeOf(place),
       });
       lock += lockCount;
       queue += queueCount;
     }
   }
   return operations;
+}
+
+function placeOf([ticket, id = "", block = "1"]: readonly string[]): PlaceAsked {
+  return { ticket: Number(ticket), id, block: Number(block) };
 }

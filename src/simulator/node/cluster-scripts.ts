@@ -8,12 +8,14 @@ const fenceMax = 9_007_199_254_740_991;
 /** `cluster-acquire.lua` */
 export const clusterAcquire: ScriptBody = (context) => {
   const { data, keys, args } = context;
-  const [owner = "", ttl = "", proposal = "", retention = "", ticket, id = ""] = args;
+  const [owner = "", ttl = "", proposal = "", retention = "", ticket, id = "", reserved = "1"] =
+    args;
   const count = keys.length / 3;
   const locks = keys.slice(0, count);
   const counters = keys.slice(count, 2 * count);
   const asked = { locks, queues: keys.slice(2 * count) };
-  const place = ticket === undefined ? undefined : { ticket: Number(ticket), id };
+  const block = Number(reserved);
+  const place = ticket === undefined ? undefined : { ticket: Number(ticket), id, block };
   const queues = new Queues(context, true);
   const isFree = (lock: string): boolean => data.textOf(lock) === undefined;
   let mine = 0;
@@ -42,7 +44,7 @@ export const clusterAcquire: ScriptBody = (context) => {
   }
   claimPlaces(queues, asked, place);
   queues.finish(() => false);
-  const c = Math.max(Number(proposal), ...counters.map((key) => numberOr0(data.get(key)) + 1));
+  const c = Math.max(Number(proposal), ...counters.map((key) => numberOr0(data.get(key)) + block));
   if (c > fenceMax) return `X FENCE ${c}`;
   for (const key of counters) data.set(key, String(c), Number(retention));
   for (const [index, key] of locks.entries()) {

@@ -61,8 +61,9 @@ export function acquireIn(
   claimPlaces(queues, asked, place);
 
   const record = data.hash(keys[0] ?? "");
-  const counters = shards.map((shard) => numberOr0(record?.get(shard)) + 1);
-  const c = Math.max(Number(proposal), numberOr0(record?.get("floor")) + 1, ...counters);
+  const block = place?.block ?? 1;
+  const counters = shards.map((shard) => numberOr0(record?.get(shard)) + block);
+  const c = Math.max(Number(proposal), numberOr0(record?.get("floor")) + block, ...counters);
   if (c > fenceMax) return `X FENCE ${c}`;
   const fence = String(c);
   data.hset(

@@ -15,6 +15,8 @@ export interface ScriptContext {
 /** An acquire's place in the queues. */
 export interface PlaceAsked {
   readonly ticket: number;
+  /** How many fences it reserves. */
+  readonly block: number;
   readonly id: string;
 }
 

@@ -61,11 +61,12 @@ export class RecordingStore {
 
   /** Whatever a store can do besides, it goes on doing. */
   #recorded(inner: OpenStore): OpenStore {
-    const recorded: Pick<OpenStore, "attempt" | "waiting" | "extend" | "prove"> = {
+    const recorded: Pick<OpenStore, "attempt" | "waiting" | "extend" | "prove" | "passOn"> = {
       attempt: (request) => this.#attempt(inner, request),
       waiting: (resources) => this.#waiting(inner, resources),
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
       prove: (grant) => this.#prove(inner, grant),
+      passOn: (grant) => this.#passOn(inner, grant),
     };
     return new Proxy(inner, {
       get(target, name) {
@@ -136,6 +137,22 @@ export class RecordingStore {
       onConfirmed(record, startedMs);
     }
     return outcome;
+  }
+
+  /**
+   * A tenure of its own, under a fence of its own, with the votes and the validity of the last. It
+   * began with the grant: somebody whom another granted it since has a greater fence, and rightly.
+   */
+  #passOn(inner: OpenStore, grant: Grant): boolean {
+    const before = this.byOwner.get(grant.owner);
+    const isPassedOn = inner.passOn?.(grant) ?? false;
+    if (!isPassedOn || before === undefined) return isPassedOn;
+    const { nowMs } = this.#options.scene;
+    const record = { ...before, completedMs: nowMs, fence: grant.fence };
+    this.byOwner.set(grant.owner, record);
+    this.byResources.set(grant.resources, record);
+    this.#options.onGranted(record);
+    return true;
   }
 
   async #prove(inner: OpenStore, grant: Grant): Promise<ProveOutcome> {

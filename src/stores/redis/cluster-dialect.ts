@@ -1,4 +1,4 @@
-import { inspectCall, type Dialect } from "./dialect.ts";
+import { inspectCall, reservingArgs, type Dialect } from "./dialect.ts";
 import { ScriptCall } from "./node-call.ts";
 import { crc16 } from "./quorum/shards.ts";
 import { readAcquire, readRelease, readTouch } from "./replies.ts";
@@ -55,7 +55,7 @@ export const clusterDialect: Dialect = {
   batching: undefined,
   acquire(keys, owner, ttlMs, proposal, place) {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
-    if (place !== undefined) args.push(String(place.ticket), place.id);
+    if (place !== undefined) args.push(...reservingArgs(place));
     const all = [...keys, ...keys.map(counterKeyOf), ...keys.map(clusterQueueKeyOf)];
     return new ScriptCall(acquireForm, all, args);
   },

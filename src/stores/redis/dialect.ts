@@ -14,6 +14,13 @@ export interface Place {
   /** Its first proposal. The smaller one comes first, on every node. */
   readonly ticket: number;
   readonly id: string;
+  /** How many holders of one manager the grant may serve, one after the other: a fence for each. */
+  readonly tenures: number;
+}
+
+/** What a script that fences is told of a place. */
+export function reservingArgs({ ticket, id, tenures }: Place): readonly string[] {
+  return [String(ticket), id, String(tenures)];
 }
 
 /** What a release does with a waiter's place: gives it up, keeps it, or there is none. */

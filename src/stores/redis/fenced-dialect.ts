@@ -1,4 +1,4 @@
-import { channelOf, inspectCall, queueKeyOf, type Dialect } from "./dialect.ts";
+import { channelOf, inspectCall, queueKeyOf, reservingArgs, type Dialect } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { ProposingCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
@@ -48,7 +48,7 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     acquire(keys, owner, ttlMs, proposal, place) {
       const args = argsOf(keys, owner, ttlMs, proposal);
       if (place === undefined) return new ProposingCall(acquireForm, keys, args, proposal);
-      args.push(String(place.ticket), place.id);
+      args.push(...reservingArgs(place));
       const part = { code: "W", keys, queueOf: queueKeyOf, args } as const;
       const granted = { kind: "granted", fence: proposal } as const;
       return new LonePartCall(batching, part, (text) => readBatched(text, granted));

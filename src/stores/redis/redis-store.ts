@@ -32,6 +32,7 @@ import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./quorum/admission.ts";
 import { quorumOf } from "./quorum/ballot.ts";
 import { breakOwners } from "./quorum/break.ts";
+import { RedisGrant } from "./quorum/grant.ts";
 import { inspect } from "./quorum/inspect.ts";
 import { list } from "./quorum/list.ts";
 import { OneStep } from "./quorum/one-step.ts";
@@ -161,6 +162,13 @@ export class RedisStore implements OpenStore, RaisingStore {
     if (error === undefined) return inOrder.prove(this.#oneStep, grant);
     this.#survey.look(only);
     return Promise.resolve({ kind: "failed", error });
+  }
+
+  /** Not where nobody knows whether the one server still has what it granted. */
+  passOn(grant: Grant): boolean {
+    const [only, ...others] = this.#quorum.nodes;
+    if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
+    return grant instanceof RedisGrant && grant.passOn();
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {

@@ -85,6 +85,10 @@ export class GroupsStore implements OpenStore {
     return await inOrder.prove(this.#storeOf(grant), grant);
   }
 
+  passOn(grant: Grant): boolean {
+    return this.#storeOf(grant).passOn(grant);
+  }
+
   async release(grant: Grant): Promise<ReleaseOutcome> {
     return await inOrder.release(this.#storeOf(grant), grant);
   }

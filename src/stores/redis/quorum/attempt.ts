@@ -257,7 +257,8 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
     const spared = this.#end("granted");
     const votes = confirmedBits(this.#ballots);
-    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes);
+    const spare = (this.#place?.tenures ?? 1) - 1;
+    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, spare);
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
     if (spared !== 0) this.#quorum.spared.set(grant, spared);
@@ -268,12 +269,11 @@ class Attempt implements RoundOptions<AcquireReply> {
 
   #fail(): void {
     const spared = this.#end("failed");
-    const { owner, ttlMs } = this.#request;
+    const { owner, ttlMs, resources } = this.#request;
     const place = placeLeft("=", this.#place);
     const without = withoutOurs(this.#ballots);
     const what = { keys: this.#keys, owner, ttlMs, place, without, spared };
     const cleanup = releaseAll(this.#quorum, what);
-    const { resources } = this.#request;
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }

@@ -14,10 +14,12 @@ export interface GrantTerms {
 
 /** What was granted. There may be a great many of them, so it keeps nothing that can be derived. */
 export class RedisGrant implements Grant {
-  /** 0 where the store does not fence. */
+  /** As the nodes have it, the greatest of those reserved; 0 where the store does not fence. */
   fenceNumber: number;
   /** A bit for each node whose word it rests on. */
   votes: number;
+  /** How many more holders it can be passed on to; their fences are reserved, up to its number. */
+  spare: number;
   readonly #terms: GrantTerms;
   readonly #owner: string | number;
   /** Alone where there is one. */
@@ -30,6 +32,7 @@ export class RedisGrant implements Grant {
     request: { readonly resources: readonly string[]; readonly owner: string },
     fenceNumber: number,
     votes: number,
+    spare: number,
   ) {
     const { resources, owner } = request;
     const [name] = resources;
@@ -38,6 +41,7 @@ export class RedisGrant implements Grant {
     this.#owner = terms.owners.shorten(owner);
     this.fenceNumber = fenceNumber;
     this.votes = votes;
+    this.spare = spare;
   }
 
   get owner(): string {
@@ -66,12 +70,19 @@ export class RedisGrant implements Grant {
   }
 
   get fence(): bigint | undefined {
-    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber);
+    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
   }
 
   /** Given back: nothing may set its keys again. */
   get isOver(): boolean {
     return this.#confirmations < 0;
+  }
+
+  /** Another holder of the same manager has it from now on, under the next of its fences. */
+  passOn(): boolean {
+    if (this.spare === 0 || this.isOver) return false;
+    this.spare -= 1;
+    return true;
   }
 
   end(): void {

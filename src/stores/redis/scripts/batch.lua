@@ -5,7 +5,8 @@
 -- ARGV: [1] verify, [2] admission, [3] format, [4] maxTtl ms, [5] number of lock keys, then runs of
 --       operations of one kind: code, how many, lock keys of each, ttl ms, and for each of them
 --       A (acquire), T (touch): owner, proposal or fence, shard of each key
---       W (acquire with a place in the queues): as A, then ticket and waiter id
+--       W (acquire with a place in the queues): as A, then ticket, waiter id, and how many fences
+--         to reserve: the one granted and those right below it
 --       R (release): the value as it should stand there, or only the owner
 --       P (release with a place): as R, then the place to give up or to keep
 -- Returns: "S sec usec rid", then one reply for each operation, as acquire, touch and release give
@@ -16,7 +17,7 @@ local first_key, header, replies = 2, 6, {}
 local locks_all = tonumber(ARGV[5])
 local function size_of(code, locks)
   if code == 'R' then return 1 elseif code == 'P' then return 2 end
-  return 2 + locks + (code == 'W' and 2 or 0)
+  return 2 + locks + (code == 'W' and 3 or 0)
 end
 
 -- The counters that acquires look at, each once.
@@ -71,7 +72,7 @@ local function raise_counters(from, upto, c, text)
   end
 end
 
-local function acquire(n, first, last, i, ttl, ticket, id)
+local function acquire(n, first, last, i, ttl, block, ticket, id)
   if refusal then return refusal end
   if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
   local owner, mine, fence = ARGV[i], 0, nil
@@ -100,10 +101,10 @@ local function acquire(n, first, last, i, ttl, ticket, id)
   end
   fence = ARGV[i + 1]
   local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
-  if c <= floor then c, fence = floor + 1, nil end
+  if c < floor + block then c, fence = floor + block, nil end
   for s = from, upto do
     local counter = counters[ARGV[s]]
-    if c <= counter then c, fence = counter + 1, nil end
+    if c < counter + block then c, fence = counter + block, nil end
   end
   if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
   local text = fence or string.format('%.0f', c)
@@ -136,10 +137,11 @@ end
 walk(function(n, code, first, last, i, ttl)
   if code == 'R' then replies[n] = release(first, last, ARGV[i], '')
   elseif code == 'P' then replies[n] = release(first, last, ARGV[i], ARGV[i + 1])
-  elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl)
+  elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl, 1)
   elseif code == 'W' then
     local at = i + 3 + last - first
-    replies[n] = acquire(n, first, last, i, ttl, tonumber(ARGV[at]), ARGV[at + 1])
+    local block = tonumber(ARGV[at + 2])
+    replies[n] = acquire(n, first, last, i, ttl, block, tonumber(ARGV[at]), ARGV[at + 1])
   else replies[n] = touch(n, first, last, i, ttl) end
 end)
 -- Counters before keys: an error between the two then only skips numbers.

@@ -2,7 +2,8 @@
 -- node record in another slot, so each lock has its own counter beside it, with a retention.
 -- KEYS: [1..n] lock keys, [n+1..2n] their counters, [2n+1..3n] their queues
 -- ARGV: [1] owner, [2] ttl ms, [3] proposal, [4] retention of the counters in ms, and for who wants
---       a place in the queues: [5] ticket, [6] waiter id
+--       a place in the queues: [5] ticket, [6] waiter id, [7] how many fences to reserve: the one
+--       granted and those right below it
 -- Returns: "G sec usec - fence"        granted, or found granted to this owner before
 --          "H sec usec - pttl value"   held by another
 --          "Q sec usec - left"         free, but others wait; the first has so many ms to come
@@ -53,8 +54,8 @@ end
 if held then
   return table.concat({'H', at, '-', redis.call('PTTL', KEYS[held]), values[held]}, ' ')
 end
-local c = tonumber(ARGV[3])
-for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + 1) end
+local c, block = tonumber(ARGV[3]), tonumber(ARGV[7] or 1)
+for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + block) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 fence = string.format('%.0f', c)
 for i = n + 1, 2 * n do redis.call('SET', KEYS[i], fence, 'PX', ARGV[4]) end

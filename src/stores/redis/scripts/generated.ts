@@ -221,7 +221,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "5926d2dd5a4b28d89087fa64f6327d30630c6bd3",
+  sha: "fce93f5ad9bf1faccb8153fc67ee9e472c284ed1",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -267,7 +267,7 @@ local first_key, header, replies = 2, 6, {}
 local locks_all = tonumber(ARGV[5])
 local function size_of(code, locks)
 if code == 'R' then return 1 elseif code == 'P' then return 2 end
-return 2 + locks + (code == 'W' and 2 or 0)
+return 2 + locks + (code == 'W' and 3 or 0)
 end
 local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
 local counters, i = {}, header
@@ -589,7 +589,7 @@ count[#count + 1] = text
 end
 end
 end
-local function acquire(n, first, last, i, ttl, ticket, id)
+local function acquire(n, first, last, i, ttl, block, ticket, id)
 if refusal then return refusal end
 if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
 local owner, mine, fence = ARGV[i], 0, nil
@@ -618,10 +618,10 @@ claim_places(first, last, ticket, id)
 end
 fence = ARGV[i + 1]
 local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
-if c <= floor then c, fence = floor + 1, nil end
+if c < floor + block then c, fence = floor + block, nil end
 for s = from, upto do
 local counter = counters[ARGV[s]]
-if c <= counter then c, fence = counter + 1, nil end
+if c < counter + block then c, fence = counter + block, nil end
 end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 local text = fence or string.format('%.0f', c)
@@ -651,10 +651,11 @@ end
 walk(function(n, code, first, last, i, ttl)
 if code == 'R' then replies[n] = release(first, last, ARGV[i], '')
 elseif code == 'P' then replies[n] = release(first, last, ARGV[i], ARGV[i + 1])
-elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl)
+elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl, 1)
 elseif code == 'W' then
 local at = i + 3 + last - first
-replies[n] = acquire(n, first, last, i, ttl, tonumber(ARGV[at]), ARGV[at + 1])
+local block = tonumber(ARGV[at + 2])
+replies[n] = acquire(n, first, last, i, ttl, block, tonumber(ARGV[at]), ARGV[at + 1])
 else replies[n] = touch(n, first, last, i, ttl) end
 end)
 if #count > 2 then call(unpack(count)) end
@@ -667,7 +668,7 @@ return replies`,
 
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "fc895743fe246f5c93a4c5f14b421c1a997f1375",
+  sha: "ab3075e6dff004bae7e5845b8c35b21099e51ce1",
   source: `local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -795,8 +796,8 @@ end
 if held then
 return table.concat({'H', at, '-', redis.call('PTTL', KEYS[held]), values[held]}, ' ')
 end
-local c = tonumber(ARGV[3])
-for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + 1) end
+local c, block = tonumber(ARGV[3]), tonumber(ARGV[7] or 1)
+for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + block) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 fence = string.format('%.0f', c)
 for i = n + 1, 2 * n do redis.call('SET', KEYS[i], fence, 'PX', ARGV[4]) end

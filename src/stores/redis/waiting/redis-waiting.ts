@@ -13,6 +13,9 @@ import type { WakeUps } from "./wake-ups.ts";
 /** After the first node's word the others get this long to say the same. */
 const togetherMs = 2;
 
+/** How many calls of one manager may have a lock in turn before the others are asked again. */
+const tenuresMax = 32;
+
 /** A wait on one node or on a quorum: the same ticket on all of them, for as long as it lasts. */
 export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
@@ -36,7 +39,9 @@ export class RedisWaiting implements Waiting {
     this.#keys = resources.map((resource) => lockKey(quorum.options.prefix, resource));
     this.#number = wakeUps.newNumber();
     const id = `${wakeUps.base}-w${this.#number}`;
-    this.#place = { ticket: quorum.proposals.next(), id };
+    // Only those who wait for one resource stand in a line, in which it can be passed on.
+    const tenures = resources.length === 1 ? tenuresMax : 1;
+    this.#place = { ticket: quorum.proposals.next(), id, tenures };
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {

@@ -1,0 +1,191 @@
+import { describe, expect, test } from "vitest";
+import type { AcquireRequest, Grant } from "../../src/core/store.ts";
+import type { Lease } from "../../src/index.ts";
+import { settle } from "../../src/testing/index.ts";
+import { deferred, extended, failed, type Behaviour } from "./fake-store.ts";
+import { attemptOn, lockTable, type Table } from "./lock-table.ts";
+
+interface Reserved extends Grant {
+  fence: bigint;
+}
+
+/** A store that grants ten fences at a time, and passes a grant on until they are used up. */
+function reserving(more: (table: () => Table) => Behaviour = () => ({})): Table {
+  let granted = 0n;
+  return lockTable((table) => ({
+    async attempt(request: AcquireRequest) {
+      const outcome = attemptOn(table(), request);
+      if (outcome.kind !== "granted") return outcome;
+      granted += 10n;
+      return { kind: "granted", grant: { ...outcome.grant, fence: granted - 9n } };
+    },
+    passOn(grant: Grant) {
+      if (grant.fence === undefined || grant.fence % 10n === 0n) return false;
+      (grant as Reserved).fence = grant.fence + 1n;
+      return true;
+    },
+    ...more(table),
+  }));
+}
+
+/** One lease that came by the line, and calls that stand behind it. */
+async function lineOf(
+  { locks }: Table,
+  behind: number,
+  options: Parameters<Table["locks"]["acquire"]>[1] = {},
+): Promise<{ first: Lease; calls: Promise<Lease>[] }> {
+  const holder = await locks.acquire("a");
+  const front = locks.acquire("a");
+  await settle();
+  const calls = Array.from({ length: behind }, () => locks.acquire("a", options));
+  await settle();
+  await holder.release();
+  return { first: await front, calls };
+}
+
+/** What the store has been asked for since the line was made. */
+function askedSince(table: Table): () => string[] {
+  const from = table.calls.length;
+  return () => table.calls.slice(from).map(({ name }) => name);
+}
+
+async function taken(call: Promise<Lease> | undefined): Promise<Lease> {
+  await settle();
+  const lease = await Promise.race([call, settle().then(() => undefined)]);
+  if (lease === undefined) throw new Error("it still waits");
+  return lease;
+}
+
+describe("a release with somebody of the same manager behind it", () => {
+  test("passes the lock on under a greater fence, and tells the store of the last one", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 3);
+    const asked = askedSince(table);
+    let before = first;
+    const acquired: unknown[] = [];
+    table.locks.on("acquired", ({ attempts, fence }) => acquired.push([attempts, fence]));
+    for (const call of calls) {
+      const fence = before.fence;
+      expect(await before.release()).toEqual({ released: true });
+      const lease = await taken(call);
+      expect([before.state, lease.state]).toEqual(["released", "held"]);
+      // The one that is over keeps its own: with the new one it would pass every guard.
+      expect([before.fence, lease.fence]).toEqual([fence, fence + 1n]);
+      await expect(before.extend()).rejects.toThrow("already released");
+      before = lease;
+    }
+    expect(acquired).toEqual([12n, 13n, 14n].map((fence) => [0, fence]));
+    expect(asked()).toEqual([]);
+    await before.release();
+    expect(asked()).toEqual(["release"]);
+    expect(table.entries.size).toBe(0);
+  });
+
+  test("leaves the next one what is left of the validity, and no more", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 1);
+    await table.clock.advance(20);
+    await first.release();
+    const lease = await taken(calls[0]);
+    expect(lease.remainingMs()).toBe(9_980);
+    await table.clock.advance(9_979);
+    expect(lease.state).toBe("lost");
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  test("asks the store when the manager has had its turn", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 2);
+    const asked = askedSince(table);
+    await table.clock.advance(24);
+    await first.release();
+    const second = await taken(calls[0]);
+    expect(asked()).toEqual([]);
+    await table.clock.advance(1);
+    await second.release();
+    await taken(calls[1]);
+    expect(asked()).toEqual(["release", "attempt"]);
+  });
+
+  test("asks the store when no fence is left", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 10);
+    const asked = askedSince(table);
+    let lease = first;
+    for (const call of calls.slice(0, 9)) {
+      await lease.release();
+      lease = await taken(call);
+    }
+    expect([asked(), lease.fence]).toEqual([[], 20n]);
+    await lease.release();
+    expect((await taken(calls[9])).fence).toBe(21n);
+    expect(asked()).toEqual(["release", "attempt"]);
+  });
+
+  test.each([
+    ["another TTL", { ttl: "11s" }],
+    ["another label", { label: "other" }],
+  ] as const)("asks the store where the next one wants %s", async (_, options) => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 1, options);
+    const asked = askedSince(table);
+    await first.release();
+    await taken(calls[0]);
+    expect(asked()).toEqual(["release", "attempt"]);
+  });
+
+  test("asks the store where too little of the validity is left, or more than was asked for", async () => {
+    // A holder may have had it for long, and its clock may have been set forward.
+    const short = reserving();
+    const { first, calls } = await lineOf(short, 1);
+    short.clock.stepWall(2_501);
+    const asked = askedSince(short);
+    await first.release();
+    await taken(calls[0]);
+    expect(asked()).toEqual(["release", "attempt"]);
+
+    const long = reserving(() => ({ extend: async () => extended(20_000) }));
+    const line = await lineOf(long, 1);
+    await line.first.extend("20s");
+    const askedOfLong = askedSince(long);
+    await line.first.release();
+    await taken(line.calls[0]);
+    expect(askedOfLong()).toEqual(["release", "attempt"]);
+  });
+
+  test("asks the store while an extension is under way, and where the lease is in doubt", async () => {
+    const reply = deferred<typeof failed>();
+    const table = reserving(() => ({ extend: () => reply.promise }));
+    const { first, calls } = await lineOf(table, 2);
+    const extending = first.extend();
+    extending.catch(() => undefined);
+    const asked = askedSince(table);
+    await first.release();
+    const second = await taken(calls[0]);
+    expect(asked()).toEqual(["release", "attempt"]);
+    reply.resolve(failed);
+    await expect(extending).rejects.toThrow();
+    await expect(second.extend()).rejects.toThrow("the store is away");
+    expect(second.state).toBe("doubtful");
+    await second.release();
+    await taken(calls[1]);
+    expect(asked()).toEqual(["release", "attempt", "extend", "release", "attempt"]);
+  });
+
+  test("gives it back for a call that is cancelled in the same breath, and the next one asks", async () => {
+    const table = reserving();
+    const controller = new AbortController();
+    const { first, calls } = await lineOf(table, 1, { signal: controller.signal });
+    const last = table.locks.acquire("a");
+    await settle();
+    const asked = askedSince(table);
+    const released = first.release();
+    controller.abort(new Error("no longer wanted"));
+    await expect(calls[0]).rejects.toThrow("no longer wanted");
+    expect(await released).toEqual({ released: true });
+    const lease = await taken(last);
+    expect(asked()).toEqual(["release", "attempt"]);
+    await lease.release();
+    expect(table.entries.size).toBe(0);
+  });
+});
