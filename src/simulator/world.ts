@@ -175,8 +175,8 @@ export class World implements FaultTargets {
         if (isTooLate) this.#orphans.onExecutedTooLate(node, command, reply);
       },
       onHeard: (heard) => {
-        const attempts = this.#of(machine)?.recording.byOwner ?? new Map();
-        this.#missingScripts.onHeard(machine.name, node.name, heard, attempts);
+        const attempts = this.#of(machine)?.recording.byOwner;
+        if (attempts) this.#missingScripts.onHeard(machine.name, node.name, heard, attempts);
         if (this.#votes.onHeard(machine, node, heard)) this.witness.heardOfStep(machine);
       },
     });
