@@ -45,6 +45,7 @@ export interface Violation {
     | "late-signal"
     | "trust-beyond-validity"
     | "too-few-votes"
+    | "vote-given-up"
     | "stale-write"
     | "orphan-key"
     | "late-promise"

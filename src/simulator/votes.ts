@@ -20,6 +20,7 @@ interface Heard {
 
 /** A reply as it arrived. */
 export interface HeardReply {
+  readonly command: readonly string[];
   readonly incarnation: number;
   readonly sentMs: number;
   readonly executedMs: number;

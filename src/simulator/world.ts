@@ -5,6 +5,7 @@ import { resolveStoreOptions } from "../stores/redis/options.ts";
 import { RedisStore } from "../stores/redis/redis-store.ts";
 import { Assumptions } from "./assumptions.ts";
 import { Guarantees } from "./guarantees.ts";
+import { MissingScripts } from "./missing-scripts.ts";
 import { Link } from "./network/link.ts";
 import { SimulatedNode } from "./node/simulated-node.ts";
 import { Orphans, type Inhabitant } from "./orphans.ts";
@@ -40,6 +41,7 @@ export class World implements FaultTargets {
   readonly #progress = new Set<string>();
   readonly #orphans: Orphans;
   readonly #votes: Votes;
+  readonly #missingScripts: MissingScripts;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, keepTrace: boolean) {
@@ -49,6 +51,9 @@ export class World implements FaultTargets {
     this.#votes = new Votes(this.scene, scenario);
     const size = Math.floor(nodes.length / 2) + 1;
     this.witness = new Witness(this.scene, (record) => this.#votes.count(record) >= size);
+    this.#missingScripts = new MissingScripts(this.scene, (text) =>
+      this.witness.report("vote-given-up", text),
+    );
     this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
@@ -160,6 +165,7 @@ export class World implements FaultTargets {
   #link(machine: SimulatedProcess, node: SimulatedNode): Link {
     const { link } = this.#scenario;
     return new Link(this.scene, machine, node, link, {
+      onSent: (command) => this.#missingScripts.onSent(machine.name, node.name, command),
       onExecuted: (command, reply, isStray) => {
         const text = `${told(command)} → ${String(reply)}`;
         this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
@@ -169,6 +175,8 @@ export class World implements FaultTargets {
         if (isTooLate) this.#orphans.onExecutedTooLate(node, command, reply);
       },
       onHeard: (heard) => {
+        const attempts = this.#of(machine)?.recording.byOwner;
+        if (attempts) this.#missingScripts.onHeard(machine.name, node.name, heard, attempts);
         if (this.#votes.onHeard(machine, node, heard)) this.witness.heardOfStep(machine);
       },
     });

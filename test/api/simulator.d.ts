@@ -141,7 +141,7 @@ export interface ConfirmationRecord {
     readonly startedMs: number;
 }
 export interface Violation {
-    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "vote-given-up" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
     readonly atMs: number;
     readonly text: string;
 }
@@ -166,6 +166,7 @@ export interface LinkPlan {
     readonly resends: boolean;
 }
 export interface LinkWatch {
+    onSent(command: readonly string[]): void;
     onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
     onHeard(heard: HeardReply): void;
 }
@@ -284,6 +285,7 @@ export interface AttemptRecord {
     readonly startedMs: number;
     readonly startedMonotonicMs: number;
     readonly startedWallMs: number;
+    isDecided: boolean;
     completedMs: number | undefined;
     heldSinceMs: number;
     fence: bigint | undefined;
@@ -575,6 +577,7 @@ import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Scene } from "./scene.ts";
 export interface HeardReply {
+    readonly command: readonly string[];
     readonly incarnation: number;
     readonly sentMs: number;
     readonly executedMs: number;

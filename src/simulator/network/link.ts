@@ -23,6 +23,8 @@ export interface LinkPlan {
 
 /** What the world's checkers are told of each command. */
 export interface LinkWatch {
+  /** The process handed it to the driver, which may not be connected. */
+  onSent(command: readonly string[]): void;
   /** The node saw it. A stray's connection was gone: nobody will hear the reply. */
   onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
   /** The process has the reply, and has not acted on it yet. */
@@ -80,6 +82,7 @@ export class Link implements RedisConnection {
   }
 
   send(_key: string, command: readonly string[]): Promise<unknown> {
+    this.#watch.onSent(command);
     const connection = this.#connection;
     if (connection === undefined) {
       return Promise.reject(new NotConnectedError(this.library, "reconnecting"));
@@ -213,7 +216,8 @@ export class Link implements RedisConnection {
         if (reply instanceof Error) message.reject(reply);
         else message.resolve(reply);
         const { incarnation } = connection;
-        this.#watch.onHeard({ incarnation, sentMs: message.sentMs, executedMs, reply });
+        const { command, sentMs } = message;
+        this.#watch.onHeard({ command, incarnation, sentMs, executedMs, reply });
       });
     });
   }

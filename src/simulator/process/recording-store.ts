@@ -20,6 +20,8 @@ export interface AttemptRecord {
   readonly startedMs: number;
   readonly startedMonotonicMs: number;
   readonly startedWallMs: number;
+  /** The store has said what came of it. */
+  isDecided: boolean;
   completedMs: number | undefined;
   /** When its grant or its last extension began: older words of nodes are no part of it. */
   heldSinceMs: number;
@@ -104,6 +106,7 @@ export class RecordingStore {
       startedMs: scene.nowMs,
       startedMonotonicMs,
       startedWallMs,
+      isDecided: false,
       completedMs: undefined,
       heldSinceMs: scene.nowMs,
       fence: undefined,
@@ -112,6 +115,7 @@ export class RecordingStore {
     };
     this.byOwner.set(owner, record);
     const outcome = await inner.attempt(request);
+    record.isDecided = true;
     if (outcome.kind === "granted") {
       record.completedMs = scene.nowMs;
       record.fence = outcome.grant.fence;

@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { MissingScripts } from "../../src/simulator/missing-scripts.ts";
+import { ReplyError } from "../../src/simulator/node/keyspace.ts";
+import type { AttemptRecord } from "../../src/simulator/process/recording-store.ts";
+import { SimulatedProcess } from "../../src/simulator/process/simulated-process.ts";
+import { Scene } from "../../src/simulator/scene.ts";
+import { SeededRandom } from "../../src/simulator/seeded-random.ts";
+
+const batch = (name: string, ...owners: string[]): string[] => [name, "script", "0", ...owners];
+const lacking = new ReplyError("NOSCRIPT No matching script. Please use EVAL.");
+
+/** A client with one attempt that waits, "waits", and one that is over, "over". */
+function watched() {
+  const scene = new Scene(new SeededRandom("missing scripts"), false);
+  const machine = new SimulatedProcess(scene, "client-1", { rate: 1, wallSkewMs: 0 });
+  const found: string[] = [];
+  const watch = new MissingScripts(scene, (text) => found.push(text));
+  const attempts = new Map(
+    [false, true].map((isDecided) => {
+      const attempt = attemptOf(machine, isDecided);
+      return [attempt.owner, attempt] as const;
+    }),
+  );
+  return {
+    hear: (reply: unknown, ...owners: string[]) =>
+      watch.onHeard(
+        "client-1",
+        "node-1",
+        { command: batch("EVALSHA", ...owners), reply },
+        attempts,
+      ),
+    send: (to: string, command: readonly string[]) => watch.onSent("client-1", to, command),
+    decide: () => {
+      for (const attempt of attempts.values()) attempt.isDecided = true;
+    },
+    judged: () => {
+      while (scene.step() !== undefined);
+      return found;
+    },
+  };
+}
+
+function attemptOf(machine: SimulatedProcess, isDecided: boolean): AttemptRecord {
+  return {
+    machine,
+    owner: isDecided ? "over" : "waits",
+    resources: ["a"],
+    ttlMs: 100,
+    startedMs: 0,
+    startedMonotonicMs: 0,
+    startedWallMs: 0,
+    isDecided,
+    completedMs: undefined,
+    heldSinceMs: 0,
+    fence: undefined,
+    validUntilMonotonicMs: 100,
+    validUntilWallMs: 100,
+  };
+}
+
+test("who sends the text to the node that lacks it has done all there is to do", () => {
+  const { hear, send, judged } = watched();
+  hear(lacking, "waits", "over");
+  send("node-1", batch("EVAL", "waits"));
+  expect(judged()).toEqual([]);
+});
+
+test("a vote that is still waited for is not given up, and failing the attempt is no excuse", () => {
+  const { hear, decide, judged } = watched();
+  hear(lacking, "waits", "over");
+  decide();
+  expect(judged()).toEqual([expect.stringMatching(/^node-1 lacked .* client-1 .*\(waits\)$/)]);
+});
+
+test.each([
+  ["to another node", "node-2", batch("EVAL", "waits")],
+  ["for another attempt", "node-1", batch("EVAL", "over")],
+  ["once more without the text", "node-1", batch("EVALSHA", "waits")],
+])("what is sent %s does not count", (_, to, command) => {
+  const { hear, send, judged } = watched();
+  hear(lacking, "waits");
+  send(to, command);
+  expect(judged()).toHaveLength(1);
+});
+
+test("what is sent in a later turn is too late", () => {
+  const { hear, send, judged } = watched();
+  hear(lacking, "waits");
+  expect(judged()).toHaveLength(1);
+  send("node-1", batch("EVAL", "waits"));
+  expect(judged()).toHaveLength(1);
+});
+
+test("nobody has to send what no attempt waits for, or what was answered otherwise", () => {
+  const { hear, judged } = watched();
+  hear(lacking, "over", "of somebody else");
+  hear(new ReplyError("ERR syntax error"), "waits");
+  hear(["G"], "waits");
+  expect(judged()).toEqual([]);
+});
