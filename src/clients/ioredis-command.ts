@@ -37,7 +37,9 @@ function commandClassOf(client: CommandTaker): CommandClass | undefined {
   if (typeof client.sendCommand !== "function") return undefined;
   const words = ["echo", "é"];
   let made: CommandLike | undefined;
-  const probe = Object.create(client, {
+  // Beside the client and not behind it: engines make an object that others inherit from one of a
+  // kind, and what the library does with five clients would be slow for all of them.
+  const probe = Object.create(Object.getPrototypeOf(client) as object, {
     options: { value: { ...client.options, enableAutoPipelining: false } },
     sendCommand: {
       value(command: CommandLike): Promise<void> {
@@ -55,7 +57,21 @@ function commandClassOf(client: CommandTaker): CommandClass | undefined {
   }
 }
 
-function sharedClass(Command: CommandClass): new (words: readonly string[]) => CommandLike {
+type SharedClass = new (words: readonly string[]) => CommandLike;
+
+/** One for all clients of a library: its code is fast only for objects of few classes. */
+const sharedClasses = new WeakMap<CommandClass, SharedClass>();
+
+function sharedClass(Command: CommandClass): SharedClass {
+  let found = sharedClasses.get(Command);
+  if (found === undefined) {
+    found = newSharedClass(Command);
+    sharedClasses.set(Command, found);
+  }
+  return found;
+}
+
+function newSharedClass(Command: CommandClass): SharedClass {
   return class extends Command {
     readonly #text: string;
 
@@ -93,9 +109,15 @@ function encodedOnce(words: readonly string[]): { args: readonly string[]; text:
 // Taken once: the global is a getter.
 const bytes = Buffer;
 
+/** What comes before a word of so many bytes, and after the one before it. */
+const lengths = Array.from({ length: 64 }, (_, length) => `\r\n$${length}\r\n`);
+
 function encoded(words: readonly string[]): string {
-  let text = `*${words.length}\r\n`;
-  for (const word of words) text += `$${word.length}\r\n${word}\r\n`;
+  let text = `*${words.length}`;
+  for (const word of words) {
+    text += (lengths[word.length] ?? `\r\n$${word.length}\r\n`) + word;
+  }
+  text += "\r\n";
   // Mostly there are as many bytes as characters, and all of them are counted at once.
   return bytes.byteLength(text) === text.length ? text : encodedByBytes(words);
 }

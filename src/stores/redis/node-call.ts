@@ -116,6 +116,7 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
 /** An acquire with a fence to propose, which in a batch is not said again. */
 export class ProposingCall extends ScriptCall<AcquireReply> {
   readonly #granted: AcquireReply;
+  readonly #text: string;
 
   constructor(
     form: ScriptForm<AcquireReply>,
@@ -125,6 +126,14 @@ export class ProposingCall extends ScriptCall<AcquireReply> {
   ) {
     super(form, keys, args);
     this.#granted = { kind: "granted", fence: proposal };
+    this.#text = ` ${args[2] ?? ""}`;
+  }
+
+  override read(reply: unknown): AcquireReply {
+    // The proposal's own text, in the usual answer: nothing has to be made a number of.
+    const isProposal =
+      typeof reply === "string" && reply.startsWith("G ") && reply.endsWith(this.#text);
+    return isProposal ? this.#granted : super.readPart(reply);
   }
 
   override readPart(reply: unknown): AcquireReply {
