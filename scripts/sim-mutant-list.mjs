@@ -260,9 +260,9 @@ export const mutants = [
       { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
-        file: "stores/redis/node.ts",
-        from: `get #mustVerify(): boolean {`,
-        to: `get #mustVerify(): boolean {
+        file: "stores/redis/introduction.ts",
+        from: `get mustVerify(): boolean {`,
+        to: `get mustVerify(): boolean {
     if (Number.parseInt(this.version ?? "0", 10) > 5) return false;`,
       },
     ],

@@ -13,26 +13,23 @@ export interface CommandTaker {
   sendCommand?(command: object): Promise<unknown>;
 }
 
-/** Shorter ones cost no more to encode again than to look after. */
-const wordCountMin = 24;
-
 /**
- * The servers of a quorum mostly get the very same batch, and ioredis would put its hundred words
- * together anew for each of them: 28 µs each time, where writing the finished text takes 4. Here
- * they are encoded once, and each server's command hands out the same text. Undefined where this
- * client, or the one it will be some day, does it in another way than we know.
+ * The servers of a quorum mostly get the very same command, and ioredis would put the words of a
+ * batch, a hundred or more, together anew for each of them: 28 µs each time, where writing the
+ * finished text takes 4. Here they are encoded once, and each server's command hands out the same
+ * text. A command that goes alone gains from it, too: it is looked through once and not four times.
+ * Undefined where this client, or the one it will be some day, does it in another way than we know.
  */
 export function sharedCommands(
   client: CommandTaker,
-): ((command: readonly string[]) => Promise<unknown> | undefined) | undefined {
+): ((command: readonly string[]) => Promise<unknown>) | undefined {
   // A prefix is put before keys while the words are put together.
   if ((client.options?.keyPrefix ?? "") !== "") return undefined;
   const Command = commandClassOf(client);
   if (Command === undefined) return undefined;
   const Shared = sharedClass(Command);
-  return (command) => {
-    return command.length < wordCountMin ? undefined : client.sendCommand?.(new Shared(command));
-  };
+  const taker = client as CommandTaker & { sendCommand(command: object): Promise<unknown> };
+  return (command) => taker.sendCommand(new Shared(command));
 }
 
 /** No client tells which class its commands are of, so one is made, and not sent. */
@@ -40,7 +37,9 @@ function commandClassOf(client: CommandTaker): CommandClass | undefined {
   if (typeof client.sendCommand !== "function") return undefined;
   const words = ["echo", "é"];
   let made: CommandLike | undefined;
-  const probe = Object.create(client, {
+  // Beside the client and not behind it: engines make an object that others inherit from one of a
+  // kind, and what the library does with five clients would be slow for all of them.
+  const probe = Object.create(Object.getPrototypeOf(client) as object, {
     options: { value: { ...client.options, enableAutoPipelining: false } },
     sendCommand: {
       value(command: CommandLike): Promise<void> {
@@ -58,12 +57,26 @@ function commandClassOf(client: CommandTaker): CommandClass | undefined {
   }
 }
 
-function sharedClass(Command: CommandClass): new (words: readonly string[]) => CommandLike {
+type SharedClass = new (words: readonly string[]) => CommandLike;
+
+/** One for all clients of a library: its code is fast only for objects of few classes. */
+const sharedClasses = new WeakMap<CommandClass, SharedClass>();
+
+function sharedClass(Command: CommandClass): SharedClass {
+  let found = sharedClasses.get(Command);
+  if (found === undefined) {
+    found = newSharedClass(Command);
+    sharedClasses.set(Command, found);
+  }
+  return found;
+}
+
+function newSharedClass(Command: CommandClass): SharedClass {
   return class extends Command {
     readonly #text: string;
 
     constructor(words: readonly string[]) {
-      super((words[0] ?? "").toLowerCase(), [], { replyEncoding: "utf8" });
+      super(lowered(words[0]), [], sharedOptions);
       const shared = encodedOnce(words);
       this.args = shared.args;
       this.#text = shared.text;
@@ -75,6 +88,17 @@ function sharedClass(Command: CommandClass): new (words: readonly string[]) => C
   };
 }
 
+const sharedOptions = { replyEncoding: "utf8" };
+const usualNames: Readonly<Record<string, string>> = { EVALSHA: "evalsha", SET: "set" };
+
+/**
+ * In lower case, because iovalkey finds the keys of a command (to prefix them) only then; and the
+ * usual ones as constants, because the library looks each name up in several tables.
+ */
+export function lowered(name = ""): string {
+  return usualNames[name] ?? name.toLowerCase();
+}
+
 let last: { words: readonly string[]; args: readonly string[]; text: string } | undefined;
 
 function encodedOnce(words: readonly string[]): { args: readonly string[]; text: string } {
@@ -82,8 +106,24 @@ function encodedOnce(words: readonly string[]): { args: readonly string[]; text:
   return last;
 }
 
+// Taken once: the global is a getter.
+const bytes = Buffer;
+
+/** What comes before a word of so many bytes, and after the one before it. */
+const lengths = Array.from({ length: 64 }, (_, length) => `\r\n$${length}\r\n`);
+
 function encoded(words: readonly string[]): string {
+  let text = `*${words.length}`;
+  for (const word of words) {
+    text += (lengths[word.length] ?? `\r\n$${word.length}\r\n`) + word;
+  }
+  text += "\r\n";
+  // Mostly there are as many bytes as characters, and all of them are counted at once.
+  return bytes.byteLength(text) === text.length ? text : encodedByBytes(words);
+}
+
+function encodedByBytes(words: readonly string[]): string {
   let text = `*${words.length}\r\n`;
-  for (const word of words) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
+  for (const word of words) text += `$${bytes.byteLength(word)}\r\n${word}\r\n`;
   return text;
 }

@@ -1,5 +1,5 @@
 import { NotConnectedError, type RedisConnection } from "./contract.ts";
-import { sharedCommands } from "./ioredis-command.ts";
+import { lowered, sharedCommands } from "./ioredis-command.ts";
 import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
 
 /** What is used of a client of ioredis 5 or 6 or of iovalkey, alone or managed by Sentinel. */
@@ -37,10 +37,8 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
     topology: "standalone",
     send(_key, command) {
       if (!isConnected(client)) return refuse(client);
-      const sent = sendShared?.(command);
-      if (sent !== undefined) return sent;
-      // In lower case, because iovalkey finds the keys of a command (to prefix them) only then.
-      return client.call((command[0] ?? "").toLowerCase(), command.slice(1));
+      if (sendShared !== undefined) return sendShared(command);
+      return client.call(lowered(command[0]), command.slice(1));
     },
     // Written at once, or with `enableAutoPipelining` a moment later, in the order of the calls.
     line: () => client.stream ?? undefined,

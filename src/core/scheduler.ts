@@ -64,14 +64,15 @@ export class Scheduler {
 
   /** Puts `task` at `dueMs`, moving it if it was scheduled already. */
   schedule(task: Task, dueMs: number): void {
-    if (task.heapIndex < 0) {
+    const isNew = task.heapIndex < 0;
+    task.dueMs = dueMs;
+    if (isNew) {
       if (task.keepAlive) this.#keepAliveCount += 1;
       task.heapIndex = this.#heap.length;
       this.#heap.push(task);
     }
-    task.dueMs = dueMs;
     this.#up(task.heapIndex);
-    this.#down(task.heapIndex);
+    if (!isNew) this.#down(task.heapIndex);
     if (!this.#running) this.#arm();
   }
 

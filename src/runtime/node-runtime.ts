@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { channel, type Channel } from "node:diagnostics_channel";
+// The global of this name is a getter, asked anew on every look at the clock.
+import { performance } from "node:perf_hooks";
 import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
 import { LoopStalls } from "./stalls.ts";
 

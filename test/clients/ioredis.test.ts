@@ -44,6 +44,23 @@ describe.each(ioredisKinds)("$name", (kind) => {
     expect(texts[1]).toBe(texts[0]);
   });
 
+  test("sends to all servers commands of one class, each with its bytes counted", async () => {
+    const classes = new Set<unknown>();
+    for (let count = 0; count < 2; count += 1) {
+      const opened = await kind.open(server.port);
+      const connection = adapt(opened);
+      const client = opened.client as Traced;
+      const send = client.sendCommand.bind(client);
+      client.sendCommand = (command) => {
+        classes.add(command.constructor);
+        return send(command);
+      };
+      expect(await connection.send("k", ["SET", "k", "žluťoučký 🔒"])).toBe("OK");
+      expect(await connection.send("k", ["GET", "k"])).toBe("žluťoučký 🔒");
+    }
+    expect(classes.size).toBe(1);
+  });
+
   test("applies the user's keyPrefix to every key and to nothing else", async () => {
     const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
     await connection.send("a", ["EVAL", setBoth, "2", "a", "b", "value"]);

@@ -236,3 +236,11 @@ test.each([
   expect(error).toBeInstanceOf(InvalidOptionError);
   expect(error).toMatchObject({ option: "resource" });
 });
+
+test("keeps the node record as a table from the first acquire on", async () => {
+  const locks = await bench.locks(1, { fencing: true });
+  await bench.server(0).command("DEL", "holdfast:node");
+  const lease = await locks.acquire(key);
+  expect(await bench.server(0).command("OBJECT", "ENCODING", "holdfast:node")).toBe("hashtable");
+  await lease.release();
+});

@@ -6,6 +6,9 @@ export interface MayVote {
   readonly rid: string;
 }
 
+/** As long as on a server, where it decides how the record is kept. */
+const note = "holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list";
+
 /** The same steps as `_record.lua`: may this node vote? */
 export function mayVote(context: ScriptContext): MayVote {
   const { data, keys, args, runId } = context;
@@ -21,7 +24,7 @@ export function mayVote(context: ScriptContext): MayVote {
   if (verify === "1" || rid === undefined || (strict && st === undefined)) {
     if (rid !== runId || (strict && st === undefined)) {
       kept?.delete("st");
-      data.hset(record, ["rid", runId]);
+      data.hset(record, ["rid", runId, "note", note]);
       if (fmt === undefined) data.hset(record, ["fmt", format]);
       if (strict || st !== undefined) {
         if (max === undefined) {

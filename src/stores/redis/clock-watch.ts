@@ -1,4 +1,3 @@
-import { now } from "../../core/validity.ts";
 import type { Clock, Instant } from "../../core/ports.ts";
 
 /** Which process answered, and what its clock said while it did. */
@@ -9,7 +8,7 @@ export interface Stamp {
 
 interface Sample {
   readonly runId: string;
-  readonly at: Instant;
+  readonly atMs: number;
   /** Server time less ours, by each of our clocks, and how wrong that may be: half the trip. */
   readonly monotonicOffsetMs: number;
   readonly wallOffsetMs: number;
@@ -39,43 +38,77 @@ export class ClockWatch {
 
   /** Takes in one reply; returns how far the clock stepped, or 0. */
   observe(stamp: Stamp, sent: Instant): number {
-    const sample = sampleOf(stamp, sent, now(this.#clock));
+    const { runId, serverMs } = stamp;
+    const atMs = this.#clock.monotonicMs();
+    const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
+    const wallOffsetMs = serverMs - (sent.wallMs + this.#clock.wallMs()) / 2;
+    // Whole milliseconds of the wall clock may hide one.
+    const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
     const reference = this.#reference;
-    if (reference === undefined || reference.runId !== sample.runId) {
-      this.#reference = sample;
+    if (reference === undefined || reference.runId !== runId) {
+      this.#reference = { runId, atMs, monotonicOffsetMs, wallOffsetMs, errorMs };
       return 0;
     }
-    const elapsedMs = sample.at.monotonicMs - reference.at.monotonicMs;
-    const driftMs = this.#allowance.factor * elapsedMs;
-    const allowedMs = reference.errorMs + sample.errorMs + driftMs + this.#allowance.fixedMs;
-    const stepMs = sample.monotonicOffsetMs - reference.monotonicOffsetMs;
-    const wallStepMs = sample.wallOffsetMs - reference.wallOffsetMs;
+    const driftMs = this.#allowance.factor * (atMs - reference.atMs);
+    const allowedMs = reference.errorMs + errorMs + driftMs + this.#allowance.fixedMs;
+    const stepMs = monotonicOffsetMs - reference.monotonicOffsetMs;
+    const wallStepMs = wallOffsetMs - reference.wallOffsetMs;
     // Our own suspend or clock change shows on one of our clocks only, and is not the server's.
     const stepped = Math.abs(stepMs) > allowedMs && Math.abs(wallStepMs) > allowedMs;
-    if (stepped || sample.errorMs <= reference.errorMs + driftMs) this.#reference = sample;
+    if (stepped || errorMs <= reference.errorMs + driftMs) {
+      this.#reference = { runId, atMs, monotonicOffsetMs, wallOffsetMs, errorMs };
+    }
     return stepped ? stepMs : 0;
   }
 }
 
-function sampleOf(stamp: Stamp, sent: Instant, received: Instant): Sample {
-  const { runId, serverMs } = stamp;
-  return {
-    runId,
-    at: received,
-    monotonicOffsetMs: serverMs - (sent.monotonicMs + received.monotonicMs) / 2,
-    wallOffsetMs: serverMs - (sent.wallMs + received.wallMs) / 2,
-    // Whole milliseconds of the wall clock may hide one.
-    errorMs: (received.monotonicMs - sent.monotonicMs) / 2 + 1,
-  };
-}
+const space = 32;
+const runIdLength = 12;
 
-/** The stamp in a reply of a granting script, or at the head of a batch. */
+/**
+ * The stamp in a reply of a granting script, or at the head of a batch: "G sec usec rid …". Read by
+ * hand, as every such reply is.
+ */
 export function stampOf(reply: unknown): Stamp | undefined {
   const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
-  if (typeof stamped !== "string" || !/^[SGHQKNB] \d/.test(stamped)) return undefined;
-  const [, seconds, micros, runId] = stamped.split(" ", 4);
-  const serverMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
+  if (typeof stamped !== "string" || stamped.charCodeAt(1) !== space) return undefined;
+  if (!"SGHQKNB".includes(stamped.charAt(0))) return undefined;
+  const secondsEnd = digitsEnd(stamped, 2);
+  const microsEnd = digitsEnd(stamped, secondsEnd + 1);
   // The path without fences sends no time: "H pttl value" is not a stamp.
-  if (runId === undefined || !/^([0-9a-f]{12}|-)$/.test(runId)) return undefined;
-  return Number.isFinite(serverMs) ? { runId, serverMs } : undefined;
+  if (microsEnd < 0) return undefined;
+  const last = stamped.indexOf(" ", microsEnd + 1);
+  const runId = stamped.slice(microsEnd + 1, last < 0 ? stamped.length : last);
+  if (runId !== "-" && !isRunId(runId)) return undefined;
+  const seconds = numberIn(stamped, 2, secondsEnd);
+  const micros = numberIn(stamped, secondsEnd + 1, microsEnd);
+  return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
+}
+
+/** Where the digits from `start` on end, with a space; -1 where they do not. */
+function digitsEnd(text: string, start: number): number {
+  let index = start;
+  while (isDigit(text.charCodeAt(index))) index += 1;
+  return start > 0 && index > start && text.charCodeAt(index) === space ? index : -1;
+}
+
+function numberIn(text: string, start: number, end: number): number {
+  let number = 0;
+  for (let index = start; index < end; index += 1) {
+    number = number * 10 + text.charCodeAt(index) - 48;
+  }
+  return number;
+}
+
+function isRunId(text: string): boolean {
+  if (text.length !== runIdLength) return false;
+  for (let index = 0; index < runIdLength; index += 1) {
+    const code = text.charCodeAt(index);
+    if (!isDigit(code) && (code < 97 || code > 102)) return false;
+  }
+  return true;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }

@@ -14,6 +14,7 @@ export class Introduction {
   #runId: string | undefined;
   #version: string | undefined;
   #denied = false;
+  #mustVerify = true;
 
   constructor(connection: RedisConnection, onDone: () => void) {
     this.#connection = connection;
@@ -37,6 +38,11 @@ export class Introduction {
     return this.#denied;
   }
 
+  /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
+  get mustVerify(): boolean {
+    return this.#mustVerify;
+  }
+
   /**
    * Each caller asks for itself until one has an answer: a driver may lose a question without a
    * word, and whoever waited for that one would wait for ever. Rejects where it cannot be asked.
@@ -47,6 +53,7 @@ export class Introduction {
     this.#runId = met?.runId;
     this.#version = met?.version;
     this.#denied = met?.denied ?? false;
+    this.#mustVerify = !this.#denied && !(Number.parseInt(this.#version ?? "", 10) >= 7);
     this.#known = true;
     this.#onDone();
   }

@@ -44,6 +44,8 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly #form: ScriptForm<Reply>;
+  /** The same for all nodes, but that not all of them have to verify. */
+  #made: { readonly verify: boolean; readonly command: readonly string[] } | undefined;
 
   constructor(form: ScriptForm<Reply>, keys: readonly string[], args: readonly string[]) {
     this.#form = form;
@@ -72,7 +74,11 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
   }
 
   first(verify: boolean): readonly string[] {
-    return this.#command("EVALSHA", this.#form.script.sha, verify);
+    if (this.#made?.verify !== verify) {
+      const command = this.#command("EVALSHA", this.#form.script.sha, verify);
+      this.#made = { verify, command };
+    }
+    return this.#made.command;
   }
 
   fallback(error: Error): readonly string[] | undefined {
@@ -110,6 +116,7 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
 /** An acquire with a fence to propose, which in a batch is not said again. */
 export class ProposingCall extends ScriptCall<AcquireReply> {
   readonly #granted: AcquireReply;
+  readonly #text: string;
 
   constructor(
     form: ScriptForm<AcquireReply>,
@@ -119,6 +126,14 @@ export class ProposingCall extends ScriptCall<AcquireReply> {
   ) {
     super(form, keys, args);
     this.#granted = { kind: "granted", fence: proposal };
+    this.#text = ` ${args[2] ?? ""}`;
+  }
+
+  override read(reply: unknown): AcquireReply {
+    // The proposal's own text, in the usual answer: nothing has to be made a number of.
+    const isProposal =
+      typeof reply === "string" && reply.startsWith("G ") && reply.endsWith(this.#text);
+    return isProposal ? this.#granted : super.readPart(reply);
   }
 
   override readPart(reply: unknown): AcquireReply {
@@ -136,6 +151,7 @@ function isPart<Call extends { readonly code: BatchPart["code"] | undefined }>(
 /** `SET key owner NX GET PX ttl`, and the script where the server is too old for NX with GET. */
 export class PlainSetCall<Reply> extends ScriptCall<Reply> {
   readonly #readValue: (value: string | undefined, owner: string) => Reply;
+  #set: readonly string[] | undefined;
 
   /** `readValue` gets the value that was there before, which a foreign client may have chosen. */
   constructor(
@@ -149,8 +165,9 @@ export class PlainSetCall<Reply> extends ScriptCall<Reply> {
   }
 
   override first(): readonly string[] {
-    const [owner = "", ttlMs = ""] = this.args;
-    return ["SET", this.key, owner, "NX", "GET", "PX", ttlMs];
+    const { args } = this;
+    this.#set ??= ["SET", this.key, args[0] ?? "", "NX", "GET", "PX", args[1] ?? ""];
+    return this.#set;
   }
 
   override fallback(error: Error): readonly string[] | undefined {
@@ -159,7 +176,7 @@ export class PlainSetCall<Reply> extends ScriptCall<Reply> {
 
   override read(reply: unknown, byFallback: boolean): Reply {
     if (byFallback) return this.readPart(reply);
-    const [owner = ""] = this.args;
+    const owner = this.args[0] ?? "";
     if (reply === null || reply === undefined) return this.#readValue(undefined, owner);
     if (typeof reply !== "string") throw unexpected(reply);
     return this.#readValue(reply, owner);

@@ -70,7 +70,7 @@ export class RedisNode {
     this.#sender = new Sender({
       connection,
       clock,
-      mustVerify: () => this.#mustVerify,
+      mustVerify: () => this.#introduction.mustVerify,
       infoDenied: () => this.infoDenied,
       heard: (reply, sent) => this.#heard(reply, sent),
       failed: (cause) => this.#failed(cause),
@@ -160,12 +160,6 @@ export class RedisNode {
     if (first === undefined || this.#batches === undefined) return;
     if (items.length === 1) this.#sender.send(first);
     else this.#sender.sendBatch(this.#batches, items);
-  }
-
-  /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
-  get #mustVerify(): boolean {
-    if (this.infoDenied) return false;
-    return this.version === undefined || Number.parseInt(this.version, 10) < 7;
   }
 
   #heard(reply: unknown, sent: Instant): void {

@@ -1,3 +1,5 @@
+const turn = Promise.resolve();
+
 /**
  * Collects what is sent to one node in one turn of the event loop, and hands it over in pieces. A
  * piece leaves as soon as it is full, so that the server already works while we still encode; what
@@ -10,6 +12,10 @@ export class Outbox<Item> {
   #items: Item[] = [];
   #weight = 0;
   #scheduled = false;
+  readonly #onTurn = (): void => {
+    this.#scheduled = false;
+    this.#flushNow();
+  };
 
   constructor(weightMax: number, weightOf: (item: Item) => number, flush: (items: Item[]) => void) {
     this.#weightMax = weightMax;
@@ -26,11 +32,9 @@ export class Outbox<Item> {
       this.#flushNow();
     } else if (!this.#scheduled) {
       this.#scheduled = true;
-      // A microtask: the continuations that one reply woke are queued before it, all of them.
-      queueMicrotask(() => {
-        this.#scheduled = false;
-        this.#flushNow();
-      });
+      // A microtask: the continuations that one reply woke are queued before it, all of them. Not
+      // by queueMicrotask, which in Node.js makes a resource for each, and costs three times that.
+      void turn.then(this.#onTurn);
     }
   }
 

@@ -59,18 +59,34 @@ export class Sender {
 
   send<Reply>(outgoing: Outgoing<Reply>): void {
     const { call, to, index } = outgoing;
+    const host = this.#host;
+    const sent = now(host.clock);
+    const place = this.#depart(sent.monotonicMs);
+    // Not by way of `#exchange`: what goes alone is one of very many, and each function counts.
+    host.connection.send(call.key, call.first(host.mustVerify())).then(
+      (reply) => {
+        this.#answer(place);
+        host.heard(reply, sent);
+        to.settle(index, read(call, reply, false));
+      },
+      (error: unknown) => {
+        this.#answer(place);
+        this.#sendAgain(outgoing, error);
+      },
+    );
+  }
+
+  /** The long way, where the error only means that. */
+  #sendAgain<Reply>({ call, to, index }: Outgoing<Reply>, error: unknown): void {
     const settle = (reply: NodeReply<Reply>): void => to.settle(index, reply);
-    const onReply = (reply: unknown): void => settle(read(call, reply, false));
-    this.#exchange(call.key, call.first(this.#host.mustVerify()), onReply, (error) => {
-      const second = error instanceof Error ? call.fallback(error) : undefined;
-      if (second === undefined) return settle(this.#host.failed(error));
-      if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
-      // The node is well, it only lacked the script: nothing was applied.
-      this.#host.heard(undefined, now(this.#host.clock));
-      if (!to.isWanted()) return settle(noLongerWanted);
-      const onSecond = (reply: unknown): void => settle(read(call, reply, true));
-      this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
-    });
+    const second = error instanceof Error ? call.fallback(error) : undefined;
+    if (second === undefined) return settle(this.#host.failed(error));
+    if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
+    // The node is well, it only lacked the script: nothing was applied.
+    this.#host.heard(undefined, now(this.#host.clock));
+    if (!to.isWanted()) return settle(noLongerWanted);
+    const onSecond = (reply: unknown): void => settle(read(call, reply, true));
+    this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
   }
 
   /** All in one call; each keeps its own verdict. */
@@ -129,9 +145,7 @@ export class Sender {
     onError: (error: unknown) => void,
   ): void {
     const sent = now(this.#host.clock);
-    if (this.inFlight === 0) this.#quietSinceMs = sent.monotonicMs;
-    this.#sent += 1;
-    const place = this.#sent;
+    const place = this.#depart(sent.monotonicMs);
     this.#host.connection.send(key, command).then(
       (reply) => {
         this.#answer(place);
@@ -143,6 +157,13 @@ export class Sender {
         onError(error);
       },
     );
+  }
+
+  /** Returns its place among all that were sent. */
+  #depart(nowMs: number): number {
+    if (this.#sent === this.#answered) this.#quietSinceMs = nowMs;
+    this.#sent += 1;
+    return this.#sent;
   }
 
   #answer(place: number): void {

@@ -101,16 +101,16 @@ class Attempt implements RoundOptions<AcquireReply> {
    * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
    */
   wanted(): boolean {
-    if (this.#undecided) return true;
-    if (this.#isGivenBack) return false;
+    if (this.#undecided()) return true;
+    if (this.#isGivenBack()) return false;
     return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
   }
 
   onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
-    if (this.#undecided) this.#onAcquire(index, ballot, reply, late);
-    else if (this.#isGivenBack) this.#onTooLate(index, reply);
+    if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
+    else if (this.#isGivenBack()) this.#onTooLate(index, reply);
     else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
   }
 
@@ -121,11 +121,11 @@ class Attempt implements RoundOptions<AcquireReply> {
     return Math.min(nodeTimeoutMs(this.#quorum.options, ttlMs), leftMs);
   }
 
-  get #isGivenBack(): boolean {
+  #isGivenBack(): boolean {
     return this.#phase === "failed" || this.#grant?.isOver === true;
   }
 
-  get #undecided(): boolean {
+  #undecided(): boolean {
     return this.#phase === "granting" || this.#phase === "raising";
   }
 
@@ -134,7 +134,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(call, raisable(this.#ballots), (index, reply, late) => {
       const ballot = this.#ballots[index];
-      if (ballot !== undefined && this.#undecided) this.#onRaise(index, ballot, reply, late);
+      if (ballot !== undefined && this.#undecided()) this.#onRaise(index, ballot, reply, late);
     });
   }
 

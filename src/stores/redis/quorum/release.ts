@@ -124,28 +124,28 @@ class Release implements RoundOptions<ReleaseReply> {
       if (reply.reply.whole) this.#deleted += 1;
       else this.#missing += 1;
     }
-    if (this.#left > 0 && !(this.#untilCertain && this.#isCertain)) return;
+    if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
     // Those not waited for are owed it until they are heard from.
     if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
 
-  get #isReleased(): boolean {
+  #isReleased(): boolean {
     return this.#deleted >= this.#quorum.size;
   }
 
-  get #isTaken(): boolean {
+  #isTaken(): boolean {
     return this.#missing > this.nodes.length - this.#quorum.size;
   }
 
-  get #isCertain(): boolean {
-    return this.#isReleased || this.#isTaken;
+  #isCertain(): boolean {
+    return this.#isReleased() || this.#isTaken();
   }
 
   #outcome(): ReleaseOutcome {
-    if (this.#isReleased) return released;
-    return { released: false, reason: this.#isTaken ? "taken" : "unreachable" };
+    if (this.#isReleased()) return released;
+    return { released: false, reason: this.#isTaken() ? "taken" : "unreachable" };
   }
 
   #owe(index: number): void {

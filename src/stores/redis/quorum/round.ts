@@ -43,7 +43,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
     const { nodes, among, scheduler, timeoutMs } = options;
-    if (among === undefined) this.#pending = 2 ** nodes.length - 1;
+    if (among === undefined) this.#pending = -1 >>> (32 - nodes.length);
     else for (const index of among) this.#pending |= 1 << index;
     const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
     scheduler.schedule(this, nowMs + timeoutMs);

@@ -5,7 +5,8 @@
 -- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted; neither:
 -- to be looked at), since (ms, start of the quarantine), ever (1 once admitted), mode (how it was
 -- admitted last), fmt, max (maxTtl in ms), floor (no fence at or below it), and one counter per
--- shard.
+-- shard. A long value, note, makes the server keep it as a table at once: a short list would be
+-- searched from its beginning for every field.
 local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -19,7 +20,7 @@ local function server_run_id()
 end
 
 -- Returns nil where this node may vote, else the reply that says why not; and the run id, cut.
-local function may_vote(rid, st, since, fmt, max, ever)
+local function may_vote(rid, st, fmt, max)
   local strict = ARGV[2] == 'strict'
   if ARGV[1] == '1' or not rid or (strict and not st) then
     local current = server_run_id()
@@ -30,12 +31,13 @@ local function may_vote(rid, st, since, fmt, max, ever)
       local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
       -- First of all it must stop saying "admitted", which is allowed also where no memory is left.
       redis.call('HDEL', record, 'st')
-      redis.call('HSET', record, 'rid', current)
+      redis.call('HSET', record, 'rid', current, 'note',
+        'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
       if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
       if strict or st then
         if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
         redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-        st, since = 'Q', now_ms
+        st = 'Q'
       end
       rid = current
     end
@@ -44,7 +46,8 @@ local function may_vote(rid, st, since, fmt, max, ever)
   -- Only who has looked can tell which process this is.
   local cut = strict and string.sub(rid, 1, 12) or '-'
   if strict and st ~= 'A' then
-    return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+    local told = redis.call('HMGET', record, 'since', 'ever')
+    return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
   end
   return nil, cut
 end

@@ -9,13 +9,11 @@
 --          "X CODE detail"                   refused, waiting does not help
 -- @include record
 local owner, ttl = ARGV[5], ARGV[6]
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-for i = 8, #ARGV do ask[#ask + 1] = ARGV[i] end
-local kept = redis.call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor', unpack(ARGV, 8))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[5] or ARGV[4]) then
-  return 'X MAXTTL ' .. (kept[5] or ARGV[4])
+if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[4] or ARGV[4]) then
+  return 'X MAXTTL ' .. (kept[4] or ARGV[4])
 end
 
 local locks = (#KEYS - 1) / 2
@@ -55,16 +53,27 @@ for i = 1, locks do
   end
 end
 
-local c = math.max(tonumber(ARGV[7]), tonumber(kept[7] or 0) + 1)
-for i = 8, #kept do c = math.max(c, tonumber(kept[i] or 0) + 1) end
-if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = string.format('%.0f', c)
--- Counters before keys: an error between the two then only skips a number.
-local count = {'HSET', record}
-for i = 8, #ARGV do
-  count[#count + 1] = ARGV[i]
-  count[#count + 1] = fence
+-- The proposal's own text is the fence, unless another number is granted.
+fence = ARGV[7]
+local c = tonumber(fence)
+for i = 5, #kept do
+  local counter = tonumber(kept[i] or 0)
+  if counter >= c then c, fence = counter + 1, nil end
 end
-redis.call(unpack(count))
-for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
-return table.concat({'G', at, rid, fence}, ' ')
+if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
+fence = fence or string.format('%.0f', c)
+local whole = owner .. '|' .. fence
+-- Counters before keys: an error between the two then only skips a number.
+if locks == 1 then
+  redis.call('HSET', record, ARGV[8], fence)
+  redis.call('SET', KEYS[2], whole, 'PX', ttl)
+else
+  local count = {'HSET', record}
+  for i = 8, #ARGV do
+    count[#count + 1] = ARGV[i]
+    count[#count + 1] = fence
+  end
+  redis.call(unpack(count))
+  for i = 2, locks + 1 do redis.call('SET', KEYS[i], whole, 'PX', ttl) end
+end
+return 'G ' .. at .. ' ' .. rid .. ' ' .. fence

@@ -21,7 +21,7 @@ local function size_of(code, locks)
 end
 
 -- The counters that acquires look at, each once.
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local ask = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}
 local counters, i = {}, header
 while i <= #ARGV do
   local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
@@ -38,10 +38,10 @@ while i <= #ARGV do
   i = i + ops * size
 end
 local kept = call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
-local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
-local floor = tonumber(kept[7] or 0)
-for place = 8, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
+local ttl_max = ARGV[2] == 'strict' and tonumber(kept[4] or ARGV[4]) or math.huge
+local floor = tonumber(kept[5] or 0)
+for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
 local by = ' ' .. at .. ' ' .. (rid or '-')
 local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
 local first_queue = locks_all + 2

@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "34e0dbe8d1daac2ef6afda9f63c6bc9bfa40173c",
+  sha: "fed3d0a9ec8dc19a3fce933b924b53305e40a8f0",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -18,7 +18,7 @@ if type(info) ~= 'string' then return nil end
 local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
-local function may_vote(rid, st, since, fmt, max, ever)
+local function may_vote(rid, st, fmt, max)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
@@ -27,12 +27,13 @@ current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current)
+redis.call('HSET', record, 'rid', current, 'note',
+'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
 if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st, since = 'Q', now_ms
+st = 'Q'
 end
 rid = current
 end
@@ -40,7 +41,8 @@ end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
-return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+local told = redis.call('HMGET', record, 'since', 'ever')
+return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
 end
 return nil, cut
 end
@@ -50,13 +52,11 @@ if owner then return owner, fence end
 return value, nil
 end
 local owner, ttl = ARGV[5], ARGV[6]
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
-for i = 8, #ARGV do ask[#ask + 1] = ARGV[i] end
-local kept = redis.call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor', unpack(ARGV, 8))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[5] or ARGV[4]) then
-return 'X MAXTTL ' .. (kept[5] or ARGV[4])
+if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[4] or ARGV[4]) then
+return 'X MAXTTL ' .. (kept[4] or ARGV[4])
 end
 local locks = (#KEYS - 1) / 2
 local mine, fence = 0, nil
@@ -174,18 +174,28 @@ end
 break
 end
 end
-local c = math.max(tonumber(ARGV[7]), tonumber(kept[7] or 0) + 1)
-for i = 8, #kept do c = math.max(c, tonumber(kept[i] or 0) + 1) end
+fence = ARGV[7]
+local c = tonumber(fence)
+for i = 5, #kept do
+local counter = tonumber(kept[i] or 0)
+if counter >= c then c, fence = counter + 1, nil end
+end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = string.format('%.0f', c)
+fence = fence or string.format('%.0f', c)
+local whole = owner .. '|' .. fence
+if locks == 1 then
+redis.call('HSET', record, ARGV[8], fence)
+redis.call('SET', KEYS[2], whole, 'PX', ttl)
+else
 local count = {'HSET', record}
 for i = 8, #ARGV do
 count[#count + 1] = ARGV[i]
 count[#count + 1] = fence
 end
 redis.call(unpack(count))
-for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
-return table.concat({'G', at, rid, fence}, ' ')`,
+for i = 2, locks + 1 do redis.call('SET', KEYS[i], whole, 'PX', ttl) end
+end
+return 'G ' .. at .. ' ' .. rid .. ' ' .. fence`,
 };
 
 export const admit: Script = {
@@ -221,7 +231,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "fce93f5ad9bf1faccb8153fc67ee9e472c284ed1",
+  sha: "a39fd3331e2bcb9b5ddda0d8eb0547e86960bd9a",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -231,7 +241,7 @@ if type(info) ~= 'string' then return nil end
 local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
-local function may_vote(rid, st, since, fmt, max, ever)
+local function may_vote(rid, st, fmt, max)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
@@ -240,12 +250,13 @@ current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current)
+redis.call('HSET', record, 'rid', current, 'note',
+'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
 if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st, since = 'Q', now_ms
+st = 'Q'
 end
 rid = current
 end
@@ -253,7 +264,8 @@ end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
-return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+local told = redis.call('HMGET', record, 'since', 'ever')
+return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
 end
 return nil, cut
 end
@@ -269,7 +281,7 @@ local function size_of(code, locks)
 if code == 'R' then return 1 elseif code == 'P' then return 2 end
 return 2 + locks + (code == 'W' and 3 or 0)
 end
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever', 'floor'}
+local ask = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}
 local counters, i = {}, header
 while i <= #ARGV do
 local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
@@ -286,10 +298,10 @@ end
 i = i + ops * size
 end
 local kept = call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
-local ttl_max = ARGV[2] == 'strict' and tonumber(kept[5] or ARGV[4]) or math.huge
-local floor = tonumber(kept[7] or 0)
-for place = 8, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
+local ttl_max = ARGV[2] == 'strict' and tonumber(kept[4] or ARGV[4]) or math.huge
+local floor = tonumber(kept[5] or 0)
+for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
 local by = ' ' .. at .. ' ' .. (rid or '-')
 local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
 local first_queue = locks_all + 2
@@ -1016,7 +1028,7 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "a7538221d062de32acf67c7f17736a293a874fb4",
+  sha: "dd890b1452d1a1cb0061b99dc3d04d7d946e0cc9",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -1026,7 +1038,7 @@ if type(info) ~= 'string' then return nil end
 local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
-local function may_vote(rid, st, since, fmt, max, ever)
+local function may_vote(rid, st, fmt, max)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
@@ -1035,12 +1047,13 @@ current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current)
+redis.call('HSET', record, 'rid', current, 'note',
+'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
 if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st, since = 'Q', now_ms
+st = 'Q'
 end
 rid = current
 end
@@ -1048,7 +1061,8 @@ end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
-return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+local told = redis.call('HMGET', record, 'since', 'ever')
+return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
 end
 return nil, cut
 end
@@ -1058,8 +1072,8 @@ if owner then return owner, fence end
 return value, nil
 end
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
-local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever')
-local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
+local refusal = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
 local info = redis.pcall('INFO', 'server')
 local uptime = '0'
@@ -1584,8 +1598,14 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "56ddc76e9ae5ac6fa329185611aa1cc059bdfa1f",
-  source: `local locks, deleted = #KEYS / 2, 0
+  sha: "38bbc51832796e9deb20cfc68c5a1ad03158d891",
+  source: `if #KEYS == 2 then
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+if found[1] == ARGV[1] and not found[2] then
+return redis.call('DEL', KEYS[1]) == 1 and 'R 1 1' or 'R 0 1'
+end
+end
+local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
 local function belongs(value, whole)
@@ -1698,7 +1718,7 @@ return 'R ' .. deleted .. ' ' .. locks`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "3b99acbe25d4b8a367f95b4b757d3c06f9372f7d",
+  sha: "33f853cb647cdf6d7292ef88df6f7da2641afb16",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -1708,7 +1728,7 @@ if type(info) ~= 'string' then return nil end
 local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
-local function may_vote(rid, st, since, fmt, max, ever)
+local function may_vote(rid, st, fmt, max)
 local strict = ARGV[2] == 'strict'
 if ARGV[1] == '1' or not rid or (strict and not st) then
 local current = server_run_id()
@@ -1717,12 +1737,13 @@ current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current)
+redis.call('HSET', record, 'rid', current, 'note',
+'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
 if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
 if strict or st then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
 redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st, since = 'Q', now_ms
+st = 'Q'
 end
 rid = current
 end
@@ -1730,7 +1751,8 @@ end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
-return table.concat({'B', at, cut, since, ever or '0', max or ARGV[4]}, ' '), cut
+local told = redis.call('HMGET', record, 'since', 'ever')
+return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
 end
 return nil, cut
 end
@@ -1740,13 +1762,11 @@ if owner then return owner, fence end
 return value, nil
 end
 local owner, ttl, t = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever'}
-for i = 8, #ARGV do ask[#ask + 1] = ARGV[i] end
-local kept = redis.call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', unpack(ARGV, 8))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and ttl > tonumber(kept[5] or ARGV[4]) then
-return 'X MAXTTL ' .. (kept[5] or ARGV[4])
+if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
+return 'X MAXTTL ' .. (kept[4] or ARGV[4])
 end
 local behind = false
 for i = 2, #KEYS do
@@ -1760,7 +1780,7 @@ end
 if behind then
 local count = {'HSET', record}
 for i = 8, #ARGV do
-if tonumber(kept[i - 1] or 0) < t then
+if tonumber(kept[i - 3] or 0) < t then
 count[#count + 1] = ARGV[i]
 count[#count + 1] = ARGV[7]
 end

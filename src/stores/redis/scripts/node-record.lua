@@ -6,8 +6,8 @@
 -- @include record
 -- Grants nothing, so it may enter the cache unverified: no reason to keep the node from voting.
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
-local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever')
-local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
+local refusal = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
 local info = redis.pcall('INFO', 'server')
 local uptime = '0'

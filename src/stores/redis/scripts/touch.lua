@@ -9,13 +9,11 @@
 --          "X CODE detail"                   refused, waiting does not help
 -- @include record
 local owner, ttl, t = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local ask = {'HMGET', record, 'rid', 'st', 'since', 'fmt', 'max', 'ever'}
-for i = 8, #ARGV do ask[#ask + 1] = ARGV[i] end
-local kept = redis.call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], kept[5], kept[6])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', unpack(ARGV, 8))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and ttl > tonumber(kept[5] or ARGV[4]) then
-  return 'X MAXTTL ' .. (kept[5] or ARGV[4])
+if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
+  return 'X MAXTTL ' .. (kept[4] or ARGV[4])
 end
 
 local behind = false
@@ -32,7 +30,7 @@ end
 if behind then
   local count = {'HSET', record}
   for i = 8, #ARGV do
-    if tonumber(kept[i - 1] or 0) < t then
+    if tonumber(kept[i - 3] or 0) < t then
       count[#count + 1] = ARGV[i]
       count[#count + 1] = ARGV[7]
     end
