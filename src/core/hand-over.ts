@@ -31,8 +31,9 @@ export function handOver(
   lease: HeldLease,
   grant: Grant,
 ): Grant | undefined {
+  if (lines.isEmpty || store.passOn === undefined) return undefined;
   const [resource, ...others] = grant.resources;
-  if (store.passOn === undefined || resource === undefined || others.length > 0) return undefined;
+  if (resource === undefined || others.length > 0) return undefined;
   const { clock } = lease.terms.host;
   const started = now(clock);
   const successor = lines.successorOf(resource, grant.owner, started.monotonicMs);

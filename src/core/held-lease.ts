@@ -218,7 +218,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     const error = this.#hear(outcome, raised, moment);
     if (error !== undefined || outcome.kind !== "extended") return error;
     this.prolong(started, outcome.validityMs);
-    tellRenewed(this, this.#grant.fence);
+    tellRenewed(this, this.#grant);
     return undefined;
   }
 

@@ -2,7 +2,7 @@ import type { LossReason } from "./errors.ts";
 import type { LockEvents } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { StallReport } from "./stall-report.ts";
-import type { ReleaseOutcome } from "./store.ts";
+import type { Grant, ReleaseOutcome } from "./store.ts";
 
 /** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
 const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
@@ -19,9 +19,10 @@ export function hearGuards(prototype: HeldLease): void {
   });
 }
 
-export function tellRenewed(lease: HeldLease, fence: bigint | undefined): void {
+export function tellRenewed(lease: HeldLease, grant: Grant): void {
   const { events } = lease.terms.host;
   if (!events.wants("renewed")) return;
+  const { fence } = grant;
   events.emit("renewed", { ...about(lease), fence, remainingMs: lease.remainingMs() });
 }
 

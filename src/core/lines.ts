@@ -37,9 +37,14 @@ interface Line {
 export class Lines {
   readonly #lines = new Map<string, Line>();
 
+  /** Nobody waits for anything. */
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
   /** Whether somebody waits for it, so that a newcomer has to stand behind them. */
   has(resource: string): boolean {
-    return this.#lines.size > 0 && this.#lines.has(resource);
+    return !this.isEmpty && this.#lines.has(resource);
   }
 
   join(resource: string, waiter: LineWaiter): void {
@@ -110,7 +115,7 @@ export class Lines {
    * was lost before and is given back now says nothing about the lease of its successor.
    */
   over({ resources, owner }: Pick<Grant, "resources" | "owner">): void {
-    if (this.#lines.size === 0) return;
+    if (this.isEmpty) return;
     for (const resource of resources) {
       const line = this.#lines.get(resource);
       if (line === undefined || (line.heldBy !== undefined && line.heldBy !== owner)) continue;
