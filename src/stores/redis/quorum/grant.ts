@@ -1,5 +1,5 @@
 import type { Grant } from "../../../core/store.ts";
-import { lockKey } from "../lock-key.ts";
+import { lockKey, lockKeys } from "../lock-key.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
 /** What the grants of one quorum have in common, for one TTL: kept once for all of them. */
@@ -54,7 +54,8 @@ export class RedisGrant implements Grant {
 
   get keys(): readonly string[] {
     const { prefix } = this.#terms;
-    return this.resources.map((resource) => lockKey(prefix, resource));
+    const names = this.#names;
+    return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
   }
 
   get home(): object {

@@ -8,7 +8,7 @@ import type {
   ReleaseOutcome,
 } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
-import { lockKey } from "../lock-key.ts";
+import { lockKeys } from "../lock-key.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { RaisingStore } from "../ordered-groups.ts";
 import { checkTtl } from "../replicas-option.ts";
@@ -31,7 +31,7 @@ export class OneStep implements RaisingStore {
     if (replicas !== undefined) {
       checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     }
-    const keys = request.resources.map((resource) => lockKey(prefix, resource));
+    const keys = lockKeys(prefix, request.resources);
     const error = this.#quorum.misfit([]);
     if (error !== undefined) {
       return Promise.resolve({ kind: "failed", error, retryable: false, cleanup: undefined });

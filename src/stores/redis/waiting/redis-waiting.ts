@@ -2,7 +2,7 @@ import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
-import { lockKey } from "../lock-key.ts";
+import { lockKeys } from "../lock-key.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { OneStep } from "../quorum/one-step.ts";
 import type { Quorum } from "../quorum/quorum.ts";
@@ -36,7 +36,7 @@ export class RedisWaiting implements Waiting {
     this.#quorum = quorum;
     this.#oneStep = oneStep;
     this.#wakeUps = wakeUps;
-    this.#keys = resources.map((resource) => lockKey(quorum.options.prefix, resource));
+    this.#keys = lockKeys(quorum.options.prefix, resources);
     this.#number = wakeUps.newNumber();
     const id = `${wakeUps.base}-w${this.#number}`;
     // Only those who wait for one resource stand in a line, in which it can be passed on.
