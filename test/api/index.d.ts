@@ -414,6 +414,7 @@ export interface LineWaiter {
 }
 export declare class Lines {
     #private;
+    get isEmpty(): boolean;
     has(resource: string): boolean;
     join(resource: string, waiter: LineWaiter): void;
     isTurnOf(resource: string, waiter: LineWaiter): boolean;

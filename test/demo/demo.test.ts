@@ -108,7 +108,12 @@ describe("an interrupted demo", () => {
   async function interrupt(signal: NodeJS.Signals): Promise<void> {
     const demo = stage.start();
     await demo.said(/is frozen \(SIGSTOP\)/);
-    const frozen = demo.workers().filter(isStopped);
+    // On a busy machine it is a moment before the worker runs again, and is stopped by that.
+    let frozen: number[] = [];
+    await eventually("a worker that is stopped", () => {
+      frozen = demo.workers().filter(isStopped);
+      return frozen.length > 0;
+    });
     demo.child.kill(signal);
     interrupted.set(signal, { demo, frozen, ended: await demo.ended });
   }
