@@ -20,7 +20,6 @@ export class WatchedLease {
     journal: Journal,
     about: { readonly lease: string; readonly resource: string },
     lease: BenchLease,
-    calledMs: number,
   ) {
     this.#journal = journal;
     this.about = about;
@@ -28,8 +27,8 @@ export class WatchedLease {
     const untilMs = lease.untilMs();
     this.#untilMs = untilMs;
     const fence = lease.fenced === undefined ? {} : { fence: String(lease.fenced.fence) };
-    const { waitedMs } = lease;
-    const started = waitedMs === undefined ? {} : { startedMs: calledMs + waitedMs };
+    const { startedMs } = lease;
+    const started = startedMs === undefined ? {} : { startedMs };
     journal.add({ what: "granted", ...about, ...fence, ...started, ...until(untilMs) });
     lease.onLost((reason) => {
       if (this.#over) return;

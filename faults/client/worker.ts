@@ -45,8 +45,7 @@ async function oneTurn(
   const overdue = (call: string) => (awakeMs: number) => {
     journal.add({ what: "overdue", ...about, call, awakeMs });
   };
-  const calledMs = nowMs();
-  journal.add({ what: "call", ...about }, calledMs);
+  journal.add({ what: "call", ...about });
   const acquiring = lock.acquire(about.resource);
   const acquired = await awake.bound(acquiring, waitMs + acquireSlackMs, overdue("acquire"));
   if (acquired.kind === "refused") {
@@ -54,7 +53,7 @@ async function oneTurn(
     await sleep(20 + random.fraction() * 80);
     return;
   }
-  const watched = new WatchedLease(journal, about, acquired.lease, calledMs);
+  const watched = new WatchedLease(journal, about, acquired.lease);
   try {
     await section(tools, watched);
   } finally {

@@ -14,8 +14,8 @@ export type Acquired =
 export interface BenchLease {
   /** With a fence, where the library has such a thing. */
   readonly fenced: Fenced | undefined;
-  /** How long after the call the attempt began that was granted, where the library tells. */
-  readonly waitedMs: number | undefined;
+  /** When the attempt began that was granted, where the library tells. */
+  readonly startedMs: number | undefined;
   /** Whether the library says, right now, that the lock may be relied upon. */
   trusted(): boolean;
   /** Until when, on the bench's clock, it says so; undefined where it does not tell. */

@@ -16,19 +16,21 @@ export function holdfast(
     renew: true,
     retry: { minDelay: retryMs / 2, maxDelay: retryMs * 1.5 },
   });
-  const waits = new Map<bigint | undefined, number>();
-  locks.on("acquired", ({ fence, waitedMs }) => waits.set(fence, waitedMs));
+  // Of a lock that is passed on within the process, too: it began with its grant.
+  const startsMs = new Map<string, number>();
+  locks.on("attempt", ({ resources: [resource = ""], outcome, elapsedMs }) => {
+    if (outcome === "granted") startsMs.set(resource, nowMs() - elapsedMs);
+  });
   return {
     async acquire(resource): Promise<Acquired> {
       try {
         const lease = await locks.acquire(resource);
-        const waitedMs = waits.get(lease.fence);
-        waits.delete(lease.fence);
+        const startedMs = startsMs.get(resource);
         return {
           kind: "granted",
           lease: {
             fenced: lease,
-            waitedMs,
+            startedMs,
             trusted: () => lease.state === "held" || lease.state === "doubtful",
             untilMs: () => nowMs() + lease.remainingMs(),
             onLost(listener) {

@@ -36,7 +36,7 @@ export function redisSemaphore(
         kind: "granted",
         lease: {
           fenced: undefined,
-          waitedMs: undefined,
+          startedMs: undefined,
           trusted: () => mutex.isAcquired,
           untilMs: () => undefined,
           onLost: (listener) => listeners.push(listener),

@@ -62,7 +62,7 @@ export function redlockUniversal(
           kind: "granted",
           lease: {
             fenced: undefined,
-            waitedMs: undefined,
+            startedMs: undefined,
             trusted: () => !signal.aborted && expiresAt > Date.now(),
             untilMs: () => nowMs() + expiresAt - Date.now(),
             onLost: (listener) => signal.addEventListener("abort", () => listener("signal")),

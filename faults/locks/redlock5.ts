@@ -54,7 +54,7 @@ export function redlock5(
           kind: "granted",
           lease: {
             fenced: undefined,
-            waitedMs: undefined,
+            startedMs: undefined,
             trusted: () => !signal.aborted && expiration > Date.now(),
             untilMs: () => nowMs() + expiration - Date.now(),
             onLost: (listener) => signal.addEventListener("abort", () => listener("signal")),

@@ -1,3 +1,4 @@
+import { queueKeyOf } from "../../stores/redis/dialect.ts";
 import type { Link } from "../network/link.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
@@ -132,7 +133,9 @@ function strikeNode(
     case "evict":
       for (const key of data.keys()) {
         if (key === nodeRecordKey) continue;
-        targets.onLoss(node, "locks", `"${key}" was evicted on ${node.name}`);
+        // No promise rests on a queue.
+        const isQueue = key.startsWith(queueKeyOf(""));
+        if (!isQueue) targets.onLoss(node, "locks", `"${key}" was evicted on ${node.name}`);
         data.delete(key);
       }
       return undefined;
