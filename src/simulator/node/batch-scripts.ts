@@ -2,7 +2,13 @@ import { acquireIn, touch } from "./fenced-scripts.ts";
 import { plainAcquireIn, plainTouch } from "./plain-scripts.ts";
 import { Queues } from "./queues.ts";
 import { mayVote } from "./record-scripts.ts";
-import { atOf, type BatchBody, type PlaceAsked, type ScriptContext } from "./script-context.ts";
+import {
+  atOf,
+  placeOf,
+  type BatchBody,
+  type PlaceAsked,
+  type ScriptContext,
+} from "./script-context.ts";
 import { locksOf, releaseIn } from "./waiting-scripts.ts";
 
 interface Operation {
@@ -103,8 +109,4 @@ function operationsOf(
     }
   }
   return operations;
-}
-
-function placeOf([ticket, id = "", block = "1"]: readonly string[]): PlaceAsked {
-  return { ticket: Number(ticket), id, block: Number(block) };
 }

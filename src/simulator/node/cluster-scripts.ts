@@ -1,5 +1,5 @@
 import { Queues } from "./queues.ts";
-import { atOf, numberOr0, ownerAndFence, type ScriptBody } from "./script-context.ts";
+import { atOf, numberOr0, ownerAndFence, placeOf, type ScriptBody } from "./script-context.ts";
 
 import { claimPlaces, firstOfOthers, locksOf, releaseIn, waitInQueues } from "./waiting-scripts.ts";
 
@@ -8,14 +8,13 @@ const fenceMax = 9_007_199_254_740_991;
 /** `cluster-acquire.lua` */
 export const clusterAcquire: ScriptBody = (context) => {
   const { data, keys, args } = context;
-  const [owner = "", ttl = "", proposal = "", retention = "", ticket, id = "", reserved = "1"] =
-    args;
+  const [owner = "", ttl = "", proposal = "", retention = "", ...wanted] = args;
   const count = keys.length / 3;
   const locks = keys.slice(0, count);
   const counters = keys.slice(count, 2 * count);
   const asked = { locks, queues: keys.slice(2 * count) };
-  const block = Number(reserved);
-  const place = ticket === undefined ? undefined : { ticket: Number(ticket), id, block };
+  const place = wanted.length === 0 ? undefined : placeOf(wanted);
+  const block = place?.block ?? 1;
   const queues = new Queues(context, true);
   const isFree = (lock: string): boolean => data.textOf(lock) === undefined;
   let mine = 0;

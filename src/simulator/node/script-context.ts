@@ -20,6 +20,11 @@ export interface PlaceAsked {
   readonly id: string;
 }
 
+/** As its words say it; without fences there are none to reserve. */
+export function placeOf([ticket, id = "", block = "1"]: readonly string[]): PlaceAsked {
+  return { ticket: Number(ticket), id, block: Number(block) };
+}
+
 export type ScriptBody = (context: ScriptContext) => string;
 /** A script that runs several operations answers with a list. */
 export type BatchBody = (context: ScriptContext) => readonly string[];
