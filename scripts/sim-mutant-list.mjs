@@ -58,9 +58,9 @@ export const mutants = [
     example: "C1, C2a",
     changes: [
       {
-        file: attempt,
-        from: `ballot.confirmed = ballot.vote === "granted" && ballot.fence === this.#fence;`,
-        to: `ballot.confirmed = ballot.vote === "granted";`,
+        file: "stores/redis/quorum/ballot.ts",
+        from: `ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;`,
+        to: `ballot.confirmed = ballot.vote === "granted" || fence < 0;`,
       },
     ],
   },
@@ -416,7 +416,7 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `const cleanup = releaseAll(this.#quorum, what);`,
+        from: `const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));`,
         to: `const cleanup = Promise.resolve(void [releaseAll, what]);`,
       },
     ],
@@ -438,8 +438,19 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `this.#phase === "failed" || this.#grant?.isOver === true`,
-        to: `this.#phase === "failed"`,
+        from: `return this.#cleanup ?? this.#grant?.givenBack;`,
+        to: `return this.#cleanup;`,
+      },
+    ],
+  },
+  {
+    name: "late-grant-left-alone",
+    breaks: "only a release that was sent to a node takes its late grant back",
+    changes: [
+      {
+        file: "stores/redis/quorum/release.ts",
+        from: `this.#unheard &= ~(this.#round?.spared ?? 0);`,
+        to: ``,
       },
     ],
   },
@@ -537,8 +548,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/quorum/grant.ts",
-        from: `if (confirmation === this.#confirmations) this.votes`,
-        to: `if (confirmation <= this.#confirmations) this.votes`,
+        from: `if (confirmation === this.#confirmations && !this.isOver)`,
+        to: `if (confirmation <= this.#confirmations && !this.isOver)`,
       },
     ],
   },

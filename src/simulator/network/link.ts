@@ -93,6 +93,10 @@ export class Link implements RedisConnection {
     });
   }
 
+  line(): object | undefined {
+    return this.#connection;
+  }
+
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>> {
     if (this.#connection === undefined) {
       return Promise.reject(new NotConnectedError(this.library, "reconnecting"));

@@ -90,6 +90,11 @@ export class RedisNode {
     return this.#introduction.version;
   }
 
+  /** What is sent to it runs there in that order, also where the driver has to send it again. */
+  get keepsOrder(): boolean {
+    return this.connection.line !== undefined;
+  }
+
   /** Changes with every step forward of its clock: votes of an earlier epoch are worth nothing. */
   get clockEpoch(): number {
     return this.#clockEpoch;

@@ -10,6 +10,7 @@ import { nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import {
   confirmedBits,
+  confirmGrantsOf,
   confirmedOf,
   dropStepped,
   greatestFence,
@@ -25,7 +26,7 @@ import {
 import { RedisGrant, type GrantTerms } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
-import { releaseAll, releaseOn } from "./release.ts";
+import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
 import { Round, type RoundOptions } from "./round.ts";
 
 /**
@@ -67,6 +68,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   #holder: Holder | undefined;
   #raised = false;
   #grant: RedisGrant | undefined;
+  #cleanup: GivingBack | undefined;
 
   constructor(
     quorum: Quorum,
@@ -102,7 +104,7 @@ class Attempt implements RoundOptions<AcquireReply> {
    */
   wanted(): boolean {
     if (this.#undecided()) return true;
-    if (this.#isGivenBack()) return false;
+    if (this.#givingBack !== undefined) return false;
     return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
   }
 
@@ -110,7 +112,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
-    else if (this.#isGivenBack()) this.#onTooLate(index, reply);
+    else if (this.#givingBack !== undefined) this.#onTooLate(index, reply);
     else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
   }
 
@@ -121,8 +123,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     return Math.min(nodeTimeoutMs(this.#quorum.options, ttlMs), leftMs);
   }
 
-  #isGivenBack(): boolean {
-    return this.#phase === "failed" || this.#grant?.isOver === true;
+  /** The release of what it was granted, once that has begun. */
+  get #givingBack(): GivingBack | undefined {
+    return this.#cleanup ?? this.#grant?.givenBack;
   }
 
   #undecided(): boolean {
@@ -133,8 +136,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#raised = true;
     const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(call, raisable(this.#ballots), (index, reply, late) => {
-      const ballot = this.#ballots[index];
-      if (ballot !== undefined && this.#undecided()) this.#onRaise(index, ballot, reply, late);
+      if (this.#undecided()) this.#onRaise(index, reply, late);
     });
   }
 
@@ -175,7 +177,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     switch (reply.kind) {
       case "granted":
         ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-        this.#onGrant(ballot, reply.fence, this.nodes[index]?.heardRunId);
+        this.#quorum.proposals.see(reply.fence);
+        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.heardRunId)) return;
+        if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
         ballot.vote = ballot.vote === "granted" ? "failed" : "held";
@@ -198,13 +202,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     }
   }
 
-  #onGrant(ballot: Ballot, fence: number, runId: string | undefined): void {
-    this.#quorum.proposals.see(fence);
-    if (!noteGrant(ballot, fence, runId)) return;
-    if (this.#phase === "raising" && fence === this.#fence) ballot.confirmed = true;
-  }
-
-  #onRaise(index: number, ballot: Ballot, reply: NodeReply<TouchReply>, late: boolean): void {
+  #onRaise(index: number, reply: NodeReply<TouchReply>, late: boolean): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
     if (reply.kind === "reply") {
       ballot.confirmed = reply.reply.kind === "done";
       ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
@@ -230,9 +230,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (isLost(tally, size)) return this.#fail();
     if (tally.granted < size) return;
     this.#fence = greatestFence(this.#ballots);
-    for (const ballot of this.#ballots) {
-      ballot.confirmed = ballot.vote === "granted" && ballot.fence === this.#fence;
-    }
+    confirmGrantsOf(this.#ballots, this.#fence);
     this.#phase = "raising";
     if (confirmedOf(this.#ballots) < size) this.#raise();
   }
@@ -273,7 +271,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     const place = placeLeft("=", this.#place);
     const without = withoutOurs(this.#ballots);
     const what = { keys: this.#keys, owner, ttlMs, place, without, spared };
-    const cleanup = releaseAll(this.#quorum, what);
+    const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
@@ -294,6 +292,7 @@ class Attempt implements RoundOptions<AcquireReply> {
    */
   #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
     if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;
+    if (this.#givingBack?.covers(index) === true) return;
     const { owner, ttlMs } = this.#request;
     releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs, place: "" });
   }

@@ -89,6 +89,13 @@ export function greatestFence(ballots: readonly Ballot[]): number {
   return greatest;
 }
 
+/** Those who granted the final fence itself have it on record already. */
+export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void {
+  for (const ballot of ballots) {
+    ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;
+  }
+}
+
 /** Whom to raise to the final fence. The rest, but for those that have it, are out. */
 export function raisable(ballots: readonly Ballot[]): number[] {
   return ballots.flatMap((ballot, index) => {

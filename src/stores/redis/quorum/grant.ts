@@ -1,5 +1,6 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "../lock-key.ts";
+import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
 /** What the grants of one quorum have in common, for one TTL: kept once for all of them. */
@@ -24,8 +25,9 @@ export class RedisGrant implements Grant {
   readonly #owner: string | number;
   /** Alone where there is one. */
   readonly #names: string | readonly string[];
-  /** How often it was confirmed anew; -1 once it is given back. */
+  /** How often it was confirmed anew. */
   #confirmations = 0;
+  #givenBack: GivingBack | undefined = undefined;
 
   constructor(
     terms: GrantTerms,
@@ -76,7 +78,11 @@ export class RedisGrant implements Grant {
 
   /** Given back: nothing may set its keys again. */
   get isOver(): boolean {
-    return this.#confirmations < 0;
+    return this.#givenBack !== undefined;
+  }
+
+  get givenBack(): GivingBack | undefined {
+    return this.#givenBack;
   }
 
   /** Another holder of the same manager has it from now on, under the next of its fences. */
@@ -86,20 +92,20 @@ export class RedisGrant implements Grant {
     return true;
   }
 
-  end(): void {
-    this.#confirmations = -1;
+  end(givenBack: GivingBack): void {
+    this.#givenBack = givenBack;
   }
 
   /** Confirmed anew, and resting on these nodes from now on. Returns which time it was. */
   confirm(votes: number): number {
     this.votes = votes;
-    if (!this.isOver) this.#confirmations += 1;
+    this.#confirmations += 1;
     return this.#confirmations;
   }
 
   /** A node that was not waited for has confirmed as well, unless that was for an older time. */
   addVote(node: number, confirmation: number): void {
-    if (confirmation === this.#confirmations) this.votes |= 1 << node;
+    if (confirmation === this.#confirmations && !this.isOver) this.votes |= 1 << node;
   }
 
   /** One node's word is worth nothing any more; returns how many are left. */

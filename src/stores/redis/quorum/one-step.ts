@@ -68,7 +68,6 @@ export class OneStep implements RaisingStore {
 
   release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    own.end();
     const { places, spared } = this.#quorum;
     return release(this.#quorum, own, places.get(own), spared.get(own));
   }

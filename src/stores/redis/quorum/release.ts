@@ -9,7 +9,7 @@ import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round, type RoundOptions } from "./round.ts";
+import { bitsOf, Round, type RoundOptions } from "./round.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];
@@ -22,6 +22,15 @@ export interface ReleaseRequest {
   readonly without?: ReadonlySet<number>;
   /** Nodes that were not asked because they do not answer, a bit for each: left alone, too. */
   readonly spared?: number;
+}
+
+/** A release under way. */
+export interface GivingBack {
+  /**
+   * A node tells only now that it granted to the owner. Whether the release is behind that on the
+   * same line and its answer still to come: then the grant goes back without another word.
+   */
+  covers(index: number): boolean;
 }
 
 /**
@@ -37,14 +46,22 @@ export function release(
   const { keys, owner, ttlMs, fenceNumber } = grant;
   const request = { keys, owner, ttlMs, fenceNumber, place, spared };
   return new Promise((resolve) => {
-    new Release(quorum, request, true, (outcome) => resolve(outcome)).start();
+    const givingBack = new Release(quorum, request, true, resolve);
+    grant.end(givingBack);
+    givingBack.start();
   });
 }
 
 /** The clean-up after a failed attempt: done when every node has answered or run out of time. */
-export function releaseAll(quorum: Quorum, request: ReleaseRequest): Promise<void> {
+export function releaseAll(
+  quorum: Quorum,
+  request: ReleaseRequest,
+  onBegun: (givingBack: GivingBack) => void,
+): Promise<void> {
   return new Promise((resolve) => {
-    new Release(quorum, request, false, () => resolve()).start();
+    const givingBack = new Release(quorum, request, false, () => resolve());
+    onBegun(givingBack);
+    givingBack.start();
   });
 }
 
@@ -63,7 +80,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 const released: ReleaseOutcome = { released: true };
 
 /** It says what its round is, and is its ear: there is one for every lease. */
-class Release implements RoundOptions<ReleaseReply> {
+class Release implements RoundOptions<ReleaseReply>, GivingBack {
   readonly call: NodeCall<ReleaseReply>;
   readonly nodes: readonly RedisNode[];
   readonly among: readonly number[] | undefined;
@@ -72,13 +89,17 @@ class Release implements RoundOptions<ReleaseReply> {
   readonly nowMs: number;
   readonly timeoutMs: number;
   readonly #quorum: Quorum;
-  readonly #ttlMs: number;
+  readonly #request: ReleaseRequest;
   /** Over as soon as the outcome is certain, or when all have been heard. */
   readonly #untilCertain: boolean;
   readonly #resolve: (outcome: ReleaseOutcome) => void;
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
+  /** Nodes whose answer is still to come, however long they take; a bit for each. */
+  #unheard = 0;
+  /** Those of them that have told of their grant in the meantime. */
+  #grantedLate = 0;
   /** Nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
   /** Nodes that had not. */
@@ -100,14 +121,22 @@ class Release implements RoundOptions<ReleaseReply> {
     this.enough = this.among === undefined ? quorum.size : undefined;
     this.#left = this.among?.length ?? quorum.nodes.length;
     this.#quorum = quorum;
-    this.#ttlMs = ttlMs;
+    this.#request = request;
     this.#untilCertain = untilCertain;
     this.#resolve = resolve;
   }
 
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
+    this.#unheard = bitsOf(this.among, this.nodes.length);
     this.#round = new Round(this);
+  }
+
+  covers(index: number): boolean {
+    const bit = 1 << index;
+    if ((this.#unheard & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
+    this.#grantedLate |= bit;
+    return true;
   }
 
   wanted(): boolean {
@@ -116,19 +145,31 @@ class Release implements RoundOptions<ReleaseReply> {
 
   onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
     const debt = this.#debts?.[index];
+    if (!isTimeOut(reply)) this.#heard(index, reply);
     if (!isConfirmed(reply)) this.#owe(index);
     else if (debt !== undefined) this.#quorum.owed.settle(debt);
     if (late) return;
     this.#left -= 1;
     if (reply.kind === "reply") {
-      if (reply.reply.whole) this.#deleted += 1;
+      if (isWhole(reply)) this.#deleted += 1;
       else this.#missing += 1;
     }
     if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
     // Those not waited for are owed it until they are heard from.
     if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
+    // Those left alone so far will not be asked any more.
+    this.#unheard &= ~(this.#round?.spared ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
+  }
+
+  /** It should have found what was granted before it; if not, it came before it after all. */
+  #heard(index: number, reply: NodeReply<ReleaseReply>): void {
+    const bit = 1 << index;
+    this.#unheard &= ~bit;
+    if ((this.#grantedLate & bit) === 0 || !isConfirmed(reply) || isWhole(reply)) return;
+    const { keys, owner, ttlMs } = this.#request;
+    releaseOn(this.#quorum, index, { keys, owner, ttlMs, place: "" });
   }
 
   #isReleased(): boolean {
@@ -150,14 +191,24 @@ class Release implements RoundOptions<ReleaseReply> {
 
   #owe(index: number): void {
     const node = this.nodes[index];
+    const { ttlMs } = this.#request;
     this.#debts ??= [];
     if (node === undefined || this.#debts[index] !== undefined) return;
-    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, this.#ttlMs);
+    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, ttlMs);
   }
 }
 
 function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "reply" || reply.kind === "error";
+}
+
+function isWhole(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "reply" && reply.reply.whole;
+}
+
+/** No more is waited for it, but it may still come. */
+function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "unknown" && reply.timedOut;
 }
 
 /** Undefined where all of them are. */

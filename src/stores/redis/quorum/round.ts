@@ -43,8 +43,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
     const { nodes, among, scheduler, timeoutMs } = options;
-    if (among === undefined) this.#pending = -1 >>> (32 - nodes.length);
-    else for (const index of among) this.#pending |= 1 << index;
+    this.#pending = bitsOf(among, nodes.length);
     const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
     scheduler.schedule(this, nowMs + timeoutMs);
     if (options.enough !== undefined) this.#spare(options.enough, nowMs);
@@ -133,6 +132,14 @@ const leftAlone: NodeReply<never> = {
   kind: "unsent",
   error: new Error("it does not answer, and was not asked"),
 };
+
+/** A bit for each of those, or of all. */
+export function bitsOf(among: readonly number[] | undefined, count: number): number {
+  if (among === undefined) return -1 >>> (32 - count);
+  let bits = 0;
+  for (const index of among) bits |= 1 << index;
+  return bits;
+}
 
 function indicesOf(bits: number): number[] {
   const indices: number[] = [];

@@ -8,8 +8,25 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "fed3d0a9ec8dc19a3fce933b924b53305e40a8f0",
-  source: `local record = KEYS[1]
+  sha: "be930f7c6af57103518bdfe2ccfc32f407adf345",
+  source: `if #KEYS == 3 then
+local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
+local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
+local rid, c = kept[1], tonumber(fence)
+if not call('GET', KEYS[2]) and not call('GET', KEYS[3]) and rid and kept[3] == ARGV[3]
+and (not strict or kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4]))
+and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
+then
+local info = ARGV[1] == '1' and redis.pcall('INFO', 'server')
+if not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)) then
+call('HSET', KEYS[1], shard, fence)
+call('SET', KEYS[2], ARGV[5] .. '|' .. fence, 'PX', ARGV[6])
+local time, by = call('TIME'), strict and string.sub(rid, 1, 12) or '-'
+return 'G ' .. time[1] .. ' ' .. time[2] .. ' ' .. by .. ' ' .. fence
+end
+end
+end
+local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local function server_run_id()
@@ -182,19 +199,13 @@ if counter >= c then c, fence = counter + 1, nil end
 end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 fence = fence or string.format('%.0f', c)
-local whole = owner .. '|' .. fence
-if locks == 1 then
-redis.call('HSET', record, ARGV[8], fence)
-redis.call('SET', KEYS[2], whole, 'PX', ttl)
-else
 local count = {'HSET', record}
 for i = 8, #ARGV do
 count[#count + 1] = ARGV[i]
 count[#count + 1] = fence
 end
 redis.call(unpack(count))
-for i = 2, locks + 1 do redis.call('SET', KEYS[i], whole, 'PX', ttl) end
-end
+for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
 return 'G ' .. at .. ' ' .. rid .. ' ' .. fence`,
 };
 
