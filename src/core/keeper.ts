@@ -25,7 +25,7 @@ export class Keeper {
 
   /** A lease that is held has its place among the tasks, if only for its end. */
   get leases(): HeldLease[] {
-    return this.#scheduler.tasks.filter((task) => task instanceof HeldLease);
+    return this.#scheduler.lasting.filter((task) => task instanceof HeldLease);
   }
 
   forget(lease: HeldLease): void {

@@ -1,4 +1,5 @@
 import type { CancelTimer, Clock } from "./ports.ts";
+import { TaskHeap } from "./task-heap.ts";
 import { clockStepMs } from "./validity.ts";
 
 /** Something to be run at a moment of the monotonic clock. Belongs to one scheduler at a time. */
@@ -8,6 +9,8 @@ export interface Task {
   heapIndex: number;
   /** Whether waiting for it keeps the process running. */
   readonly keepAlive: boolean;
+  /** Whether it waits for an answer, and is mostly cancelled long before it is due. */
+  readonly isBrief?: boolean;
   /** How much sooner it may run, where the timer fires for another: to go together with it. */
   readonly earlyMs?: number;
   run(): void;
@@ -26,7 +29,9 @@ const sleepMsMax = 1_000;
  */
 export class Scheduler {
   readonly clock: Clock;
-  readonly #heap: Task[] = [];
+  /** Apart from the others, of which there may be very many: what comes and goes at once. */
+  readonly #brief = new TaskHeap();
+  readonly #lasting = new TaskHeap();
   #keepAliveCount = 0;
   #armedForMs = Infinity;
   #cancel: CancelTimer | undefined;
@@ -48,12 +53,12 @@ export class Scheduler {
   }
 
   get size(): number {
-    return this.#heap.length;
+    return this.#brief.size + this.#lasting.size;
   }
 
-  /** All that is scheduled, in no order. */
-  get tasks(): readonly Task[] {
-    return this.#heap;
+  /** All that is scheduled for longer, in no order. */
+  get lasting(): readonly Task[] {
+    return this.#lasting.tasks;
   }
 
   /** How long the armed timer should have fired by now: the event loop is blocked since then. */
@@ -66,29 +71,18 @@ export class Scheduler {
   schedule(task: Task, dueMs: number): void {
     const isNew = task.heapIndex < 0;
     task.dueMs = dueMs;
-    if (isNew) {
-      if (task.keepAlive) this.#keepAliveCount += 1;
-      task.heapIndex = this.#heap.length;
-      this.#heap.push(task);
-    }
-    this.#up(task.heapIndex);
-    if (!isNew) this.#down(task.heapIndex);
+    if (isNew && task.keepAlive) this.#keepAliveCount += 1;
+    if (isNew) this.#heapOf(task).add(task);
+    else this.#heapOf(task).move(task);
     if (!this.#running) this.#arm();
   }
 
   cancel(task: Task): void {
-    const index = task.heapIndex;
-    if (index < 0) return;
-    task.heapIndex = -1;
+    if (task.heapIndex < 0) return;
     if (task.keepAlive) this.#keepAliveCount -= 1;
-    const last = this.#heap.pop();
-    if (last !== undefined && last !== task) {
-      this.#place(last, index);
-      this.#up(index);
-      this.#down(last.heapIndex);
-    }
+    this.#heapOf(task).remove(task);
     // An armed timer that finds nothing due costs less than arming anew on every cancel.
-    if (this.#heap.length === 0 && this.#cancel?.keepAlive === undefined) this.#disarm();
+    if (this.size === 0 && this.#cancel?.keepAlive === undefined) this.#disarm();
     if (!this.#running) this.#keepProcess();
   }
 
@@ -107,9 +101,20 @@ export class Scheduler {
     this.#keeps = false;
   }
 
+  #heapOf({ isBrief }: Task): TaskHeap {
+    return isBrief === true ? this.#brief : this.#lasting;
+  }
+
+  #first(): Task | undefined {
+    const brief = this.#brief.first;
+    const lasting = this.#lasting.first;
+    if (brief === undefined || lasting === undefined) return brief ?? lasting;
+    return brief.dueMs < lasting.dueMs ? brief : lasting;
+  }
+
   #arm(): void {
     this.#keepProcess();
-    const first = this.#heap[0];
+    const first = this.#first();
     if (first === undefined) return;
     if (this.#armedForMs <= first.dueMs) return;
     const nowMs = this.clock.monotonicMs();
@@ -154,8 +159,8 @@ export class Scheduler {
       this.#watchClocks();
       let nowMs = this.clock.monotonicMs();
       // A task may schedule itself again for now: the limit keeps one turn finite.
-      for (let left = this.#heap.length; left > 0; left -= 1) {
-        const first = this.#heap[0];
+      for (let left = this.size; left > 0; left -= 1) {
+        const first = this.#first();
         if (first === undefined) break;
         const dueMs = first.dueMs - (first.earlyMs ?? 0);
         // Those that ran before it took their time, too.
@@ -176,44 +181,5 @@ export class Scheduler {
     if (Math.abs(offsetMs - this.#offsetMs) < clockStepMs) return;
     this.#offsetMs = offsetMs;
     this.#stepped?.();
-  }
-
-  #place(task: Task, index: number): void {
-    this.#heap[index] = task;
-    task.heapIndex = index;
-  }
-
-  #up(from: number): void {
-    const task = this.#heap[from];
-    if (task === undefined) return;
-    let index = from;
-    while (index > 0) {
-      const parentIndex = (index - 1) >> 1;
-      const parent = this.#heap[parentIndex];
-      if (parent === undefined || parent.dueMs <= task.dueMs) break;
-      this.#place(parent, index);
-      index = parentIndex;
-    }
-    this.#place(task, index);
-  }
-
-  #down(from: number): void {
-    const task = this.#heap[from];
-    if (task === undefined) return;
-    let index = from;
-    for (;;) {
-      let childIndex = index * 2 + 1;
-      let child = this.#heap[childIndex];
-      if (child === undefined) break;
-      const right = this.#heap[childIndex + 1];
-      if (right !== undefined && right.dueMs < child.dueMs) {
-        child = right;
-        childIndex += 1;
-      }
-      if (child.dueMs >= task.dueMs) break;
-      this.#place(child, index);
-      index = childIndex;
-    }
-    this.#place(task, index);
   }
 }

@@ -535,6 +535,7 @@ export interface Task {
     dueMs: number;
     heapIndex: number;
     readonly keepAlive: boolean;
+    readonly isBrief?: boolean;
     readonly earlyMs?: number;
     run(): void;
 }
@@ -544,7 +545,7 @@ export declare class Scheduler {
     constructor(clock: Clock);
     onClockStep(listener: () => void): void;
     get size(): number;
-    get tasks(): readonly Task[];
+    get lasting(): readonly Task[];
     get overdueMs(): number;
     schedule(task: Task, dueMs: number): void;
     cancel(task: Task): void;

@@ -178,6 +178,7 @@ export declare class Link implements RedisConnection {
     readonly node: SimulatedNode;
     constructor(scene: Scene, machine: SimulatedProcess, node: SimulatedNode, plan: LinkPlan, watch: LinkWatch);
     send(_key: string, command: readonly string[]): Promise<unknown>;
+    line(): object | undefined;
     subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
     cut(there: boolean, back: boolean): void;
     heal(there: boolean, back: boolean): void;

@@ -55,6 +55,10 @@ export class Round<Reply> implements Task, Listener<Reply> {
     return true;
   }
 
+  get isBrief(): boolean {
+    return true;
+  }
+
   /** Nodes that have not answered and whose time is not up. */
   get pending(): readonly number[] {
     return indicesOf(this.#pending);
