@@ -230,7 +230,8 @@ export interface ServerPlan {
 export interface ServerPorts {
     readonly realMs: () => number;
     readonly newRunId: () => string;
-    readonly publish?: (channel: string, message: string) => void;
+    readonly publish?: (channel: string, message: string) => number;
+    readonly listeners?: (channel: string) => number;
 }
 export declare const epochMs = 1800000000000;
 export declare class SimulatedServer {
@@ -251,6 +252,7 @@ export interface NodeClient {
     nodeCrashed(): void;
 }
 export interface NodeSubscriber extends NodeClient {
+    listensTo(channel: string): boolean;
     published(channel: string, message: string): void;
 }
 export declare class SimulatedNode {

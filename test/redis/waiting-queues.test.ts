@@ -1,8 +1,21 @@
 import { describe, expect, test } from "vitest";
 import type { CreateLocksOptions, Lease, Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { collect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
-import { loadScripts, queueOn, tell, untilQueued, withoutTimers } from "./waiting-scene.ts";
+import {
+  collect,
+  connect,
+  openLocks,
+  shareRedis,
+  watchConnection,
+} from "../support/redis-harness.ts";
+import {
+  listenersOf,
+  loadScripts,
+  queueOn,
+  tell,
+  untilQueued,
+  withoutTimers,
+} from "./waiting-scene.ts";
 
 const bench = shareRedis(3);
 loadScripts(bench);
@@ -120,6 +133,32 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     await (await serving).release();
     await first.close();
     await lapsing;
+  });
+
+  test("whoever listened and does not hear any more is passed over at once", async () => {
+    const server = bench.server(0);
+    const [client, ear] = [await connect(server.port), await connect(server.port)];
+    const subscribe = async (channel: string) => {
+      await ear.subscribe(channel);
+      return () => Promise.resolve();
+    };
+    const listening = { ...watchConnection(client), subscribe };
+    const holder = await (await bench.locks(1, { fencing })).acquire(key);
+    const dying = openLocks([listening], { fencing }, { wait: "forever", runtime: withoutTimers });
+    const first = ended(dying.acquire(key));
+    await untilQueued([server], key, 1);
+    const second = (await patient({ fencing })).acquire(key);
+    const [[head, next] = []] = await untilQueued([server], key, 2);
+    expect([head?.listened, next?.listened]).toEqual([true, true]);
+    ear.disconnect();
+    await eventually(async () => (await listenersOf(server)) === 1);
+    await holder.release();
+    // It never asks by itself: it was told, and the lock was not kept for the first.
+    const lease = await second;
+    expect((await queueOn(server, key)).map(({ id }) => id)).not.toContain(head?.id);
+    await lease.release();
+    await dying.close();
+    await first;
   });
 
   test("a holder's release tells the first, though it knows nothing of queues", async () => {

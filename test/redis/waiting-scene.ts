@@ -24,6 +24,7 @@ export interface Place {
   readonly ticket: number;
   readonly lapseMs: number;
   readonly id: string;
+  readonly listened: boolean;
 }
 
 /** The queue of `resource` as the server has it, lapsed places and all. */
@@ -31,8 +32,8 @@ export async function queueOn(server: RedisServer, resource: string): Promise<Pl
   const text = await server.command("GET", `holdfast:queue:${resource}`);
   if (typeof text !== "string") return [];
   return text.split(" ").map((place) => {
-    const [ticket = "", lapse = "", id = ""] = place.split(":");
-    return { ticket: Number(ticket), lapseMs: Number(lapse), id };
+    const [, ticket, lapse, mark, id = ""] = /^(\d+):(\d+)([:=])(.*)$/.exec(place) ?? [];
+    return { ticket: Number(ticket), lapseMs: Number(lapse), id, listened: mark === "=" };
   });
 }
 

@@ -52,6 +52,10 @@ export class QueueHistory {
     if (random.chance(0.01)) {
       return { kind: "queue gone", script: undefined, words: ["DEL", queueOf(lock)] };
     }
+    if (random.chance(0.04)) {
+      const words = [random.pick(["SADD", "SREM"]), "test:deaf", random.pick(bases)];
+      return { kind: "deaf", script: undefined, words };
+    }
     const script = random.pick(scriptNames);
     if (!knownScripts.some(({ name }) => name === script)) throw new Error(`no ${script}`);
     return { kind: script, script, words: this.#wordsOf(script) };

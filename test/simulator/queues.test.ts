@@ -10,7 +10,8 @@ import { bases, locks, QueueHistory, queueOf, type Step } from "./queue-history.
 /**
  * The scripts and their simulated twins must keep the same queues. Moments decide about places, so
  * both are told the same time: the script through what it takes for `redis`, which also keeps a
- * queue's key from expiring by the server's own clock, and notes until when it was to live.
+ * queue's key from expiring by the server's own clock, and notes until when it was to live. So it
+ * is with who listens: that is known by a set, in which the deaf are.
  */
 const shim = `
 local server = redis
@@ -27,6 +28,16 @@ redis.call = function(name, key, ...)
   end
   if key == nil then return server.call(name) end
   return server.call(name, key, ...)
+end
+local function hears(channel)
+  return 1 - server.call('SISMEMBER', 'test:deaf', string.match(channel, '[^:]*$'))
+end
+redis.pcall = function(name, ...)
+  local first, second = ...
+  if name == 'PUBSUB' then return {second, hears(second)} end
+  local reply = server.pcall(name, ...)
+  if name == 'PUBLISH' or name == 'SPUBLISH' then return hears(first) end
+  return reply
 end
 `;
 
@@ -104,12 +115,19 @@ function lowerCased([name = "", ...rest]: readonly string[]): string[] {
 function twinSide(random: SeededRandom) {
   let realMs = 0;
   const heard: string[] = [];
+  const deaf = new Set<string>();
+  const listeners = (channel: string): number =>
+    deaf.has(channel.split(":").at(-1) ?? "") ? 0 : 1;
   const server = new SimulatedServer(
     { version: "7.0.15", rate: 1, skewMs: 0, uptimeMs: 0 },
     {
       realMs: () => realMs,
       newRunId: () => random.hex(40),
-      publish: (channel, message) => heard.push(`${channel} ${message}`),
+      publish: (channel, message) => {
+        heard.push(`${channel} ${message}`);
+        return listeners(channel);
+      },
+      listeners,
     },
   );
   const shas = new Map(knownScripts.map(({ name, sha }) => [name, sha]));
@@ -129,10 +147,10 @@ function twinSide(random: SeededRandom) {
       realMs += ms;
       return Math.floor(server.clock.at(realMs) * 1_000);
     },
-    run({ script, words }: Step): Seen {
+    run({ kind, script, words }: Step): Seen {
       const sent =
         script === undefined ? [...words] : ["EVALSHA", shas.get(script) ?? "", ...words];
-      const reply = server.execute(sent);
+      const reply = kind === "deaf" ? deafen(deaf, words) : server.execute(sent);
       const nowMs = epochMs + Math.floor(realMs);
       const queues = locks.map((lock) => {
         const text = server.data.get(queueOf(lock));
@@ -143,6 +161,14 @@ function twinSide(random: SeededRandom) {
       return { reply, locks: kept, queues, told: heard.splice(0) };
     },
   };
+}
+
+/** As the set on the real server is changed, and with the same answer. */
+function deafen(deaf: Set<string>, [how, , base = ""]: readonly string[]): number {
+  const was = deaf.has(base);
+  if (how === "SADD") deaf.add(base);
+  else deaf.delete(base);
+  return was === deaf.has(base) ? 0 : 1;
 }
 
 /** Lives of locks count by the server's own clock: everything else has to be the same. */

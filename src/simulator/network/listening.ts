@@ -20,8 +20,8 @@ export interface ListeningPorts {
 const lossChance = 0.02;
 
 /**
- * The second connection of a driver, which only listens. It breaks without a word when its node
- * dies, is dialled again, and hears nothing of what was said in between.
+ * The second connection of a driver, which only listens. It breaks without a word, if only because
+ * its node dies, is dialled again, and hears nothing of what was said in between.
  */
 export class Listening implements NodeSubscriber {
   readonly #ports: ListeningPorts;
@@ -53,10 +53,18 @@ export class Listening implements NodeSubscriber {
     });
   }
 
+  listensTo(channel: string): boolean {
+    return this.#channels.has(channel);
+  }
+
   published(channel: string, message: string): void {
     const { scene, machine, random, isReachable, delayMs } = this.#ports;
-    if (!this.#channels.has(channel) || !isReachable()) return;
-    if (!this.#isCalm && random.chance(lossChance)) return;
+    if (!isReachable()) return;
+    if (!this.#isCalm && random.chance(lossChance)) {
+      // Some are lost with the connection, which the server may notice before the process does.
+      if (random.chance(0.5)) this.nodeCrashed();
+      return;
+    }
     scene.after(delayMs(), () => {
       machine.enter("network", () => {
         for (const listener of this.#channels.get(channel) ?? []) listener(message);

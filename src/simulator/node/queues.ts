@@ -8,6 +8,8 @@ interface Place {
   readonly ticket: number;
   readonly id: string;
   readonly lapseMs: number;
+  /** Its manager was listening when it took the place. */
+  readonly listened: boolean;
 }
 
 /** Those who wait for one lock, as a script sees and leaves them. */
@@ -56,7 +58,10 @@ export class Queues {
     this.leave(queue, id);
     if (queue.places.length >= placesMax) return;
     const at = queue.places.findIndex((place) => !isBefore(place, ticket, id));
-    const place = { ticket, id, lapseMs: this.#nowMs + placeMs };
+    const [base] = baseAndNumber(id);
+    const channel = base === undefined ? undefined : this.#channelOf(queue, base);
+    const listened = channel !== undefined && this.#context.listeners(channel) > 0;
+    const place = { ticket, id, lapseMs: this.#nowMs + placeMs, listened };
     queue.places.splice(at < 0 ? queue.places.length : at, 0, place);
     queue.changed = true;
   }
@@ -80,15 +85,30 @@ export class Queues {
 
   /** Writes what has changed, and tells the head of every lock that is left free. */
   finish(isFree: (lock: string) => boolean): void {
-    const { publish } = this.#context;
     for (const queue of this.#found.values()) {
-      const [head, ...rest] = queue.places;
-      const tells = head !== undefined && head.id !== queue.keeper && isFree(queue.lock);
-      if (tells) queue.places = [this.#lapsingSoon(queue, head), ...rest];
+      if (queue.places.length > 0 && isFree(queue.lock)) this.#tellHead(queue);
       if (queue.changed) this.#write(queue);
-      const [, base, number] = (tells && /^(.*)-w(\w+)$/.exec(head.id)) || [];
-      if (base !== undefined && number !== undefined) publish(this.#channelOf(queue, base), number);
     }
+  }
+
+  /** The next one's turn, where the head was listening and nobody hears. */
+  #tellHead(queue: Queue): void {
+    for (;;) {
+      const [head, ...rest] = queue.places;
+      if (head === undefined || head.id === queue.keeper) return;
+      if (this.#isHeard(queue, head) || !head.listened) {
+        queue.places = [this.#lapsingSoon(queue, head), ...rest];
+        return;
+      }
+      queue.places = rest;
+      queue.changed = true;
+    }
+  }
+
+  #isHeard(queue: Queue, { id }: Place): boolean {
+    const [base, number] = baseAndNumber(id);
+    if (base === undefined || number === undefined) return true;
+    return this.#context.publish(this.#channelOf(queue, base), number) > 0;
   }
 
   #lapsingSoon(queue: Queue, place: Place): Place {
@@ -104,8 +124,14 @@ export class Queues {
       data.delete(name);
       return;
     }
-    const text = places.map(({ ticket, lapseMs, id }) => `${ticket}:${lapseMs}:${id}`).join(" ");
-    data.set(name, text, Math.max(...places.map(({ lapseMs }) => lapseMs)) - this.#nowMs);
+    const texts = places.map(({ ticket, lapseMs, listened, id }) => {
+      return `${ticket}:${lapseMs}${listened ? "=" : ":"}${id}`;
+    });
+    data.set(
+      name,
+      texts.join(" "),
+      Math.max(...places.map(({ lapseMs }) => lapseMs)) - this.#nowMs,
+    );
   }
 }
 
@@ -113,8 +139,12 @@ function isBefore(place: Place, ticket: number, id: string): boolean {
   return place.ticket < ticket || (place.ticket === ticket && place.id < id);
 }
 
+function baseAndNumber(id: string): readonly (string | undefined)[] {
+  return /^(.*)-w(\w+)$/.exec(id)?.slice(1) ?? [];
+}
+
 function placesIn(text: string): Place[] {
-  return [...text.matchAll(/(\d+):(\d+):(\S+)/g)].map(([, ticket, lapse, id = ""]) => {
-    return { ticket: Number(ticket), lapseMs: Number(lapse), id };
+  return [...text.matchAll(/(\d+):(\d+)([:=])(\S+)/g)].map(([, ticket, lapse, mark, id = ""]) => {
+    return { ticket: Number(ticket), lapseMs: Number(lapse), id, listened: mark === "=" };
   });
 }

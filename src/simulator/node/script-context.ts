@@ -9,7 +9,9 @@ export interface ScriptContext {
   readonly time: { readonly seconds: number; readonly micros: number };
   readonly runId: string;
   readonly uptimeSeconds: number;
-  readonly publish: (channel: string, message: string) => void;
+  /** Returns how many are listening. */
+  readonly publish: (channel: string, message: string) => number;
+  readonly listeners: (channel: string) => number;
 }
 
 /** An acquire's place in the queues. */

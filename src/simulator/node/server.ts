@@ -14,8 +14,10 @@ export interface ServerPorts {
   /** The world's time. */
   readonly realMs: () => number;
   readonly newRunId: () => string;
-  /** Where what scripts publish goes; nowhere when left out. */
-  readonly publish?: (channel: string, message: string) => void;
+  /** Where what scripts publish goes, and to how many; nowhere when left out. */
+  readonly publish?: (channel: string, message: string) => number;
+  /** How many listen to a channel; none when left out. */
+  readonly listeners?: (channel: string) => number;
 }
 
 /** What the world's clocks show when a simulation begins. */
@@ -159,7 +161,8 @@ export class SimulatedServer {
       time: { seconds: Math.floor(micros / 1_000_000), micros: micros % 1_000_000 },
       runId: this.#runId,
       uptimeSeconds: this.#uptimeSeconds(realMs),
-      publish: this.#ports.publish ?? (() => undefined),
+      publish: this.#ports.publish ?? (() => 0),
+      listeners: this.#ports.listeners ?? (() => 0),
     });
   }
 

@@ -13,6 +13,7 @@ export interface NodeClient {
 
 /** A connection that does nothing but listen. */
 export interface NodeSubscriber extends NodeClient {
+  listensTo(channel: string): boolean;
   published(channel: string, message: string): void;
 }
 
@@ -43,10 +44,17 @@ export class SimulatedNode {
       realMs: () => scene.nowMs,
       newRunId: () => this.#random.hex(40),
       publish: (channel, message) => {
-        for (const subscriber of this.subscribers) subscriber.published(channel, message);
+        const listeners = this.#listenersOf(channel);
+        for (const subscriber of listeners) subscriber.published(channel, message);
+        return listeners.length;
       },
+      listeners: (channel) => this.#listenersOf(channel).length,
     });
     this.#snapshot = this.server.data.snapshot();
+  }
+
+  #listenersOf(channel: string): NodeSubscriber[] {
+    return [...this.subscribers].filter((subscriber) => subscriber.listensTo(channel));
   }
 
   get incarnation(): number {

@@ -8,12 +8,13 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "be930f7c6af57103518bdfe2ccfc32f407adf345",
+  sha: "917d5cdc044ec839f1ea3b323537659da22e6814",
   source: `if #KEYS == 3 then
 local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
 local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
 local rid, c = kept[1], tonumber(fence)
-if not call('GET', KEYS[2]) and not call('GET', KEYS[3]) and rid and kept[3] == ARGV[3]
+local held = redis.pcall('GET', KEYS[2]) or redis.pcall('GET', KEYS[3])
+if not held and rid and kept[3] == ARGV[3]
 and (not strict or kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4]))
 and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
 then
@@ -95,7 +96,10 @@ local texts = redis.call('MGET', unpack(KEYS, locks + 2))
 for i = 1, locks do
 if texts[i] then
 local function publish(_, base, number)
-redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local function listeners(_, base)
+return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -109,9 +113,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -135,12 +140,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -160,22 +170,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local first
@@ -186,7 +201,8 @@ end
 end
 write_queues(function() return true end)
 if first then
-return table.concat({'Q', at, rid, string.format('%.0f', first.lapse - now_ms())}, ' ')
+local left = math.min(first.lapse - now_ms(), claim_ms)
+return table.concat({'Q', at, rid, string.format('%.0f', left)}, ' ')
 end
 break
 end
@@ -242,7 +258,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "a39fd3331e2bcb9b5ddda0d8eb0547e86960bd9a",
+  sha: "e51e4d66346aac1de07e94b99c662b28cd733b0a",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -475,7 +491,10 @@ if queued then
 local texts = call('MGET', unpack(KEYS, first_queue))
 for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
 local function publish(_, base, number)
-redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local function listeners(_, base)
+return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -489,9 +508,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -515,12 +535,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -540,22 +565,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local function queue_at(k, begin)
@@ -691,7 +721,7 @@ return replies`,
 
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "ab3075e6dff004bae7e5845b8c35b21099e51ce1",
+  sha: "d98f7b2868b3aad3c99b1e046cda16b028b0c7fc",
   source: `local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -710,7 +740,10 @@ if mine > 0 and not held then return 'X PARTIAL ' .. mine end
 local first
 if queued then
 local function publish(name, base, number)
-redis.pcall('SPUBLISH', name .. ':' .. base, number)
+return redis.pcall('SPUBLISH', name .. ':' .. base, number)
+end
+local function listeners(name, base)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -724,9 +757,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -750,12 +784,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -775,22 +814,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local ticket, id = tonumber(ARGV[5]), ARGV[6]
@@ -835,7 +879,7 @@ return table.concat({'G', at, '-', fence}, ' ')`,
 
 export const clusterRelease: Script = {
   name: "cluster-release",
-  sha: "033dddd8e0bc4d7c73bd6ec6113f8e98d666e603",
+  sha: "850bae9d6a7fe8aed1088191274e79b3b2696234",
   source: `local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
@@ -854,7 +898,10 @@ end
 if queued then
 local time
 local function publish(name, base, number)
-redis.pcall('SPUBLISH', name .. ':' .. base, number)
+return redis.pcall('SPUBLISH', name .. ':' .. base, number)
+end
+local function listeners(name, base)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -868,9 +915,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -894,12 +942,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -919,22 +972,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local kind, id = string.sub(ARGV[2], 1, 1), string.sub(ARGV[2], 2)
@@ -978,13 +1036,13 @@ return table.concat({'K', at, '-'}, ' ')`,
 
 export const inspect: Script = {
   name: "inspect",
-  sha: "51e5e3638374b9fda72a574af78f3e86639dba90",
+  sha: "af72c3ee423b3f630c47b2dc7440f8c8e00c1335",
   source: `local value, text = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local waiters = 0
 if text then
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for lapse in string.gmatch(text, ':(%d+):') do
+for lapse in string.gmatch(text, ':(%d+)[:=]') do
 if tonumber(lapse) > now then waiters = waiters + 1 end
 end
 end
@@ -1095,7 +1153,7 @@ return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')`,
 
 export const plainAcquire: Script = {
   name: "plain-acquire",
-  sha: "a2c813a74c913be9574dfc9a2ebbbf993b424f7b",
+  sha: "63814455d4b17e139cad803f8cb149a5eba9c655",
   source: `local mine, locks = 0, #KEYS / 2
 for i = 1, locks do
 local value = redis.call('GET', KEYS[i])
@@ -1112,7 +1170,10 @@ for i = 1, locks do
 if texts[i] then
 local time
 local function publish(_, base, number)
-redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local function listeners(_, base)
+return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -1126,9 +1187,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -1152,12 +1214,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -1177,22 +1244,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local first
@@ -1202,7 +1274,9 @@ first = queue_of(KEYS[locks + n], KEYS[n], texts[n])[1]
 end
 end
 write_queues(function() return true end)
-if first then return 'Q ' .. string.format('%.0f', first.lapse - now_ms()) end
+if first then
+return 'Q ' .. string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 break
 end
 end
@@ -1212,7 +1286,7 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "76d9959fe95ab20aa9647a8d57faf632aa1de036",
+  sha: "3d5159345f6533d739628ba38b67deee6a9a9ecf",
   source: `local call = redis.call
 local first_key, header, replies, time = 1, 2, {}, nil
 local locks_all = tonumber(ARGV[1])
@@ -1379,7 +1453,10 @@ if queued then
 local texts = call('MGET', unpack(KEYS, first_queue))
 for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
 local function publish(_, base, number)
-redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local function listeners(_, base)
+return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -1393,9 +1470,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -1419,12 +1497,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -1444,22 +1527,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local function queue_at(k, begin)
@@ -1609,7 +1697,7 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "38bbc51832796e9deb20cfc68c5a1ad03158d891",
+  sha: "6ce06cca2aed598d67cdcd87f400edbc3770b6d6",
   source: `if #KEYS == 2 then
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 if found[1] == ARGV[1] and not found[2] then
@@ -1634,7 +1722,10 @@ end
 if queued then
 local time
 local function publish(_, base, number)
-redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+end
+local function listeners(_, base)
+return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
 end
 local place_ms, claim_ms, places_max = 3000, 150, 1000
 local queues = {}
@@ -1648,9 +1739,10 @@ if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
 if text then
-for ticket, lapse, id in string.gmatch(text, '(%d+):(%d+):(%S+)') do
+for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
 if tonumber(lapse) > now_ms() then
-queue[#queue + 1] = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id}
+local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
+queue[#queue + 1] = place
 else
 queue.changed = true
 end
@@ -1674,12 +1766,17 @@ return
 end
 end
 end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
 local function stand(queue, ticket, id)
 leave(queue, id)
 if #queue >= places_max then return end
+local base = base_and_number(id)
+local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
 local at = #queue + 1
 while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id})
+table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
 queue.changed = true
 end
 local function lapse_soon(queue, place)
@@ -1699,22 +1796,27 @@ end
 local places, last = {}, 0
 for n = 1, #queue do
 local place = queue[n]
-places[n] = string.format('%.0f:%.0f:%s', place.ticket, place.lapse, place.id)
+places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
 last = math.max(last, place.lapse)
 end
 redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
 end
+local function tell_head(queue)
+local head = queue[1]
+while head and head.id ~= queue.keeper do
+local base, number = base_and_number(head.id)
+local heard = base and publish(queue.name, base, number)
+if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
+table.remove(queue, 1)
+queue.changed = true
+head = queue[1]
+end
+end
 local function write_queues(is_free)
 for n = 1, #queues do
 local queue = queues[n]
-local head = queue[1]
-local tells = head and head.id ~= queue.keeper and is_free(queue.lock)
-if tells then lapse_soon(queue, head) end
+if queue[1] and is_free(queue.lock) then tell_head(queue) end
 if queue.changed then write_queue(queue) end
-if tells then
-local base, number = string.match(head.id, '^(.*)%-w(%w+)$')
-if base then publish(queue.name, base, number) end
-end
 end
 end
 local view = {}

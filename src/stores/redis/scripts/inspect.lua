@@ -8,7 +8,7 @@ local waiters = 0
 if text then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  for lapse in string.gmatch(text, ':(%d+):') do
+  for lapse in string.gmatch(text, ':(%d+)[:=]') do
     if tonumber(lapse) > now then waiters = waiters + 1 end
   end
 end
