@@ -172,7 +172,7 @@ function deafen(deaf: Set<string>, [how, , base = ""]: readonly string[]): numbe
 }
 
 /** Lives of locks count by the server's own clock: everything else has to be the same. */
-function comparable({ reply, ...rest }: Seen): unknown {
+function comparable({ reply, told, ...rest }: Seen): unknown {
   const replies = (Array.isArray(reply) ? reply : [reply]).map((each: unknown) => {
     // How many keys DEL found: a queue whose places have all lapsed may be there or not.
     if (typeof each === "number") return "*";
@@ -182,7 +182,8 @@ function comparable({ reply, ...rest }: Seen): unknown {
     const life = words[0] === "H" ? (isTimed ? 4 : 1) : words[0] === "I" ? 2 : -1;
     return words.map((word, index) => (index === life ? "*" : word)).join(" ");
   });
-  return { replies, ...rest };
+  // Of several queues that one call leaves, none has to be told of before another.
+  return { replies, told: told.toSorted(), ...rest };
 }
 
 test("scripts and twins answer, queue and tell alike, at the same moments", async () => {
