@@ -6,7 +6,7 @@ import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
 import { LoopStalls } from "./stalls.ts";
 
 /** A timer that is late by so much was held up by more than its neighbours. */
-const stallMs = 100;
+const stallMs = 5;
 
 const clock: Clock = {
   // CLOCK_MONOTONIC: nobody can set it, but it stands still while the machine is suspended.

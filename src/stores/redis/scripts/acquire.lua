@@ -7,6 +7,7 @@
 --          "Q sec usec rid left"             free, but others wait; the first has so many ms
 --          "B sec usec rid since ever max"   this node may not vote
 --          "X CODE detail"                   refused, waiting does not help
+
 -- Most are one free lock that nobody waits for, on a node that may vote, with a proposal greater
 -- than all before. Looks first and writes last; the long way decides all that is otherwise.
 if #KEYS == 3 then
