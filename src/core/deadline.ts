@@ -9,8 +9,10 @@ const leastLeftMs = 1;
 /** Sums of fractional milliseconds do not come out even. */
 const roundingMs = 0.01;
 
-/** A renewal may come this part of the TTL sooner: 25 ms for 10 s. */
-const earlyShare = 400;
+/** A renewal may come this part of the TTL sooner: 100 ms for 10 s. */
+const earlyShare = 100;
+/** Held up by more than this it was not alone. */
+const lateMsMax = 200;
 /** The renewal time of a lease that is not renewed. */
 const never = -1;
 
@@ -39,7 +41,8 @@ export class Deadline implements Omit<Task, "run"> {
     this.#untilMs = Math.floor(started.monotonicMs + heldMs);
     this.#wallUntilMs = sinceEpoch(terms, started.wallMs + validityMs);
     const { renewEveryMs } = terms;
-    this.#renewAtMs = renewEveryMs === undefined ? never : this.#startedMs + renewEveryMs;
+    this.#renewAtMs =
+      renewEveryMs === undefined ? never : this.#startedMs + phased(renewEveryMs, terms);
   }
 
   /** @internal */
@@ -67,7 +70,7 @@ export class Deadline implements Omit<Task, "run"> {
 
   /** @internal Renewals due at about the same time go together; an end is an end. */
   get earlyMs(): number {
-    return this.dueMs < this.renewAtMs ? 0 : this.terms.ttlMs / earlyShare;
+    return this.dueMs < this.renewAtMs ? 0 : earlyMsOf(this.terms);
   }
 
   /** @internal When validity began to count. */
@@ -110,7 +113,12 @@ export class Deadline implements Omit<Task, "run"> {
     const wallUntilMs = sinceEpoch(this.terms, started.wallMs + validityMs);
     this.#wallUntilMs = Math.max(this.#wallUntilMs, wallUntilMs);
     const { renewEveryMs } = this.terms;
-    if (renewEveryMs !== undefined) this.renewAtMs = started.monotonicMs + renewEveryMs;
+    if (renewEveryMs === undefined) return;
+    const lateMs = started.monotonicMs - this.#renewAtMs;
+    const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
+    // Else, after a stall or an extension by hand, many leases would go on in step.
+    const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
+    this.renewAtMs = started.monotonicMs + afterMs;
   }
 
   /** @internal Which clock or bound ended it; `otherwise` where its time simply ran out. */
@@ -127,6 +135,14 @@ export class Deadline implements Omit<Task, "run"> {
 // Functions, because private methods cost each lease a place.
 function dueLeftMs({ host }: LeaseTerms): number {
   return leastLeftMs + host.clock.timerSlackMs + roundingMs;
+}
+
+function earlyMsOf({ ttlMs }: LeaseTerms): number {
+  return ttlMs / earlyShare;
+}
+
+function phased(renewEveryMs: number, { host }: LeaseTerms): number {
+  return Math.floor(renewEveryMs * host.phases.next());
 }
 
 function sinceEpoch({ host }: LeaseTerms, wallMs: number): number {

@@ -1,6 +1,7 @@
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock, Instant } from "./ports.ts";
+import type { RenewalPhases } from "./renewal-phases.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 
@@ -12,6 +13,7 @@ export interface LeaseHost {
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly ttlMaxMs: number;
+  readonly phases: RenewalPhases;
   /** Passes the grant on to the next call that waits; returns what the lease is left with then. */
   handOver(lease: HeldLease, grant: Grant): Grant | undefined;
   /** Its resources are given back or lost: whoever of this manager is next may ask. */

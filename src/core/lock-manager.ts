@@ -20,6 +20,7 @@ import {
 } from "./options.ts";
 import { Owners } from "./owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
+import { RenewalPhases } from "./renewal-phases.ts";
 import { resourcesOf } from "./resources.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
@@ -81,6 +82,7 @@ class LockManager implements Locks {
       over: (grant) => lines.over(grant),
       events,
       ttlMaxMs: store.ttlMaxMs,
+      phases: new RenewalPhases(),
       forget: (lease) => keeper.forget(lease),
       stalls: (began) =>
         stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),

@@ -10,8 +10,11 @@ interface Span {
   readonly aheadMs: number;
 }
 
-/** How often the loop is looked at: stalls shorter than this are nobody's loss. */
-const resolutionMs = 20;
+/**
+ * How often the loop is looked at: stalls shorter than this are nobody's loss, and each look wakes
+ * the process up.
+ */
+const resolutionMs = 100;
 const spanMsMin = 1_000;
 const spansMax = 64;
 

@@ -361,6 +361,7 @@ export declare class HeldLease extends Deadline implements Lease, Task {
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock, Instant } from "./ports.ts";
+import type { RenewalPhases } from "./renewal-phases.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 export interface LeaseHost {
@@ -369,6 +370,7 @@ export interface LeaseHost {
     readonly store: OpenStore;
     readonly events: Emitter;
     readonly ttlMaxMs: number;
+    readonly phases: RenewalPhases;
     handOver(lease: HeldLease, grant: Grant): Grant | undefined;
     over(grant: Grant): void;
     forget(lease: HeldLease): void;
@@ -527,6 +529,12 @@ export interface Runtime {
     readonly random: Random;
     readonly diagnostics: Diagnostics;
     readonly stalls?: Stalls;
+}
+
+// dist/core/renewal-phases.d.ts
+export declare class RenewalPhases {
+    #private;
+    next(): number;
 }
 
 // dist/core/scheduler.d.ts

@@ -178,13 +178,52 @@ describe("renewal", () => {
     const lease = await locks.acquire("a");
     await clock.advance(900);
     await lease.extend();
-    await clock.advance(999);
+    // By half the interval and more: it has a new place in it.
+    await clock.advance(499);
     expect(times("extend")).toEqual([900]);
-    await clock.advance(1);
-    expect(times("extend")).toEqual([900, 1_900]);
+    await clock.advance(501);
+    expect(times("extend")).toHaveLength(2);
+    await clock.advance(1_000);
+    expect(gaps(times("extend")).at(-1)).toBe(1_000);
+    await locks.close();
+  });
+
+  test("of many leases that were taken together is spread over the interval", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew });
+    const names = Array.from({ length: 1_000 }, (_, index) => `name ${index}`);
+    await Promise.all(names.map((name) => locks.acquire(name)));
+    await clock.advance(499);
+    expect(times("extend")).toEqual([]);
+    await clock.advance(501);
+    // Each once, in groups of those that are due within a hundredth of the TTL.
+    const first = times("extend");
+    expect(first).toHaveLength(1_000);
+    expect(greatestGroup(first)).toBeLessThan(100);
+    await clock.advance(1_000);
+    expect(times("extend")).toHaveLength(2_000);
+    expect(greatestGroup(times("extend").slice(1_000))).toBeLessThan(100);
+    await locks.close();
+  });
+
+  test("is spread anew where a stall has brought many of them together", async () => {
+    const { locks, clock, times } = scene({}, { ttl, renew });
+    const names = Array.from({ length: 1_000 }, (_, index) => `name ${index}`);
+    await Promise.all(names.map((name) => locks.acquire(name)));
+    clock.pause(1_700);
+    await clock.advance(0);
+    expect(greatestGroup(times("extend"))).toBe(1_000);
+    await clock.advance(1_000);
+    expect(greatestGroup(times("extend").slice(1_000))).toBeLessThan(100);
     await locks.close();
   });
 });
+
+/** How many at the most at one moment. */
+function greatestGroup(times: readonly number[]): number {
+  const counts = new Map<number, number>();
+  for (const atMs of times) counts.set(atMs, (counts.get(atMs) ?? 0) + 1);
+  return Math.max(...counts.values());
+}
 
 describe("timers", () => {
   test("thousands of leases share one, which keeps no process alive", async () => {
@@ -193,7 +232,7 @@ describe("timers", () => {
     const names = Array.from({ length: count }, (_, index) => `name ${index}`);
     const leases = await Promise.all(names.map((name) => locks.acquire(name)));
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
-    await clock.advance(2_500);
+    await clock.advance(2_000);
     expect(times("extend")).toHaveLength(2 * count);
     expect(leases.every(({ state }) => state === "held")).toBe(true);
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);

@@ -44,9 +44,9 @@ describe("a blocked event loop", () => {
     const lost = collect(locks, "lost");
     await locks.acquire("a");
     // The measuring has begun once the loop has turned a few times.
-    await sleep(100);
+    await sleep(250);
     block(1_500);
-    await sleep(50);
+    await sleep(250);
     expect(lost).toHaveLength(1);
     expect(lost[0]?.stallMs).toBeGreaterThanOrEqual(1_400);
   });
@@ -55,9 +55,9 @@ describe("a blocked event loop", () => {
     const runtime = freshRuntime();
     const locks = open(runtime, 200);
     await (await locks.acquire("a")).release();
-    await sleep(50);
-    block(1_200);
-    await sleep(50);
+    await sleep(250);
+    block(1_300);
+    await sleep(250);
     const oldMs = runtime.stalls?.maxMs(0) ?? 0;
     expect(oldMs).toBeGreaterThanOrEqual(1_100);
     const lost = collect(locks, "lost");
@@ -85,9 +85,9 @@ describe("the doctor", () => {
   test("finds a real one", async () => {
     const locks = open(freshRuntime(), 300);
     await (await locks.acquire("a")).release();
-    await sleep(100);
+    await sleep(250);
     block(600);
-    await sleep(50);
+    await sleep(250);
     expect(await diagnose(locks, "event-loop-stall")).toMatchObject({ level: "error" });
   });
 

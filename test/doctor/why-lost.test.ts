@@ -87,7 +87,7 @@ test("blocking work is named", async () => {
   const lost = collect(locks, "lost");
   await locks.acquire("a");
   // The measuring has begun once the loop has turned a few times.
-  await sleep(100);
+  await sleep(250);
   const untilMs = performance.now() + 1_500;
   while (performance.now() < untilMs);
   await expect.poll(() => lost.length).toBe(1);
