@@ -151,6 +151,8 @@ export class SimulatedProcess {
    */
   #watchSet(delayMs: number): void {
     if (delayMs > 0 || this.#overdueMs !== this.#scene.nowMs) return;
+    // Only the first one that is set at that moment can be in its place.
+    this.#overdueMs = -1;
     this.#putOffs += 1;
     if (this.#putOffs < 2) return;
     this.failures.push(new Error("a timer that was overdue was set anew, twice"));
