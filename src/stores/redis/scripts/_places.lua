@@ -14,8 +14,7 @@ first_of_others = function(first, last, ticket, id)
   for k = first, last do
     local queue = queue_at(k, false)
     if queue and turn_of_another(queue, ticket, id) then
-      -- It is about to be told that the lock is free, and has no more than that from then on.
-      return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
+      return time_left(queue[1])
     end
   end
 end

@@ -74,6 +74,11 @@ local function lapse_soon(queue, place)
   if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
 
+-- How long the first one has to come: it is told that the lock is free, if it was not before.
+local function time_left(first)
+  return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
+
 -- Granted: the place stays, for this may be one vote of too few, but only for a moment.
 local function claimed(queue, id)
   for n = 1, #queue do

@@ -69,10 +69,7 @@ for i = 1, locks do
       end
     end
     write_queues(function() return true end)
-    if first then
-      local left = math.min(first.lapse - now_ms(), claim_ms)
-      return table.concat({'Q', at, rid, string.format('%.0f', left)}, ' ')
-    end
+    if first then return table.concat({'Q', at, rid, time_left(first)}, ' ') end
     break
   end
 end

@@ -46,9 +46,7 @@ if queued then
   end
   write_queues(function(lock) return not is_held[lock] and (held or first) end)
   if first and not held then
-    -- It was just told that the lock is free, and has no more than that from then on.
-    local left = math.min(first.lapse - now_ms(), claim_ms)
-    return table.concat({'Q', at, '-', string.format('%.0f', left)}, ' ')
+    return table.concat({'Q', at, '-', time_left(first)}, ' ')
   end
 end
 if held then

@@ -8,7 +8,7 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "917d5cdc044ec839f1ea3b323537659da22e6814",
+  sha: "2ef431b7e49238617a375160da74756876dc7559",
   source: `if #KEYS == 3 then
 local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
 local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
@@ -157,6 +157,9 @@ local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 local function claimed(queue, id)
 for n = 1, #queue do
 if queue[n].id == id then lapse_soon(queue, queue[n]) end
@@ -200,10 +203,7 @@ first = queue_of(KEYS[locks + 1 + n], KEYS[n + 1], texts[n])[1]
 end
 end
 write_queues(function() return true end)
-if first then
-local left = math.min(first.lapse - now_ms(), claim_ms)
-return table.concat({'Q', at, rid, string.format('%.0f', left)}, ' ')
-end
+if first then return table.concat({'Q', at, rid, time_left(first)}, ' ') end
 break
 end
 end
@@ -258,7 +258,7 @@ return 'A'`,
 
 export const batch: Script = {
   name: "batch",
-  sha: "e51e4d66346aac1de07e94b99c662b28cd733b0a",
+  sha: "6ee0f27fe21a46a96eb10b202863c642095f2aa9",
   source: `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -552,6 +552,9 @@ local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 local function claimed(queue, id)
 for n = 1, #queue do
 if queue[n].id == id then lapse_soon(queue, queue[n]) end
@@ -596,7 +599,7 @@ first_of_others = function(first, last, ticket, id)
 for k = first, last do
 local queue = queue_at(k, false)
 if queue and turn_of_another(queue, ticket, id) then
-return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
+return time_left(queue[1])
 end
 end
 end
@@ -721,7 +724,7 @@ return replies`,
 
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "d98f7b2868b3aad3c99b1e046cda16b028b0c7fc",
+  sha: "03bf8ef5276fe19bd4cfbbbea63ddd46aa9e6fe7",
   source: `local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
@@ -801,6 +804,9 @@ local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 local function claimed(queue, id)
 for n = 1, #queue do
 if queue[n].id == id then lapse_soon(queue, queue[n]) end
@@ -856,8 +862,7 @@ end
 end
 write_queues(function(lock) return not is_held[lock] and (held or first) end)
 if first and not held then
-local left = math.min(first.lapse - now_ms(), claim_ms)
-return table.concat({'Q', at, '-', string.format('%.0f', left)}, ' ')
+return table.concat({'Q', at, '-', time_left(first)}, ' ')
 end
 end
 if held then
@@ -879,7 +884,7 @@ return table.concat({'G', at, '-', fence}, ' ')`,
 
 export const clusterRelease: Script = {
   name: "cluster-release",
-  sha: "850bae9d6a7fe8aed1088191274e79b3b2696234",
+  sha: "2193161da0d94794666528093cec59c8b01d42e4",
   source: `local locks, deleted = #KEYS / 2, 0
 local values = redis.call('MGET', unpack(KEYS))
 local queued = false
@@ -958,6 +963,9 @@ end
 local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
 end
 local function claimed(queue, id)
 for n = 1, #queue do
@@ -1153,7 +1161,7 @@ return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')`,
 
 export const plainAcquire: Script = {
   name: "plain-acquire",
-  sha: "63814455d4b17e139cad803f8cb149a5eba9c655",
+  sha: "091afcee5b31adb036127820c9d4bb91c6424c4e",
   source: `local mine, locks = 0, #KEYS / 2
 for i = 1, locks do
 local value = redis.call('GET', KEYS[i])
@@ -1231,6 +1239,9 @@ local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 local function claimed(queue, id)
 for n = 1, #queue do
 if queue[n].id == id then lapse_soon(queue, queue[n]) end
@@ -1274,9 +1285,7 @@ first = queue_of(KEYS[locks + n], KEYS[n], texts[n])[1]
 end
 end
 write_queues(function() return true end)
-if first then
-return 'Q ' .. string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
+if first then return 'Q ' .. time_left(first) end
 break
 end
 end
@@ -1286,7 +1295,7 @@ return 'G'`,
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "3d5159345f6533d739628ba38b67deee6a9a9ecf",
+  sha: "13898f74af9c2f6b787ed704b298224d1857a6d7",
   source: `local call = redis.call
 local first_key, header, replies, time = 1, 2, {}, nil
 local locks_all = tonumber(ARGV[1])
@@ -1514,6 +1523,9 @@ local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+end
 local function claimed(queue, id)
 for n = 1, #queue do
 if queue[n].id == id then lapse_soon(queue, queue[n]) end
@@ -1558,7 +1570,7 @@ first_of_others = function(first, last, ticket, id)
 for k = first, last do
 local queue = queue_at(k, false)
 if queue and turn_of_another(queue, ticket, id) then
-return string.format('%.0f', math.min(queue[1].lapse - now_ms(), claim_ms))
+return time_left(queue[1])
 end
 end
 end
@@ -1697,7 +1709,7 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "6ce06cca2aed598d67cdcd87f400edbc3770b6d6",
+  sha: "38c298a060cd585b741706e1aa5c777ffaf55d58",
   source: `if #KEYS == 2 then
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 if found[1] == ARGV[1] and not found[2] then
@@ -1782,6 +1794,9 @@ end
 local function lapse_soon(queue, place)
 local lapse = now_ms() + claim_ms
 if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
+end
+local function time_left(first)
+return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
 end
 local function claimed(queue, id)
 for n = 1, #queue do

@@ -29,9 +29,7 @@ for i = 1, locks do
       end
     end
     write_queues(function() return true end)
-    if first then
-      return 'Q ' .. string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-    end
+    if first then return 'Q ' .. time_left(first) end
     break
   end
 end
