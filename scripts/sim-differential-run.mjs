@@ -117,13 +117,22 @@ function attemptOf(work) {
   }
 }
 
+const renewals = new Map([
+  ["acquire", "renew"],
+  ["plain-acquire", "plain-renew"],
+]);
+let lastName = "";
+
 /**
  * @param {Sides} sides @param {SeededRandom} random
  * @returns {{ kind: string, command: string[], isShort: boolean }}
  */
 function draw({ scripts }, random) {
   if (random.chance(0.3)) return drawPlain(random);
-  const script = random.pick(scripts);
+  // What was granted is mostly gone again soon: a renewal would hardly ever find it.
+  const renewal = scripts.find(({ name }) => name === renewals.get(lastName));
+  const script = (random.chance(0.5) ? renewal : undefined) ?? random.pick(scripts);
+  lastName = script.name;
   const isShort = random.chance(0.004);
   const ttl = String(isShort ? random.integer(1, 12) : random.pick([60_000, 70_000, 90_000]));
   const args = argumentsOf(script.name, random, ttl);
@@ -157,21 +166,24 @@ function keysOf(random) {
   return [...new Set(Array.from({ length: random.pick([1, 1, 1, 2, 3]) }, () => random.pick(all)))];
 }
 
-/** @type {{ keys: string[], owner: string } | undefined} */
+/** @type {{ keys: string[], owner: string, number: string } | undefined} */
 let last;
 
 /** @param {string} name @param {SeededRandom} random @param {string} ttl @returns {string[]} */
 function argumentsOf(name, random, ttl) {
   // Often about the same keys and owner as before: else hardly anybody would find a key of its own.
-  const again = random.chance(0.6) ? last : undefined;
+  const again = random.chance(name.endsWith("renew") ? 0.9 : 0.6) ? last : undefined;
   const keys = again?.keys ?? keysOf(random);
   const owner = again?.owner ?? random.pick(["o1", "o2", "o3", "o1-1"]);
-  last = { keys, owner };
-  const number = String(
+  const other = String(
     random.chance(0.02)
       ? 9_007_199_254_740_991 - random.integer(-1, 2)
       : random.pick([random.integer(0, 40), random.integer(30, 90)]),
   );
+  const number = random.chance(name.endsWith("renew") ? 0.9 : 0.3)
+    ? (again?.number ?? other)
+    : other;
+  last = { keys, owner, number };
   const deployment = [
     random.pick(["0", "0", "1"]),
     random.pick(["strict", "strict", "off"]),
@@ -208,6 +220,18 @@ function argumentsOf(name, random, ttl) {
         number,
         ...shards,
       ];
+    case "renew":
+      return [
+        String(keys.length + 1),
+        record,
+        ...keys,
+        ...deployment,
+        ttl,
+        // The one that was granted last, perhaps, or a greater one.
+        ...keys.map(() => `${owner}|${Number(number) + random.pick([0, 30])}`),
+      ];
+    case "plain-renew":
+      return [String(keys.length), ...keys, ttl, ...keys.map(() => valueOf(owner, random))];
     case "node-record":
       return ["1", record, ...deployment.with(0, "1")];
     case "admit":
@@ -394,7 +418,7 @@ function wordsOf(reply) {
   if (kind === "H" && !isTimed) return { times: [words[1]], rest: masked(1) };
   if (kind === "H" && isTimed) return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
   if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
-  if (["G", "K", "N", "S"].includes(kind ?? "") && isTimed) {
+  if (["G", "K", "N", "S", "V"].includes(kind ?? "") && isTimed) {
     return { times: [], rest: masked(1, 2, rid || 1) };
   }
   return { times: [], rest: reply };
@@ -408,7 +432,10 @@ function near(one, other) {
 
 /** @param {unknown} reply */
 function wordOf(reply) {
-  return typeof reply === "string" ? /^[A-Z]+(?= |$)/.exec(reply)?.[0] : typeof reply;
+  if (typeof reply !== "string") return typeof reply;
+  // The rarest of its verdicts tells more.
+  if (reply.startsWith("V ")) return reply.includes("T") ? "VT" : reply.includes("K") ? "VK" : "VN";
+  return /^[A-Z]+(?= |$)/.exec(reply)?.[0];
 }
 
 /** @param {unknown} reply */

@@ -23,6 +23,7 @@ const attempt = "stores/redis/quorum/attempt.ts";
 const admission = "stores/redis/quorum/admission.ts";
 const admissionRule = "stores/redis/quorum/admission-rule.ts";
 const touch = "stores/redis/quorum/touch.ts";
+const renewal = "stores/redis/quorum/renewal.ts";
 const lease = "core/held-lease.ts";
 const batch = "stores/redis/batch.ts";
 const dialect = "stores/redis/fenced-dialect.ts";
@@ -557,6 +558,72 @@ export const mutants = [
     name: "extend-keeps-stepped",
     breaks: "an extend takes back the vote of a node whose clock was set forward meanwhile",
     changes: [{ file: touch, from: `    takeBackStepped(this.nodes, this.#ballots);\n`, to: "" }],
+  },
+  {
+    name: "failed-renewal-succeeds",
+    breaks: "a renewal needs a quorum",
+    changes: [
+      {
+        file: renewal,
+        from: `if (outcome === "done") return this.#tell(place, this.#extended, heard);`,
+        to: `if (outcome !== "gone") return this.#tell(place, this.#extended, heard);`,
+      },
+    ],
+  },
+  {
+    name: "renewal-keeps-stepped",
+    breaks: "a renewal takes back the vote of a node whose clock was set forward meanwhile",
+    changes: [
+      {
+        file: renewal,
+        from: `        each.yes &= ~(1 << index);\n`,
+        to: "",
+      },
+    ],
+  },
+  {
+    name: "renewal-counts-the-noes",
+    breaks: "a node that no longer has the lock does not renew it",
+    changes: [
+      {
+        file: renewal,
+        from: `if (verdict === "K") this.#agreed(each, index);`,
+        to: `if (verdict !== "T") this.#agreed(each, index);`,
+      },
+    ],
+  },
+  {
+    name: "renewal-confirms-all-nodes",
+    breaks: "a renewed lease rests on the nodes that renewed it",
+    changes: [
+      {
+        file: renewal,
+        from: `outcome === "done" ? grant.confirm(yes) : unconfirmed`,
+        to: `outcome === "done" ? grant.confirm(-1 >>> (32 - this.nodes.length)) : unconfirmed`,
+      },
+    ],
+  },
+  {
+    name: "renewal-behind-counts",
+    breaks: "a node that is behind in the fence has to be raised before its renewal counts",
+    changes: [
+      {
+        file: renewal,
+        from: `if (verdict === "K") this.#agreed(each, index);`,
+        to: `if (verdict === "K" || verdict === "T") this.#agreed(each, index);`,
+      },
+    ],
+  },
+  {
+    name: "renewal-verdicts-mixed",
+    breaks: "each lease that is renewed with others gets its own verdict",
+    changes: [
+      {
+        file: renewal,
+        from: `verdicts.charAt(each.place)`,
+        to: `verdicts.charAt(verdicts.length - 1 - each.place)`,
+      },
+    ],
   },
   {
     name: "batch-verdicts-mixed",

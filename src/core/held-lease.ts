@@ -134,15 +134,19 @@ export class HeldLease extends Deadline implements Lease, Task {
       );
       return;
     }
-    const raised = raisedOf(this.#extras);
-    asked(() => this.#host.store.extend(this.#grant, this.ttlMs)).then(
-      (outcome) => {
-        const moment = now(this.#host.clock);
-        const error = this.#extended(outcome, started, raised, moment);
-        this.#renewalOver(error === undefined, moment);
-      },
-      () => this.#renewalOver(false),
-    );
+    this.#host.renewals.add(this, this.#grant, started, raisedOf(this.#extras));
+  }
+
+  /** @internal What came of a renewal that began then; undefined where nobody can say. */
+  renewalHeard(
+    outcome: ExtendOutcome | undefined,
+    started: Instant,
+    raised: number,
+    moment: Instant,
+  ): void {
+    const isRenewed =
+      outcome !== undefined && this.#extended(outcome, started, raised, moment) === undefined;
+    this.#renewalOver(isRenewed, moment);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -187,9 +191,8 @@ export class HeldLease extends Deadline implements Lease, Task {
   }
 
   /** Run by the scheduler for a renewal that is due, and for the end. */
-  run(): void {
+  run(moment: Instant): void {
     if (!this.isActive) return;
-    const moment = now(this.#host.clock);
     if (this.isDue(moment)) this.#lose();
     else this.#host.reschedule(this, moment);
   }

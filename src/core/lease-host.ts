@@ -2,6 +2,7 @@ import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock, Instant } from "./ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
+import type { Renewals } from "./renewals.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 
@@ -14,6 +15,7 @@ export interface LeaseHost {
   readonly events: Emitter;
   readonly ttlMaxMs: number;
   readonly phases: RenewalPhases;
+  readonly renewals: Renewals;
   /** Passes the grant on to the next call that waits; returns what the lease is left with then. */
   handOver(lease: HeldLease, grant: Grant): Grant | undefined;
   /** Its resources are given back or lost: whoever of this manager is next may ask. */

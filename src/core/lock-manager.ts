@@ -21,6 +21,7 @@ import {
 import { Owners } from "./owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
 import { RenewalPhases } from "./renewal-phases.ts";
+import { Renewals } from "./renewals.ts";
 import { resourcesOf } from "./resources.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
@@ -83,6 +84,7 @@ class LockManager implements Locks {
       events,
       ttlMaxMs: store.ttlMaxMs,
       phases: new RenewalPhases(),
+      renewals: new Renewals(clock, this.#store),
       forget: (lease) => keeper.forget(lease),
       stalls: (began) =>
         stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),

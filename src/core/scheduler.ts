@@ -1,6 +1,6 @@
-import type { CancelTimer, Clock } from "./ports.ts";
+import type { CancelTimer, Clock, Instant } from "./ports.ts";
 import { TaskHeap } from "./task-heap.ts";
-import { clockStepMs } from "./validity.ts";
+import { clockStepMs, now } from "./validity.ts";
 
 /** Something to be run at a moment of the monotonic clock. Belongs to one scheduler at a time. */
 export interface Task {
@@ -13,7 +13,8 @@ export interface Task {
   readonly isBrief?: boolean;
   /** How much sooner it may run, where the timer fires for another: to go together with it. */
   readonly earlyMs?: number;
-  run(): void;
+  /** `moment` is from when those that are due began to run, or hardly later. */
+  run(moment: Instant): void;
 }
 
 /**
@@ -21,6 +22,9 @@ export interface Task {
  * at the clocks at least this often.
  */
 const sleepMsMax = 1_000;
+
+/** Of many that are due together, so many share one look at the clocks. */
+const lookEvery = 32;
 
 /**
  * One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. A
@@ -157,17 +161,17 @@ export class Scheduler {
     this.#running = true;
     try {
       this.#watchClocks();
-      let nowMs = this.clock.monotonicMs();
+      let moment = now(this.clock);
       // A task may schedule itself again for now: the limit keeps one turn finite.
       for (let left = this.size; left > 0; left -= 1) {
         const first = this.#first();
         if (first === undefined) break;
         const dueMs = first.dueMs - (first.earlyMs ?? 0);
         // Those that ran before it took their time, too.
-        if (dueMs > nowMs) nowMs = this.clock.monotonicMs();
-        if (dueMs > nowMs) break;
+        if (dueMs > moment.monotonicMs || left % lookEvery === 0) moment = now(this.clock);
+        if (dueMs > moment.monotonicMs) break;
         this.cancel(first);
-        first.run();
+        first.run(moment);
       }
     } finally {
       this.#running = false;

@@ -62,6 +62,9 @@ export type ExtendOutcome =
   /** Not enough nodes answered. The old validity stands. */
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
+/** Told of each of many grants once, by its place among them, and of when the answer came. */
+export type TellExtended = (place: number, outcome: ExtendOutcome, heard: Instant) => void;
+
 export type ProveOutcome =
   | { readonly kind: "proven" }
   | { readonly kind: "gone" }
@@ -150,6 +153,11 @@ export interface OpenStore {
   /** Begins a wait. Left out, or undefined for these resources: whoever waits asks by turns. */
   waiting?(resources: readonly string[]): Waiting | undefined;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
+  /**
+   * The same for many at once: tells of each grant, by its place in the list, as soon as its own
+   * outcome is certain, once, and not before it returns. Left out where none goes with another.
+   */
+  extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
   prove(grant: Grant): Promise<ProveOutcome>;
   /**
    * Makes it the grant of the next holder, with a greater fence, and tells nobody; false where that

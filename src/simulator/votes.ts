@@ -64,7 +64,8 @@ export class Votes {
       const value = node.server.data.get(key);
       if (value === undefined) continue;
       const { owner } = ownerAndFence(value);
-      if (!command.includes(owner)) continue;
+      // By its name, or by the whole value.
+      if (!command.includes(owner) && !command.includes(value)) continue;
       const confirmed = this.#confirmed.get(node) ?? new Map<string, number>();
       confirmed.set(owner, this.#scene.nowMs);
       this.#confirmed.set(node, confirmed);
@@ -116,5 +117,5 @@ export class Votes {
 /** Replies of the scripts with fences tell the node's time; those of a batch at their head. */
 function hasTime(reply: unknown): boolean {
   if (Array.isArray(reply)) return hasTime(reply[0]);
-  return typeof reply === "string" && /^[SGHQKNB] \d+ \d+ /.test(reply);
+  return typeof reply === "string" && /^[SGHQKNBV] \d+ \d+ /.test(reply);
 }

@@ -354,7 +354,7 @@ export declare class HeldLease extends Deadline implements Lease, Task {
     extend(ttl?: Duration): Promise<void>;
     release(): Promise<ReleaseOutcome>;
     [Symbol.asyncDispose](): Promise<void>;
-    run(): void;
+    run(moment: Instant): void;
 }
 
 // dist/core/lease-host.d.ts
@@ -362,6 +362,7 @@ import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Clock, Instant } from "./ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
+import type { Renewals } from "./renewals.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 export interface LeaseHost {
@@ -371,6 +372,7 @@ export interface LeaseHost {
     readonly events: Emitter;
     readonly ttlMaxMs: number;
     readonly phases: RenewalPhases;
+    readonly renewals: Renewals;
     handOver(lease: HeldLease, grant: Grant): Grant | undefined;
     over(grant: Grant): void;
     forget(lease: HeldLease): void;
@@ -537,15 +539,25 @@ export declare class RenewalPhases {
     next(): number;
 }
 
+// dist/core/renewals.d.ts
+import type { HeldLease } from "./held-lease.ts";
+import type { Clock, Instant } from "./ports.ts";
+import type { Grant, OpenStore } from "./store.ts";
+export declare class Renewals {
+    #private;
+    constructor(clock: Clock, store: OpenStore);
+    add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void;
+}
+
 // dist/core/scheduler.d.ts
-import type { Clock } from "./ports.ts";
+import type { Clock, Instant } from "./ports.ts";
 export interface Task {
     dueMs: number;
     heapIndex: number;
     readonly keepAlive: boolean;
     readonly isBrief?: boolean;
     readonly earlyMs?: number;
-    run(): void;
+    run(moment: Instant): void;
 }
 export declare class Scheduler {
     #private;
@@ -627,6 +639,7 @@ export type ExtendOutcome = {
     readonly kind: "failed";
     readonly error: HoldfastError;
 };
+export type TellExtended = (place: number, outcome: ExtendOutcome, heard: Instant) => void;
 export type ProveOutcome = {
     readonly kind: "proven";
 } | {
@@ -691,6 +704,7 @@ export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;
     waiting?(resources: readonly string[]): Waiting | undefined;
     extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
+    extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
     prove(grant: Grant): Promise<ProveOutcome>;
     passOn?(grant: Grant): boolean;
     release(grant: Grant): Promise<ReleaseOutcome>;

@@ -58,6 +58,8 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/renewal-phases.d.ts: in index.d.ts
 
+// dist/core/renewals.d.ts: in index.d.ts
+
 // dist/core/scheduler.d.ts: in index.d.ts
 
 // dist/core/stall-report.d.ts: in index.d.ts

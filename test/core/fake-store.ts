@@ -67,6 +67,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     doctor: async (ttlMs) => (await behaviour.doctor?.(ttlMs)) ?? [],
     close: async () => await behaviour.close?.(),
     ...(behaviour.waiting === undefined ? {} : { waiting: behaviour.waiting }),
+    ...(behaviour.extendMany === undefined ? {} : { extendMany: behaviour.extendMany }),
     ...(behaviour.passOn === undefined ? {} : { passOn: behaviour.passOn }),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };

@@ -225,6 +225,17 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await lease.release();
   });
 
+  test("so does a renewal", async () => {
+    const locks = await openHere(mode);
+    const names = [key, `${key}:too`];
+    const leases = await Promise.all(names.map((name) => locks.acquire(name, { renew: 100 })));
+    pauseReplica();
+    await eventually(() => leases.every(({ state }) => state === "doubtful"));
+    replica.resume();
+    await eventually(() => leases.every(({ state }) => state === "held"));
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
   test("a lease that others hold is contention, whatever the replicas do", async () => {
     const [ours, theirs] = [await openHere(mode), await openHere(mode)];
     const lease = await ours.acquire(key);

@@ -45,6 +45,9 @@ test("the simulated node answers as a real server does", async () => {
     "X",
     "F",
     "I",
+    "VK",
+    "VN",
+    "VT",
     "NOSCRIPT",
     "WRONGTYPE",
   ]) {

@@ -114,7 +114,8 @@ function granted(context: ScriptContext, rid: string, fence: string | undefined)
   return ["G", atOf(context), rid, ...(fence === undefined ? [] : [fence])].join(" ");
 }
 
-function beyondTtlMax(context: ScriptContext, ttl: string): string | undefined {
+/** A refusal where a lease would last longer than this deployment allows. */
+export function beyondTtlMax(context: ScriptContext, ttl: string): string | undefined {
   const { data, keys, args } = context;
   const max = data.hash(keys[0] ?? "")?.get("max") ?? args[3] ?? "";
   return args[1] === "strict" && Number(ttl) > Number(max) ? `X MAXTTL ${max}` : undefined;

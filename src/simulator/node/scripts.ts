@@ -4,6 +4,7 @@ import { clusterAcquire, clusterRelease, clusterTouch } from "./cluster-scripts.
 import { acquire, inspect, release, touch } from "./fenced-scripts.ts";
 import { plainAcquire, plainTouch } from "./plain-scripts.ts";
 import { admit, nodeRecord } from "./record-scripts.ts";
+import { plainRenew, renew } from "./renew-scripts.ts";
 import type { BatchBody, ScriptBody } from "./script-context.ts";
 
 export interface KnownScript {
@@ -25,8 +26,10 @@ export const knownScripts: readonly KnownScript[] = [
   { ...lua.nodeRecord, body: nodeRecord },
   { ...lua.plainAcquire, body: plainAcquire },
   { ...lua.plainBatch, body: plainBatch },
+  { ...lua.plainRenew, body: plainRenew },
   { ...lua.plainTouch, body: plainTouch },
   { ...lua.release, body: release },
+  { ...lua.renew, body: renew },
   { ...lua.touch, body: touch },
 ];
 

@@ -6,6 +6,7 @@ import type {
   OpenStore,
   ProveOutcome,
   Store,
+  TellExtended,
   Waiting,
 } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
@@ -63,13 +64,18 @@ export class RecordingStore {
 
   /** Whatever a store can do besides, it goes on doing. */
   #recorded(inner: OpenStore): OpenStore {
-    const recorded: Pick<OpenStore, "attempt" | "waiting" | "extend" | "prove" | "passOn"> = {
+    const recorded: Partial<OpenStore> = {
       attempt: (request) => this.#attempt(inner, request),
       waiting: (resources) => this.#waiting(inner, resources),
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
       prove: (grant) => this.#prove(inner, grant),
       passOn: (grant) => this.#passOn(inner, grant),
     };
+    if ("extendMany" in inner) {
+      recorded.extendMany = (grants, ttlMs, tell) => {
+        this.#extendMany(inner, grants, ttlMs, tell);
+      };
+    }
     return new Proxy(inner, {
       get(target, name) {
         const own: unknown = Reflect.get(recorded, name);
@@ -128,19 +134,35 @@ export class RecordingStore {
   }
 
   async #extend(inner: OpenStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
+    const extended = this.#beginsToExtend(ttlMs);
+    const outcome = await inner.extend(grant, ttlMs);
+    extended(grant, outcome);
+    return outcome;
+  }
+
+  #extendMany(inner: OpenStore, grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+    const extended = this.#beginsToExtend(ttlMs);
+    inner.extendMany?.(grants, ttlMs, (place, outcome, heard) => {
+      const grant = grants[place];
+      if (grant !== undefined) extended(grant, outcome);
+      tell(place, outcome, heard);
+    });
+  }
+
+  /** Looks at the clocks before the first question; returns what to call with its outcome. */
+  #beginsToExtend(ttlMs: number): (grant: Grant, outcome: ExtendOutcome) => void {
     const { scene, machine, validityMs, onConfirmed } = this.#options;
     const startedMs = scene.nowMs;
     const monotonicMs = machine.monotonicMs() + validityMs(ttlMs);
     const wallMs = machine.wallMs() + validityMs(ttlMs);
-    const outcome = await inner.extend(grant, ttlMs);
-    const record = this.byOwner.get(grant.owner);
-    if (outcome.kind === "extended" && record !== undefined) {
+    return (grant, outcome) => {
+      const record = this.byOwner.get(grant.owner);
+      if (outcome.kind !== "extended" || record === undefined) return;
       record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
       record.heldSinceMs = startedMs;
       onConfirmed(record, startedMs);
-    }
-    return outcome;
+    };
   }
 
   /**

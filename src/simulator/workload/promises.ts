@@ -44,9 +44,9 @@ export class Promises {
     return waitMs + this.sweepMs + rounds * this.roundMs(ttlMs);
   }
 
-  /** Waits for one that is under way, and perhaps for another that came first. */
+  /** Waits for a renewal that is under way, of two rounds, and for another that came first. */
   extendMs(ttlMs: number): number {
-    return 3 * this.roundMs(ttlMs);
+    return 4 * this.roundMs(ttlMs);
   }
 
   closeMs(ttlMs: number): number {

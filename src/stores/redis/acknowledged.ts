@@ -79,7 +79,7 @@ export function mustReplicate(command: readonly string[]): boolean {
 /** Whether a script tells of a grant or an extension. */
 function isConfirming(reply: unknown): boolean {
   if (Array.isArray(reply)) return reply.some(isConfirming);
-  return typeof reply === "string" && /^[GK]( \d|$)/.test(reply);
+  return typeof reply === "string" && /^[GK]( \d|$)|^V .*K/.test(reply);
 }
 
 /** The same reply, with a refusal in the place of every yes. */

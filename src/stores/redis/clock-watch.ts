@@ -72,7 +72,7 @@ const runIdLength = 12;
 export function stampOf(reply: unknown): Stamp | undefined {
   const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
   if (typeof stamped !== "string" || stamped.charCodeAt(1) !== space) return undefined;
-  if (!"SGHQKNB".includes(stamped.charAt(0))) return undefined;
+  if (!"SGHQKNBV".includes(stamped.charAt(0))) return undefined;
   const secondsEnd = digitsEnd(stamped, 2);
   const microsEnd = digitsEnd(stamped, secondsEnd + 1);
   // The path without fences sends no time: "H pttl value" is not a stamp.

@@ -53,6 +53,7 @@ export const clusterDialect: Dialect = {
   fencing: true,
   // Keys of different slots cannot be named in one call.
   batching: undefined,
+  renew: undefined,
   acquire(keys, owner, ttlMs, proposal, place) {
     const args = [owner, String(ttlMs), String(proposal), String(retentionMs)];
     if (place !== undefined) args.push(...reservingArgs(place));

@@ -5,6 +5,7 @@ import {
   type AcquireReply,
   type InspectReply,
   type ReleaseReply,
+  type RenewReply,
   type TouchReply,
 } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
@@ -30,6 +31,12 @@ export function placeLeft(how: "-" | "=", place: Place | undefined): PlaceLeft {
   return place === undefined ? "" : `${how}${place.id}`;
 }
 
+/** What stands in a lock's key, as its owner knows it. */
+export interface Held {
+  readonly owner: string;
+  readonly fenceNumber: number;
+}
+
 /** How the steps of the protocol are said to a server. */
 export interface Dialect {
   readonly fencing: boolean;
@@ -44,6 +51,10 @@ export interface Dialect {
   ): NodeCall<AcquireReply>;
   /** Raises the fence, extends (`ttlMs` > 0), or proves. */
   touch(keys: readonly string[], owner: string, ttlMs: number, fence: number): NodeCall<TouchReply>;
+  /** Extends many locks of one key each; undefined where one call cannot have many keys. */
+  readonly renew:
+    | ((keys: readonly string[], held: readonly Held[], ttlMs: number) => NodeCall<RenewReply>)
+    | undefined;
   /** `fence` where one is known: it saves the server looking who the owner is. */
   release(
     keys: readonly string[],

@@ -1,10 +1,11 @@
 import { channelOf, inspectCall, queueKeyOf, reservingArgs, type Dialect } from "./dialect.ts";
+import { fenceText } from "./fence-text.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { ProposingCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./quorum/shards.ts";
 import { releaseCall } from "./release-call.ts";
-import { readAcquire, readBatched, readTouch } from "./replies.ts";
+import { readAcquire, readBatched, readRenew, readTouch } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 /** The key of the one record that Holdfast keeps on a node for good. */
@@ -32,13 +33,14 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     queueOf: queueKeyOf,
   } as const;
   const touchForm = { ...looks, script: scripts.touch, read: readTouch, code: "T" } as const;
+  const renewForm = { ...looks, script: scripts.renew, read: readRenew };
   const argsOf = (
     keys: readonly string[],
     owner: string,
     ttlMs: number,
     fence: number,
   ): string[] => {
-    const args = [owner, String(ttlMs), String(fence)];
+    const args = [owner, String(ttlMs), fenceText(fence)];
     for (const key of keys) args.push(String(shardOf(key)));
     return args;
   };
@@ -56,8 +58,20 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     touch: (keys, owner, ttlMs, fence) => {
       return new ScriptCall(touchForm, keys, argsOf(keys, owner, ttlMs, fence));
     },
+    renew(keys, held, ttlMs) {
+      const args = [String(ttlMs)];
+      for (const { owner, fenceNumber } of held) {
+        args.push(`${owner}|${fenceText(fenceNumber)}`);
+      }
+      return new ScriptCall(renewForm, keys, args);
+    },
     release(keys, owner, place, fence = 0) {
-      return releaseCall(batching, keys, fence === 0 ? owner : `${owner}|${fence}`, place);
+      return releaseCall(
+        batching,
+        keys,
+        fence === 0 ? owner : `${owner}|${fenceText(fence)}`,
+        place,
+      );
     },
     inspect: (key) => inspectCall(key, queueKeyOf(key)),
     channelOf,

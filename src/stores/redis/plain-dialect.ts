@@ -8,6 +8,7 @@ import {
   holderOf,
   plainlyGranted,
   readPlainAcquire,
+  readRenew,
   readTouch,
   type AcquireReply,
 } from "./replies.ts";
@@ -31,6 +32,7 @@ const clusterForm = {
   queueOf: clusterQueueKeyOf,
 };
 const touchForm = { script: scripts.plainTouch, read: readTouch, code: "T" } as const;
+const renewForm = { script: scripts.plainRenew, read: readRenew };
 
 /** Nothing was there, or a repeat of this very acquire had already set it. */
 function readValue(value: string | undefined, owner: string): AcquireReply {
@@ -54,6 +56,11 @@ export const plainDialect: Dialect = {
   touch(keys, owner, ttlMs) {
     return new ScriptCall(touchForm, keys, [owner, String(ttlMs)]);
   },
+  renew(keys, held, ttlMs) {
+    const args = [String(ttlMs)];
+    for (const { owner } of held) args.push(owner);
+    return new ScriptCall(renewForm, keys, args);
+  },
   release: (keys, owner, place) => releaseCall(batching, keys, owner, place),
   inspect: (key) => inspectCall(key, queueKeyOf(key)),
   channelOf,
@@ -63,6 +70,7 @@ export const plainDialect: Dialect = {
 export const plainClusterDialect: Dialect = {
   ...plainDialect,
   batching: undefined,
+  renew: undefined,
   acquire: (keys, owner, ttlMs) => plainAcquire(clusterForm, keys, owner, ttlMs),
   release: (keys, owner, place) => clusterDialect.release(keys, owner, place),
   inspect: (key) => clusterDialect.inspect(key),

@@ -1,6 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Finding } from "../../core/doctor.ts";
-import type { LockEvents } from "../../core/events.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -13,6 +12,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
+  TellExtended,
   Waiting,
 } from "../../core/store.ts";
 import { acknowledged } from "./acknowledged.ts";
@@ -39,6 +39,8 @@ import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { renewMany } from "./quorum/renew-many.ts";
+import { evenWarning, infoDeniedWarning } from "./set-up-warnings.ts";
 import { StandingGrants } from "./standing-grants.ts";
 import { Terms } from "./quorum/terms.ts";
 import { Twins } from "./twins.ts";
@@ -156,6 +158,11 @@ export class RedisStore implements OpenStore, RaisingStore {
     return inOrder.extend(this.#oneStep, grant, ttlMs);
   }
 
+  extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+    const alone = (grant: Grant): Promise<ExtendOutcome> => this.extend(grant, ttlMs);
+    renewMany(this.#quorum, { grants, ttlMs, alone }, tell);
+  }
+
   prove(grant: Grant): Promise<ProveOutcome> {
     const [only, ...others] = this.#quorum.nodes;
     const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
@@ -233,7 +240,6 @@ export class RedisStore implements OpenStore, RaisingStore {
     );
   }
 
-  /** Most leases of a manager have one TTL: the last one asked for is kept. */
   #nodeOf(
     name: string,
     given: RedisConnection,
@@ -278,22 +284,6 @@ export class RedisStore implements OpenStore, RaisingStore {
     if (nodeCount % 2 === 1) return;
     const { events, scheduler, clock } = this.#quorum;
     // A moment later, so that whoever has just made the manager can listen first.
-    scheduler.at(clock.monotonicMs(), false, () => {
-      events.emit("warning", {
-        what: `${nodeCount} nodes`,
-        why:
-          `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}: it survives no more failures ` +
-          `than ${nodeCount - 1} nodes would, and two rivals can split it evenly`,
-        remedy: "use an odd number of nodes",
-      });
-    });
+    scheduler.at(clock.monotonicMs(), false, () => events.emit("warning", evenWarning(nodeCount)));
   }
-}
-
-function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
-  return {
-    what: `${name}: this user may not run INFO`,
-    why: "the same server given twice, its version and its restarts cannot be told",
-    remedy: "allow it: ACL SETUSER <user> +info",
-  };
 }

@@ -79,6 +79,21 @@ export function readTouch(text: string): TouchReply {
   }
 }
 
+/** A letter for each lock that was to be renewed; or what is the same for all of them. */
+export type RenewReply =
+  | { readonly kind: "told"; readonly verdicts: string }
+  | Extract<TouchReply, { kind: "blank" | "refused" }>;
+
+/** "V sec usec rid verdicts" or without fences "V verdicts", "B …" or "X …". */
+export function readRenew(text: string): RenewReply {
+  if (text.startsWith("V ")) {
+    return { kind: "told", verdicts: text.slice(text.lastIndexOf(" ") + 1) };
+  }
+  const reply = readTouch(text);
+  if (reply.kind === "blank" || reply.kind === "refused") return reply;
+  return { kind: "refused", error: unexpected(text) };
+}
+
 export const plainlyGranted: AcquireReply = { kind: "granted", fence: 0 };
 
 /** "G", "H pttl value", "Q left" or "X …", of the path without fences. */

@@ -11,6 +11,7 @@ import type {
   OpenStore,
   ProveOutcome,
   ReleaseOutcome,
+  TellExtended,
   Waiting,
 } from "../../../core/store.ts";
 import type { Clock } from "../../../core/ports.ts";
@@ -79,6 +80,21 @@ export class GroupsStore implements OpenStore {
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     return await inOrder.extend(this.#storeOf(grant), grant, ttlMs);
+  }
+
+  /** Those of one group together. */
+  extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+    const byStore = new Map<RedisStore, { some: Grant[]; places: number[] }>();
+    for (const [place, grant] of grants.entries()) {
+      const store = this.#storeOf(grant);
+      const own = byStore.get(store) ?? { some: [], places: [] };
+      own.some.push(grant);
+      own.places.push(place);
+      byStore.set(store, own);
+    }
+    for (const [store, { some, places }] of byStore) {
+      store.extendMany(some, ttlMs, (at, outcome, heard) => tell(places[at] ?? -1, outcome, heard));
+    }
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {

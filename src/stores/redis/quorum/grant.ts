@@ -1,5 +1,6 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "../lock-key.ts";
+import { bitCount } from "./bits.ts";
 import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
@@ -60,6 +61,12 @@ export class RedisGrant implements Grant {
     return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
   }
 
+  /** Undefined where it has several. */
+  get onlyKey(): string | undefined {
+    const names = this.#names;
+    return typeof names === "string" ? lockKey(this.#terms.prefix, names) : undefined;
+  }
+
   get home(): object {
     return this.#terms.home;
   }
@@ -111,8 +118,6 @@ export class RedisGrant implements Grant {
   /** One node's word is worth nothing any more; returns how many are left. */
   loseVote(node: number): number {
     this.votes &= ~(1 << node);
-    let left = 0;
-    for (let rest = this.votes; rest !== 0; rest &= rest - 1) left += 1;
-    return left;
+    return bitCount(this.votes);
   }
 }

@@ -9,7 +9,8 @@ import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { bitsOf, Round, type RoundOptions } from "./round.ts";
+import { bitsOf } from "./bits.ts";
+import { Round, type RoundOptions } from "./round.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];

@@ -3,6 +3,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import type { Listener } from "../sender.ts";
+import { bitsOf, indicesOf } from "./bits.ts";
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
@@ -136,19 +137,3 @@ const leftAlone: NodeReply<never> = {
   kind: "unsent",
   error: new Error("it does not answer, and was not asked"),
 };
-
-/** A bit for each of those, or of all. */
-export function bitsOf(among: readonly number[] | undefined, count: number): number {
-  if (among === undefined) return -1 >>> (32 - count);
-  let bits = 0;
-  for (const index of among) bits |= 1 << index;
-  return bits;
-}
-
-function indicesOf(bits: number): number[] {
-  const indices: number[] = [];
-  for (let index = 0; bits >>> index !== 0; index += 1) {
-    if ((bits & (1 << index)) !== 0) indices.push(index);
-  }
-  return indices;
-}

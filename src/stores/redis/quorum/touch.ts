@@ -87,9 +87,10 @@ class Touch implements RoundOptions<TouchReply> {
       if (isDone) this.#grant.addVote(index, this.#confirmation);
       return;
     }
-    this.#note(index, ballot, reply);
+    noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
     takeBackStepped(this.nodes, this.#ballots);
-    const outcome = decide(this.#ballots, this.#quorum.size);
+    const { granted, held, pending } = tallyOf(this.#ballots);
+    const outcome = decide(this.#quorum, granted, held, pending);
     if (outcome === undefined) return;
     this.#decided = true;
     this.#round?.end();
@@ -98,36 +99,47 @@ class Touch implements RoundOptions<TouchReply> {
     const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
     this.#resolve({ kind: "failed", error });
   }
-
-  #note(index: number, ballot: Ballot, reply: NodeReply<TouchReply>): void {
-    ballot.ms = this.#quorum.clock.monotonicMs() - this.nowMs;
-    if (reply.kind !== "reply") {
-      ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
-      ballot.cause = reply.error;
-    } else if (reply.reply.kind === "blank") {
-      ballot.vote = "blank";
-      ballot.cause = this.#quorum.onBlank(index, reply.reply.report);
-    } else if (reply.reply.kind === "refused") {
-      ballot.vote = "failed";
-      ballot.cause = reply.reply.error;
-    } else {
-      ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
-      ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-    }
-  }
 }
 
 const done: TouchOutcome = { kind: "done" };
 const gone: TouchOutcome = { kind: "gone" };
+
+/** What a node's answer says, but for a plain yes or no of a reply that has many. */
+export function noteTouch(
+  quorum: Quorum,
+  index: number,
+  ballot: Ballot,
+  reply: NodeReply<TouchReply>,
+  sinceMs: number,
+): void {
+  ballot.ms = quorum.clock.monotonicMs() - sinceMs;
+  if (reply.kind !== "reply") {
+    ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
+    ballot.cause = reply.error;
+  } else if (reply.reply.kind === "blank") {
+    ballot.vote = "blank";
+    ballot.cause = quorum.onBlank(index, reply.reply.report);
+  } else if (reply.reply.kind === "refused") {
+    ballot.vote = "failed";
+    ballot.cause = reply.reply.error;
+  } else {
+    ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
+    ballot.clockEpoch = quorum.nodes[index]?.clockEpoch ?? 0;
+  }
+}
 
 /** A clock that was set forward since may have ended the key at once, and the word with it. */
 function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): void {
   for (let index = 0; index < ballots.length; index += 1) {
     const ballot = ballots[index];
     if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
-    ballot.vote = "unknown";
-    ballot.cause = new Error("its clock was set forward after it had answered");
+    takeBack(ballot);
   }
+}
+
+export function takeBack(ballot: Ballot): void {
+  ballot.vote = "unknown";
+  ballot.cause = new Error("its clock was set forward after it had answered");
 }
 
 function grantedBits(ballots: readonly Ballot[]): number {
@@ -138,9 +150,14 @@ function grantedBits(ballots: readonly Ballot[]): number {
   return bits;
 }
 
-function decide(ballots: readonly Ballot[], size: number): "done" | "gone" | "failed" | undefined {
-  const { granted: done, held: gone, pending } = tallyOf(ballots);
-  const nodeCount = ballots.length;
+/** Of so many nodes that have it, have it not, and have not answered yet; undefined: too early. */
+export function decide(
+  { nodes, size }: Pick<Quorum, "nodes" | "size">,
+  done: number,
+  gone: number,
+  pending: number,
+): "done" | "gone" | "failed" | undefined {
+  const nodeCount = nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
   // Worth waiting while either answer is still possible: "gone" is news that must not be missed.
@@ -148,7 +165,7 @@ function decide(ballots: readonly Ballot[], size: number): "done" | "gone" | "fa
   return possible && pending > 0 ? undefined : "failed";
 }
 
-function quorumError(
+export function quorumError(
   quorum: Quorum,
   grant: RedisGrant,
   ballots: readonly Ballot[],

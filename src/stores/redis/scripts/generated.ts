@@ -1653,6 +1653,22 @@ if queued then tell_heads() end
 return replies`,
 };
 
+export const plainRenew: Script = {
+  name: "plain-renew",
+  sha: "46d2d6f37e05bc97cf7dcde19bf02547470baabc",
+  source: `local ttl, verdicts = tonumber(ARGV[1]), {}
+local values = redis.call('MGET', unpack(KEYS))
+for n = 1, #values do
+if values[n] == ARGV[n + 1] then
+if redis.call('PTTL', KEYS[n]) < ttl then redis.call('PEXPIRE', KEYS[n], ttl) end
+verdicts[n] = 'K'
+else
+verdicts[n] = 'N'
+end
+end
+return 'V ' .. table.concat(verdicts)`,
+};
+
 export const plainTouch: Script = {
   name: "plain-touch",
   sha: "a63012b2bf7bcd2c9078904b38f7a93529a12cd0",
@@ -1842,6 +1858,78 @@ end
 write_queues(function(lock) return not view[lock] end)
 end
 return 'R ' .. deleted .. ' ' .. locks`,
+};
+
+export const renew: Script = {
+  name: "renew",
+  sha: "48bbfae6744d3d542712fb378371bf7d5c888055",
+  source: `local record = KEYS[1]
+local time = redis.call('TIME')
+local at = time[1] .. ' ' .. time[2]
+local function server_run_id()
+local info = redis.pcall('INFO', 'server')
+if type(info) ~= 'string' then return nil end
+local _, stop = string.find(info, 'run_id:', 1, true)
+return stop and string.match(info, '^%x+', stop + 1)
+end
+local function may_vote(rid, st, fmt, max)
+local strict = ARGV[2] == 'strict'
+if ARGV[1] == '1' or not rid or (strict and not st) then
+local current = server_run_id()
+if not current and strict then return 'X NOINFO' end
+current = current or rid or '-'
+if current ~= rid or (strict and not st) then
+local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HDEL', record, 'st')
+redis.call('HSET', record, 'rid', current, 'note',
+'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
+if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
+if strict or st then
+if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
+redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
+st = 'Q'
+end
+rid = current
+end
+end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+local cut = strict and string.sub(rid, 1, 12) or '-'
+if strict and st ~= 'A' then
+local told = redis.call('HMGET', record, 'since', 'ever')
+return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
+end
+return nil, cut
+end
+local function owner_and_fence(value)
+local owner, fence = string.match(value, '^(.*)|(%d+)$')
+if owner then return owner, fence end
+return value, nil
+end
+local ttl = tonumber(ARGV[5])
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
+if refusal then return refusal end
+if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
+return 'X MAXTTL ' .. (kept[4] or ARGV[4])
+end
+local function verdict_on(value, whole)
+if not value then return 'N' end
+local holder, c = owner_and_fence(value)
+local owner, t = owner_and_fence(whole)
+if holder ~= owner or not c or tonumber(c) > tonumber(t) then return 'N' end
+return 'T'
+end
+local values, verdicts = redis.call('MGET', unpack(KEYS, 2)), {}
+for n = 1, #values do
+local key, whole = KEYS[n + 1], ARGV[n + 5]
+if values[n] == whole then
+if redis.call('PTTL', key) < ttl then redis.call('PEXPIRE', key, ttl) end
+verdicts[n] = 'K'
+else
+verdicts[n] = verdict_on(values[n], whole)
+end
+end
+return table.concat({'V', at, rid, table.concat(verdicts)}, ' ')`,
 };
 
 export const touch: Script = {

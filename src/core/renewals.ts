@@ -1,0 +1,73 @@
+import { asked } from "./asked.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { Clock, Instant } from "./ports.ts";
+import type { ExtendOutcome, Grant, OpenStore } from "./store.ts";
+import { now } from "./validity.ts";
+
+/** A renewal that is due, as its lease begins it. */
+interface Due {
+  readonly lease: HeldLease;
+  readonly grant: Grant;
+  readonly started: Instant;
+  /** How often the lease had been called into doubt by then. */
+  readonly raised: number;
+}
+
+/**
+ * Renewals of one moment go to the store together, where it takes several at once: with many leases
+ * they come in great numbers.
+ */
+export class Renewals {
+  readonly #clock: Clock;
+  readonly #store: OpenStore;
+  #due: Due[] = [];
+
+  constructor(clock: Clock, store: OpenStore) {
+    this.#clock = clock;
+    this.#store = store;
+  }
+
+  add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void {
+    if (this.#due.length === 0) queueMicrotask(() => this.#ask());
+    this.#due.push({ lease, grant, started, raised });
+  }
+
+  #ask(): void {
+    const due = this.#due;
+    this.#due = [];
+    const byTtl = new Map<number, Due[]>();
+    for (const each of due) {
+      const { ttlMs } = each.lease;
+      const others = byTtl.get(ttlMs);
+      if (others === undefined) byTtl.set(ttlMs, [each]);
+      else others.push(each);
+    }
+    for (const [ttlMs, some] of byTtl) {
+      if (this.#store.extendMany !== undefined) this.#askTogether(some, ttlMs);
+      else for (const each of some) this.#askAlone(each, ttlMs);
+    }
+  }
+
+  #askTogether(some: readonly Due[], ttlMs: number): void {
+    const grants = some.map(({ grant }) => grant);
+    this.#store.extendMany?.(grants, ttlMs, (place, outcome, heard) => {
+      const each = some[place];
+      if (each !== undefined) tell(each, outcome, heard);
+    });
+  }
+
+  #askAlone(each: Due, ttlMs: number): void {
+    asked(() => this.#store.extend(each.grant, ttlMs)).then(
+      (outcome) => tell(each, outcome, now(this.#clock)),
+      () => tell(each, undefined, now(this.#clock)),
+    );
+  }
+}
+
+function tell(
+  { lease, started, raised }: Due,
+  outcome: ExtendOutcome | undefined,
+  heard: Instant,
+): void {
+  lease.renewalHeard(outcome, started, raised, heard);
+}

@@ -1,0 +1,63 @@
+import { HoldfastError, StoreError } from "../../../core/errors.ts";
+import type { ExtendOutcome, Grant, TellExtended } from "../../../core/store.ts";
+import { now } from "../../../core/validity.ts";
+import { RedisGrant } from "./grant.ts";
+import type { Quorum } from "./quorum.ts";
+import { renewTogether } from "./renewal.ts";
+
+/** More in one call would hold the server up, and everybody else's commands with it. */
+const togetherMax = 64;
+
+export interface ManyToRenew {
+  readonly grants: readonly Grant[];
+  readonly ttlMs: number;
+  /** Extends one that goes with no other. */
+  readonly alone: (grant: Grant) => Promise<ExtendOutcome>;
+}
+
+/**
+ * Extends as many together as go together; those of several keys, and where a call cannot have
+ * many, alone.
+ */
+export function renewMany(
+  quorum: Quorum,
+  { grants, ttlMs, alone }: ManyToRenew,
+  tell: TellExtended,
+): void {
+  const { renew } = quorum.dialect;
+  let keys: string[] = [];
+  let own: RedisGrant[] = [];
+  let places: number[] = [];
+  const send = (): void => {
+    const at = places;
+    const call = renew?.(keys, own, ttlMs);
+    if (call !== undefined && own.length > 0) {
+      const request = { call, grants: own, ttlMs };
+      renewTogether(quorum, request, (index, outcome, heard) => {
+        tell(at[index] ?? -1, outcome, heard);
+      });
+    }
+    [keys, own, places] = [[], [], []];
+  };
+  for (const [place, grant] of grants.entries()) {
+    const lone = grant instanceof RedisGrant && renew !== undefined ? grant : undefined;
+    const key = lone?.onlyKey;
+    if (lone === undefined || key === undefined) {
+      alone(grant).then(
+        (outcome) => tell(place, outcome, now(quorum.clock)),
+        (error: unknown) => tell(place, failedOf(error), now(quorum.clock)),
+      );
+      continue;
+    }
+    keys.push(key);
+    own.push(lone);
+    places.push(place);
+    if (own.length === togetherMax) send();
+  }
+  send();
+}
+
+function failedOf(cause: unknown): ExtendOutcome {
+  const isOurs = cause instanceof HoldfastError;
+  return { kind: "failed", error: isOurs ? cause : new StoreError(String(cause), { cause }) };
+}

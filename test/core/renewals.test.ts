@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import type { ExtendOutcome, Grant, TellExtended } from "../../src/core/store.ts";
+import { now } from "../../src/core/validity.ts";
+import { extended, failed, scene } from "./fake-store.ts";
+
+/** Where a store takes many renewals at once, those of one moment are one question. */
+
+const ttl = 3_000;
+
+interface Asked {
+  readonly atMs: number;
+  readonly names: readonly string[];
+  readonly ttlMs: number;
+  answer(name: string, outcome: ExtendOutcome): void;
+}
+
+function together() {
+  const asked: Asked[] = [];
+  const made = scene(
+    {
+      extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended) {
+        const names = grants.map(({ resources }) => resources.join());
+        const answer = (name: string, outcome: ExtendOutcome): void => {
+          tell(names.indexOf(name), outcome, now(made.clock));
+        };
+        asked.push({ atMs: made.clock.monotonicMs(), names, ttlMs, answer });
+      },
+    },
+    { ttl, renew: true },
+  );
+  return { ...made, asked };
+}
+
+describe("renewals that are due together", () => {
+  test("are one question, and each has its own answer", async () => {
+    const { locks, clock, asked, times } = together();
+    const told: string[] = [];
+    locks.on("renewed", ({ resources }) => told.push(`renewed ${resources.join()}`));
+    locks.on("doubtful", ({ resources }) => told.push(`doubtful ${resources.join()}`));
+    locks.on("lost", ({ resources, reason }) => told.push(`lost ${resources.join()} ${reason}`));
+    await Promise.all(["a", "b", "c"].map((name) => locks.acquire(name)));
+    clock.pause(1_100);
+    await clock.advance(0);
+    expect(asked.map(({ names }) => names.toSorted())).toEqual([["a", "b", "c"]]);
+    asked[0]?.answer("b", { kind: "gone" });
+    asked[0]?.answer("c", failed);
+    await clock.advance(200);
+    // Nobody waits for anybody else.
+    asked[0]?.answer("a", extended(ttl));
+    expect(told).toEqual(["lost b taken", "doubtful c", "renewed a"]);
+    expect(times("extend")).toEqual([]);
+    await locks.close();
+  });
+
+  test("of different TTLs are a question each", async () => {
+    const { locks, clock, asked } = together();
+    await locks.acquire("a");
+    await locks.acquire("b", { ttl: 6_000 });
+    await locks.acquire("c");
+    clock.pause(2_100);
+    await clock.advance(0);
+    expect(asked.map(({ names, ttlMs }) => [ttlMs, names.toSorted()])).toEqual([
+      [3_000, ["a", "c"]],
+      [6_000, ["b"]],
+    ]);
+    await locks.close();
+  });
+
+  test("count from when they were sent", async () => {
+    const { locks, clock, asked } = together();
+    const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
+    clock.pause(1_100);
+    await clock.advance(0);
+    await clock.advance(400);
+    for (const name of ["a", "b"]) asked[0]?.answer(name, extended(ttl));
+    expect(leases.map((lease) => lease.remainingMs())).toEqual([2_600, 2_600]);
+    await locks.close();
+  });
+
+  test("an answer that comes after the end of a lease changes nothing", async () => {
+    const { locks, clock, asked } = together();
+    const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
+    clock.pause(1_100);
+    await clock.advance(0);
+    await clock.advance(2_000);
+    for (const name of ["a", "b"]) asked[0]?.answer(name, extended(ttl));
+    expect(leases.map(({ state }) => state)).toEqual(["lost", "lost"]);
+    await locks.close();
+  });
+
+  test("an extension by hand waits for the renewal, and goes alone", async () => {
+    const { locks, clock, asked, times } = together();
+    const [lease] = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
+    clock.pause(1_100);
+    await clock.advance(0);
+    const byHand = lease?.extend();
+    await clock.advance(100);
+    expect(times("extend")).toEqual([]);
+    for (const name of ["a", "b"]) asked[0]?.answer(name, extended(ttl));
+    await byHand;
+    expect(times("extend")).toEqual([1_200]);
+    await locks.close();
+  });
+});
