@@ -14,9 +14,8 @@ if #KEYS == 3 then
   local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
   local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
   local rid, c = kept[1], tonumber(fence)
-  -- An error is no sign of a free lock, and is raised by the long way, in its turn.
-  local held = redis.pcall('GET', KEYS[2]) or redis.pcall('GET', KEYS[3])
-  if not held and rid and kept[3] == ARGV[3]
+  -- Whatever is there, also what is no lock: the long way looks what it is.
+  if call('EXISTS', KEYS[2], KEYS[3]) == 0 and rid and kept[3] == ARGV[3]
     and (not strict or kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4]))
     and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
   then

@@ -8,13 +8,12 @@ export interface Script {
 
 export const acquire: Script = {
   name: "acquire",
-  sha: "2ef431b7e49238617a375160da74756876dc7559",
+  sha: "ce503608370d79213c5fdf611bc964fc79c7452b",
   source: `if #KEYS == 3 then
 local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
 local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
 local rid, c = kept[1], tonumber(fence)
-local held = redis.pcall('GET', KEYS[2]) or redis.pcall('GET', KEYS[3])
-if not held and rid and kept[3] == ARGV[3]
+if call('EXISTS', KEYS[2], KEYS[3]) == 0 and rid and kept[3] == ARGV[3]
 and (not strict or kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4]))
 and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
 then
