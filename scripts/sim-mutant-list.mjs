@@ -576,7 +576,7 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `        each.yes &= ~(1 << index);\n`,
+        from: `      each.yes &= ~stepped;\n`,
         to: "",
       },
     ],

@@ -8,7 +8,6 @@ import { extended, failed, scene } from "./fake-store.ts";
 const ttl = 3_000;
 
 interface Asked {
-  readonly atMs: number;
   readonly names: readonly string[];
   readonly ttlMs: number;
   answer(name: string, outcome: ExtendOutcome): void;
@@ -23,7 +22,7 @@ function together() {
         const answer = (name: string, outcome: ExtendOutcome): void => {
           tell(names.indexOf(name), outcome, now(made.clock));
         };
-        asked.push({ atMs: made.clock.monotonicMs(), names, ttlMs, answer });
+        asked.push({ names, ttlMs, answer });
       },
     },
     { ttl, renew: true },

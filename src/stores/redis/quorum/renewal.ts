@@ -12,7 +12,7 @@ import { bitCount } from "./bits.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
-import { decide, noteTouch, quorumError, takeBack } from "./touch.ts";
+import { decide, noteTouch, quorumError, takeBackStepped } from "./touch.ts";
 
 /** Grants of one key each, and the call that extends them, in the same order. */
 export interface RenewalRequest {
@@ -167,18 +167,12 @@ class Renewal implements RoundOptions<RenewReply> {
     this.#decide(each, now(this.#quorum.clock));
   }
 
-  /** A clock that was set forward since may have ended the keys at once, and the word with them. */
   #takeBackStepped(): void {
-    for (let index = 0; index < this.nodes.length; index += 1) {
-      const ballot = this.#ballots[index];
-      if (ballot?.vote !== "granted" || ballot.clockEpoch === this.nodes[index]?.clockEpoch) {
-        continue;
-      }
-      takeBack(ballot);
-      for (const each of this.#all) {
-        each.failed |= each.yes & (1 << index);
-        each.yes &= ~(1 << index);
-      }
+    const stepped = takeBackStepped(this.nodes, this.#ballots);
+    if (stepped === 0) return;
+    for (const each of this.#all) {
+      each.failed |= each.yes & stepped;
+      each.yes &= ~stepped;
     }
   }
 

@@ -104,7 +104,7 @@ class Touch implements RoundOptions<TouchReply> {
 const done: TouchOutcome = { kind: "done" };
 const gone: TouchOutcome = { kind: "gone" };
 
-/** What a node's answer says, but for a plain yes or no of a reply that has many. */
+/** Writes down what a node has answered since `sinceMs`, or why it has not. */
 export function noteTouch(
   quorum: Quorum,
   index: number,
@@ -128,18 +128,20 @@ export function noteTouch(
   }
 }
 
-/** A clock that was set forward since may have ended the key at once, and the word with it. */
-function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): void {
+/**
+ * A clock that was set forward since may have ended the key at once, and the word with it. Returns
+ * the nodes whose word was taken back, a bit for each.
+ */
+export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
+  let stepped = 0;
   for (let index = 0; index < ballots.length; index += 1) {
     const ballot = ballots[index];
     if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
-    takeBack(ballot);
+    ballot.vote = "unknown";
+    ballot.cause = new Error("its clock was set forward after it had answered");
+    stepped |= 1 << index;
   }
-}
-
-export function takeBack(ballot: Ballot): void {
-  ballot.vote = "unknown";
-  ballot.cause = new Error("its clock was set forward after it had answered");
+  return stepped;
 }
 
 function grantedBits(ballots: readonly Ballot[]): number {
