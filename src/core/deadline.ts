@@ -137,8 +137,9 @@ function dueLeftMs({ host }: LeaseTerms): number {
   return leastLeftMs + host.clock.timerSlackMs + roundingMs;
 }
 
-function earlyMsOf({ ttlMs }: LeaseTerms): number {
-  return ttlMs / earlyShare;
+function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
+  // Of a short interval only a part: else the next renewal would be due with every answer.
+  return Math.min(ttlMs / earlyShare, renewEveryMs / 4);
 }
 
 function phased(renewEveryMs: number, { host }: LeaseTerms): number {

@@ -21,6 +21,14 @@ describe("renewal", () => {
     await locks.close();
   });
 
+  test("keeps an interval that is much shorter than the TTL", async () => {
+    const { locks, clock, times } = scene({}, { ttl: 20_000, renew: 100 });
+    await locks.acquire("a");
+    await clock.advance(1_000);
+    expect(gaps(times("extend"))).toEqual(Array.from({ length: 9 }, () => 100));
+    await locks.close();
+  });
+
   test("is left out where nobody asked for it", async () => {
     const { locks, clock, times } = scene({}, { ttl });
     const lease = await locks.acquire("a");

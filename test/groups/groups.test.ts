@@ -47,6 +47,27 @@ test("clients that make the same key with different prefixes look in the same gr
   }
 });
 
+test("leases of both groups that are renewed together have each their own outcome", async () => {
+  const locks = await openGroups(redis, two, {}, { renew: "100ms" });
+  const lost = collect(locks, "lost");
+  const [a = "", b = "", one = ""] = namesOf("1", ids, 3);
+  const [c = "", d = "", other = ""] = namesOf("2", ids, 3);
+  const leases = await Promise.all([c, a, d, b].map((name) => locks.acquire(name)));
+  const both = await locks.acquire([one, other]);
+  await eventually(async () => (await places(d)).length === 3);
+  for (const index of [3, 4, 5]) await redis.server(index).command("SET", d, "another");
+  await eventually(() => leases[2]?.state === "lost");
+  expect(lost.map(({ resources, reason }) => [resources, reason])).toEqual([[[d], "taken"]]);
+  const renewed = collect(locks, "renewed");
+  await eventually(() => {
+    const seen = new Set(renewed.map(({ resources }) => resources.join()));
+    return [a, b, c, both.resources.join()].every((names) => seen.has(names));
+  });
+  await redis.freeByForeigner([3, 4, 5], d);
+  await Promise.all([...leases, both].map((lease) => lease.release()));
+  await redis.untilFree();
+});
+
 describe("a lock on resources of both groups", () => {
   test("has one fence, extends, proves, and leaves nothing", async () => {
     const locks = await openGroups(redis, two);
