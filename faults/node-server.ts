@@ -116,7 +116,8 @@ export class NodeServer {
     try {
       const info = String(await redisCommand(this.port, ["INFO"], 1_000));
       // It tells about itself before it has read its data, and refuses everything else.
-      return info.includes(`process_id:${child.pid}\r\n`) && info.includes("loading:0\r\n");
+      // A whole line: `async_loading` has the same end.
+      return info.includes(`process_id:${child.pid}\r\n`) && info.includes("\nloading:0\r\n");
     } catch {
       return false;
     }

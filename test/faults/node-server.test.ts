@@ -35,6 +35,14 @@ test("a server comes back with its data or without it", async () => {
   expect(await server.command("GET", "key")).toBeNull();
 });
 
+test("a server that has much to read comes back when it has read it", async () => {
+  const server = await startServer(makeFolder());
+  const fill = "for n = 1, 200000 do redis.call('SET', 'key' .. n, n) end";
+  await server.command("EVAL", fill, "0");
+  await server.restart("kept");
+  expect(await server.command("DBSIZE")).toBe(200_000);
+});
+
 test("the clock of a running server can be stepped, and back", async (context) => {
   const folder = makeFolder();
   const library = compileClockLibrary(projectRoot, folder);
