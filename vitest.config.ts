@@ -8,7 +8,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     maxWorkers: 2,
     globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/no-unhandled-rejections.ts"],
+    setupFiles: ["test/support/leaks.ts", "test/support/no-unhandled-rejections.ts"],
     reporters: ["default", "./test/support/closing-line-reporter.ts"],
   },
 });

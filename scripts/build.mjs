@@ -1,20 +1,24 @@
 // @ts-check
 /**
- * Builds dist/ from src/: the Lua module, then one JavaScript and one .d.ts file per source of the
- * library, then the command line, which is bundled with the packages that it uses.
+ * Builds dist/ from src/: the Lua module, then for each entry of `exports` one bundle and one
+ * declaration file, the command line with the packages that it uses, and the parts they share.
  */
 
-import { spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, posix } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "vite";
+import { bundle, libraryEntries } from "./bundle.mjs";
+import { rollUpTypes } from "./roll-up-types.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * Compiles src/ into an empty `outDir`. Tests build into a folder of their own with it, so that
- * they neither trust a stale dist/ nor disturb one another.
+ * Compiles src/ into an empty `outDir`, one JavaScript and one declaration file per source. Tests
+ * build into a folder of their own with it, so that they neither trust a stale dist/ nor disturb
+ * one another.
  *
  * @param {string} outDir
  * @param {readonly string[]} [flags] more flags for tsc
@@ -22,74 +26,124 @@ const root = fileURLToPath(new URL("..", import.meta.url));
  */
 export function compile(outDir, flags = []) {
   rmSync(outDir, { recursive: true, force: true });
-  return run(
-    [join("node_modules", "typescript", "bin", "tsc")].concat(
-      ["-p", "tsconfig.build.json", "--outDir", outDir],
-      flags,
-    ),
-  );
-}
-
-/**
- * Bundles src/cli/ into `outDir`/cli: three entries, and chunks that they load when needed. Only what
- * has native code stays outside.
- *
- * @param {string} outDir
- */
-export async function bundleCli(outDir) {
-  const cli = join(root, "src", "cli");
-  await build({
-    root,
-    configFile: false,
-    logLevel: "error",
-    publicDir: false,
-    ssr: { noExternal: true },
-    build: {
-      ssr: true,
-      outDir: join(outDir, "cli"),
-      emptyOutDir: true,
-      target: "node20",
-      minify: false,
-      // What the packages inside ask for in return.
-      license: { fileName: "licenses.md" },
-      rollupOptions: {
-        input: {
-          main: join(cli, "main.ts"),
-          watchdog: join(cli, "exec", "watchdog.ts"),
-          "demo-worker": join(cli, "demo", "demo-worker.ts"),
-        },
-        external: ["lmdb"],
-        output: {
-          entryFileNames: "[name].js",
-          // Without a hash: a build has the same names every time.
-          chunkFileNames: "part-[name].js",
-          // Smaller by half. Names stay: errors are told by theirs.
-          minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
-        },
-      },
-    },
-  });
-}
-
-/** @param {readonly string[]} args */
-function run(args) {
+  const args = compilerArguments(outDir, flags);
   const result = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
   return { status: result.status ?? 1, output: result.stdout + result.stderr };
 }
 
-async function main() {
-  for (const step of [
-    () => run([join("scripts", "generate-lua.mjs")]),
-    () => compile(join(root, "dist")),
-  ]) {
-    const { status, output } = step();
-    process.stderr.write(output);
-    if (status !== 0) {
-      process.exitCode = status;
-      return;
-    }
-  }
-  await bundleCli(join(root, "dist"));
+/**
+ * Bundles what runs into `outDir`, without types: the library and the command line.
+ *
+ * @param {string} outDir
+ */
+export async function buildPrograms(outDir) {
+  replaceFiles(outDir, await bundle());
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();
+/**
+ * Builds all that is published into `outDir`. Throws with what the compiler said if the sources do
+ * not compile.
+ *
+ * @param {string} outDir
+ */
+export async function buildPackage(outDir) {
+  const [programs, types] = await Promise.all([bundle(), declarations()]);
+  replaceFiles(outDir, new Map([...programs, ...types]));
+}
+
+/** @returns {Promise<Map<string, string>>} declaration files by path in dist/ */
+async function declarations() {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-types-"));
+  try {
+    await run(compilerArguments(folder, ["--emitDeclarationOnly"]));
+    const entries = [...libraryEntries().keys()].map((name) => `./${name}.d.ts`);
+    const read = (/** @type {string} */ path) => readFileSync(join(folder, path), "utf8");
+    const texts = rollUpTypes(entries, "./parts/types.d.ts", read);
+    return new Map([...texts].map(([path, text]) => [posix.normalize(path), text]));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Makes `files` the content of a folder. Each file is replaced at once, so that builds of the same
+ * sources at the same time, and programs that start from there, always find every file whole.
+ *
+ * @param {string} outDir
+ * @param {ReadonlyMap<string, string>} files texts by path
+ */
+function replaceFiles(outDir, files) {
+  mkdirSync(outDir, { recursive: true });
+  const staging = mkdtempSync(join(outDir, ".next-"));
+  for (const [path, text] of files) {
+    const [from, to] = [join(staging, path), join(outDir, path)];
+    for (const file of [from, to]) mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(from, text);
+    renameSync(from, to);
+  }
+  rmSync(staging, { recursive: true, force: true });
+  removeOthers(outDir, new Set(files.keys()), "");
+}
+
+/** Longer than any build takes: what a killed one left behind. */
+const abandonedMs = 600_000;
+
+/**
+ * @param {string} outDir
+ * @param {ReadonlySet<string>} wanted paths of files
+ * @param {string} folder path in `outDir`, "" or with a slash at its end
+ */
+function removeOthers(outDir, wanted, folder) {
+  for (const entry of readdirSync(join(outDir, folder), { withFileTypes: true })) {
+    const path = `${folder}${entry.name}`;
+    const isStaging = entry.name.startsWith(".next-");
+    if (isStaging && Date.now() - mtimeMs(join(outDir, path)) < abandonedMs) continue;
+    const isKept = [...wanted].some((file) => file === path || file.startsWith(`${path}/`));
+    if (!isKept) rmSync(join(outDir, path), { recursive: true, force: true });
+    else if (entry.isDirectory()) removeOthers(outDir, wanted, `${path}/`);
+  }
+}
+
+/** @param {string} path */
+function mtimeMs(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+/**
+ * @param {string} outDir
+ * @param {readonly string[]} flags
+ */
+function compilerArguments(outDir, flags) {
+  const tsc = join("node_modules", "typescript", "bin", "tsc");
+  return [tsc, "-p", "tsconfig.build.json", "--outDir", outDir, ...flags];
+}
+
+/** @param {readonly string[]} args of Node.js; rejects with what was printed if it fails */
+function run(args) {
+  const child = spawn(process.execPath, args, { cwd: root });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (data) => (output += String(data)));
+  }
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (status) => {
+      if (status === 0) resolve(undefined);
+      else reject(new Error(`${args.slice(0, 3).join(" ")} failed:\n${output}`));
+    });
+  });
+}
+
+async function main() {
+  await run([join("scripts", "generate-lua.mjs")]);
+  await buildPackage(join(root, "dist"));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  try {
+    await main();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,36 @@
+import { SourceMap } from "node:module";
+import { expect, test } from "vitest";
+import { mapLines } from "../../scripts/source-maps.mjs";
+
+/** Columns of `a();b();c=1;d()`, of which the first two stand on one line of the source. */
+const code = "a();b();c=1;d()";
+const full = {
+  file: "x.js",
+  sources: ["../src/x.ts"],
+  names: ["a"],
+  sourcesContent: ["…"],
+  mappings: "AAAAA,IAAI,IACJ,IACA",
+};
+
+function lineAt(map: ReturnType<typeof mapLines>, column: number): number | undefined {
+  const sources = ["../src/x.ts"];
+  const payload = { ...map, sources, file: "x.js", sourcesContent: [], sourceRoot: "" };
+  const entry = new SourceMap(payload).findEntry(0, column);
+  return "originalLine" in entry ? entry.originalLine : undefined;
+}
+
+test("each call is still on its line of the source", () => {
+  const map = mapLines(code, full);
+  expect([0, 4, 12].map((column) => lineAt(map, column))).toEqual([0, 0, 2]);
+});
+
+test("a line that cannot be in a stack trace is left out, and so are names and texts", () => {
+  const map = mapLines(code, full);
+  expect(map).toEqual({
+    version: 3,
+    file: "x.js",
+    sources: ["../src/x.ts"],
+    names: [],
+    mappings: "AAAA,YAEA",
+  });
+});
