@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { crash, start } from "./children.ts";
 import type { ClientConfig } from "./client/config.ts";
+import type { ShiftedClock } from "./shifted-clock.ts";
 
 const stopMsMax = 25_000;
 
@@ -17,6 +18,8 @@ export class ClientProcess {
   readonly #folder: string;
   readonly #config: Omit<ClientConfig, "who" | "journal" | "seed">;
   readonly #seed: number;
+  readonly #clock: ShiftedClock;
+  readonly #clockOffsetMs: number;
   #incarnation = 0;
   #child: ChildProcess | undefined;
   #ending = false;
@@ -26,11 +29,15 @@ export class ClientProcess {
     folder: string,
     seed: number,
     config: Omit<ClientConfig, "who" | "journal" | "seed">,
+    clock: { readonly of: ShiftedClock; readonly offsetMs: number },
   ) {
     this.index = index;
     this.#folder = folder;
     this.#seed = seed;
     this.#config = config;
+    this.#clock = clock.of;
+    this.#clockOffsetMs = clock.offsetMs;
+    this.stepClock(0);
   }
 
   launch(): void {
@@ -45,6 +52,7 @@ export class ClientProcess {
     const program = fileURLToPath(new URL("client/main.js", import.meta.url));
     const child = start(process.execPath, [program, JSON.stringify(config)], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: this.#clock.env,
     });
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (chunk: Buffer) => appendFileSync(log, chunk));
@@ -62,6 +70,11 @@ export class ClientProcess {
 
   thaw(): void {
     this.#child?.kill("SIGCONT");
+  }
+
+  /** Sets its wall clock to `stepMs` from where it is for the run: 0 takes a step back. */
+  stepClock(stepMs: number): void {
+    this.#clock.set(this.#clockOffsetMs + stepMs);
   }
 
   async kill(): Promise<void> {

@@ -18,7 +18,8 @@ import { fileURLToPath } from "node:url";
  *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
  *     overlapLongestMs: number, fenceFaults: number, lossesByReason: Record<string, number>,
  *     toldRunning?: Spread, toldFrozen?: Spread,
- *     toldLateThoughRunning: number, rejections: number, overdue: number } }} Figures
+ *     toldLateThoughRunning: number, rejections: number, overdue: number,
+ *     falseLosses?: Record<string, number>, overtaken?: number, starved?: number } }} Figures
  */
 
 const folder = process.argv[2] ?? fileURLToPath(new URL("../docs/evidence/", import.meta.url));
@@ -67,6 +68,15 @@ const rows = [
   ["told after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
   ["told after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
   ["told late though running for 50 ms", ({ summary }) => summary.toldLateThoughRunning],
+  [
+    "**reported lost though held**",
+    (run) => (isFenced(run) && run.summary.falseLosses ? sum(run.summary.falseLosses) : "–"),
+  ],
+  [
+    "calls overtaken, and starved of these",
+    ({ summary }) =>
+      summary.overtaken === undefined ? "–" : `${summary.overtaken}, ${summary.starved}`,
+  ],
   ["calls that did not settle in time", ({ summary }) => summary.overdue],
   ["unhandled rejections", ({ summary }) => summary.rejections],
 ];
@@ -150,7 +160,7 @@ writeFileSync(
   `# Real servers under real faults
 
 Real redis-servers, client processes and networks, tormented by faults that a seed draws; what every
-client was told and what every server did, checked afterwards. How it works is told in
+client was told and what every server did, checked afterwards. How it works is described in
 [faults/README.md](../../faults/README.md).
 
 Holdfast itself, by a hash of its sources (\`core\`, \`stores\` and \`clients\`):
@@ -163,6 +173,11 @@ ${table.join("\n")}
   two leases of one resource were trusted at one moment, by what was broken when the second one was
   granted: a clock step and an eviction break what any Redlock rests on; the loss of a node's data
   breaks it for a library that lets such a node vote at once.
+- _Reported lost though held_: by the signal, by \`using\`, by \`release\`, \`extend\` or \`prove\`,
+  before the end of validity, and nothing in the history explains it. A call was
+  _overtaken_ if four or more later calls of other clients went first, and no fault befell its client;
+  it _starved_ if it was never granted. "–" stands for runs that did not count these yet, and for
+  libraries that name no reason for a loss.
 - Every lock had the same TTL, wait and retry spacing; the exact settings are in each report. The
   peers ran with a limit of 500 ms for every command of their Redis clients, which they need and do
   not set themselves; Holdfast ran with ioredis as it comes.

@@ -7,6 +7,8 @@ const bytesMax = 16 * 1_024 * 1_024;
 /** Bytes from one socket to another, in order, held back or late if so told. */
 export class Flow {
   delayMs = 0;
+  /** What comes next is lost, and the connection with it. */
+  breaksAtNext = false;
   readonly #to: Socket;
   readonly #onBroken: () => void;
   /** `undefined` stands for the end of the stream. */
@@ -47,6 +49,7 @@ export class Flow {
 
   #push(chunk: Buffer | undefined): void {
     if (this.#stopped) return;
+    if (this.breaksAtNext && chunk !== undefined) return this.#onBroken();
     this.#bytes += chunk?.length ?? 0;
     this.#waiting.push({ chunk, dueMs: nowMs() + this.delayMs });
     if (this.#bytes > bytesMax) this.#onBroken();

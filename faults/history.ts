@@ -62,7 +62,18 @@ export type ClientEvent =
     })
   | WriteEvent
   | (OfLease & { readonly what: "gave-up" | "release" })
-  | (OfLease & { readonly what: "released"; readonly outcome: string })
+  | (OfLease & {
+      readonly what: "released";
+      /** `released`, or why not, in the library's own words. */
+      readonly outcome: string;
+      /** Whether `using` reported it, or the lease's own `release`. */
+      readonly by?: "using" | "release";
+    })
+  | (OfLease & {
+      /** The holder had the store extend or prove the lease, and this is what came of it. */
+      readonly what: "extend" | "prove";
+      readonly outcome: string;
+    })
   | (OfLease & { readonly what: "overdue"; readonly call: string; readonly awakeMs: number });
 
 /** Omits what the journal itself adds. */
@@ -106,6 +117,8 @@ export interface History {
   readonly events: readonly ClientEvent[];
   readonly faults: readonly FaultEvent[];
   readonly applied: readonly AppliedWrite[];
+  /** How far the wall clock of each client is ahead for the whole run; none for runs of long ago. */
+  readonly clockOffsetsMs?: readonly number[];
   /** Client processes that ended when nobody had asked them to, or not when asked. */
   readonly misbehaved: readonly string[];
 }

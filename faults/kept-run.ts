@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLines, type AppliedWrite, type ClientEvent } from "./history.ts";
 import type { FaultEvent, History } from "./history.ts";
+import { faultKinds } from "./kinds.ts";
 import type { Options } from "./options.ts";
 
 /** What is kept of a run beside its histories, in `run.json`. */
@@ -11,6 +12,7 @@ export interface RunRecord {
   /** Which sources of Holdfast it was; unknown for a peer and for runs of long ago. */
   readonly code?: string;
   readonly clockSteps: boolean;
+  readonly clockOffsetsMs?: readonly number[];
   readonly startMs: number;
   readonly healedMs: number;
   readonly endMs: number;
@@ -29,8 +31,9 @@ export function readRun(folder: string): {
   readonly record: RunRecord;
   readonly history: History;
 } {
-  const record = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as RunRecord;
+  const record = recordOf(readFileSync(join(folder, "run.json"), "utf8"));
   const { startMs, healedMs, endMs, resources, misbehaved, options } = record;
+  const { clockOffsetsMs = [] } = record;
   const events = record.journals
     .map((name) => join(folder, name))
     // A process that was killed before it had come up has not written anything.
@@ -45,5 +48,16 @@ export function readRun(folder: string): {
   });
   const { ttlMs } = options;
   const times = { ttlMs, startMs, healedMs, endMs };
-  return { record, history: { ...times, resources, events, faults, applied, misbehaved } };
+  const conditions = { resources, clockOffsetsMs };
+  return { record, history: { ...times, ...conditions, events, faults, applied, misbehaved } };
+}
+
+type NewOptions = "kinds" | "offsets" | "workers" | "resources";
+type OldOptions = Omit<Options, NewOptions> & Partial<Options>;
+
+/** Runs of long ago could not choose these, and all clocks of clients were right. */
+function recordOf(text: string): RunRecord {
+  const record = JSON.parse(text) as Omit<RunRecord, "options"> & { readonly options: OldOptions };
+  const { kinds = faultKinds, offsets = "none", workers = 2, resources = 4 } = record.options;
+  return { ...record, options: { ...record.options, kinds, offsets, workers, resources } };
 }

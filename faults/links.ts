@@ -15,7 +15,8 @@ interface Pair {
 /**
  * A TCP proxy for the way from one client process to one node. It can hold back either direction,
  * and deliver what it held when it heals, as a network that comes back does, or break the
- * connection instead. A connection that is opened while it holds is accepted and stays silent.
+ * connection instead. A connection that is opened while it holds is accepted and stays silent. It can
+ * also break connections in the moment in which a reply comes back.
  */
 export class Link {
   readonly port: number;
@@ -57,6 +58,19 @@ export class Link {
       if (how === "reset" && pair[direction].isHolding) this.#break(pair);
       else pair[direction].open();
     }
+  }
+
+  /**
+   * Breaks each connection that is open now when its next reply arrives here, and loses that reply:
+   * the server has run the command, and its client will never know.
+   */
+  loseNextReplies(): void {
+    for (const { replies } of this.#pairs) replies.breaksAtNext = true;
+  }
+
+  /** Ends `loseNextReplies` for the connections that have had no reply since. */
+  keepReplies(): void {
+    for (const { replies } of this.#pairs) replies.breaksAtNext = false;
   }
 
   setDelay(delayMs: number): void {

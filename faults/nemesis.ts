@@ -3,8 +3,11 @@ import type { ClientProcess } from "./client-process.ts";
 import type { FaultEvent } from "./history.ts";
 import type { Direction, Link } from "./links.ts";
 import { nowMs } from "./monotonic.ts";
+import { kindTerms } from "./kinds.ts";
+import { beginOnNode, beginOnNodes } from "./node-faults.ts";
 import type { NodeServer } from "./node-server.ts";
 import type { PlannedFault } from "./plan.ts";
+import { repeat, type Heal } from "./repeat.ts";
 
 export interface World {
   readonly nodes: readonly NodeServer[];
@@ -13,9 +16,6 @@ export interface World {
   readonly links: readonly (readonly Link[])[];
   readonly record: (event: FaultEvent) => void;
 }
-
-/** Undoes what a fault did. */
-type Heal = () => void | Promise<void>;
 
 /**
  * Does what was planned, when it was planned, and heals each fault after its time. Where a busy
@@ -30,13 +30,12 @@ export async function torment(world: World, plan: readonly PlannedFault[]): Prom
     const leftMs = startMs + fault.atMs - nowMs();
     if (leftMs > 0) await sleep(leftMs);
     if (failures.length > 0) break;
-    const victim = `${fault.node ?? "no"} ${fault.client ?? "no"}`;
-    const isAlone = fault.node === undefined && fault.client === undefined;
-    const before = isAlone ? Promise.resolve() : (last.get(victim) ?? Promise.resolve());
+    const victim = victimOf(fault);
+    const before = (victim === undefined ? undefined : last.get(victim)) ?? Promise.resolve();
     const healed = before
       .then(() => inflict(world, fault))
       .catch((error: unknown) => void failures.push(error));
-    last.set(victim, healed);
+    if (victim !== undefined) last.set(victim, healed);
     healing.push(healed);
   }
   await Promise.all(healing);
@@ -51,59 +50,60 @@ async function inflict(world: World, fault: PlannedFault): Promise<void> {
   tell(world, fault, "end");
 }
 
+/** Whose faults follow one another, however long each of them takes. */
+function victimOf({ kind, nodes, client }: PlannedFault): string | undefined {
+  const { victim } = kindTerms[kind];
+  if (victim === "node") return `node ${nodes[0]}`;
+  return victim === "client" ? `client ${client}` : undefined;
+}
+
 async function begin(world: World, fault: PlannedFault): Promise<Heal> {
-  const node = fault.node === undefined ? undefined : world.nodes[fault.node];
-  const client = fault.client === undefined ? undefined : world.clients[fault.client];
-  if (node !== undefined) return await beginOnNode(node, fault);
-  if (client === undefined) return beginOnLinks(world, fault);
-  if (fault.kind === "freeze-client") {
-    client.freeze();
-    return () => client.thaw();
+  const nodes = fault.nodes.flatMap((index) => world.nodes[index] ?? []);
+  switch (kindTerms[fault.kind].victim) {
+    case "node": {
+      const [node] = nodes;
+      return node === undefined ? () => undefined : await beginOnNode(node, fault);
+    }
+    case "nodes":
+      return await beginOnNodes(nodes, fault);
+    case "links":
+      return await beginOnLinks(world, fault);
+    default: {
+      const client = world.clients[fault.client ?? -1];
+      return client === undefined ? () => undefined : await beginOnClient(client, fault);
+    }
   }
-  await client.kill();
-  return () => client.launch();
 }
 
-async function beginOnNode(node: NodeServer, fault: PlannedFault): Promise<Heal> {
+async function beginOnClient(client: ClientProcess, fault: PlannedFault): Promise<Heal> {
   switch (fault.kind) {
-    case "kill-empty":
-    case "kill-keep":
-      await node.kill();
-      return () => node.restart(fault.kind === "kill-empty" ? "empty" : "kept");
-    case "freeze-node":
-      node.freeze();
-      return () => node.thaw();
-    case "clock-step":
-      node.setClock(fault.amountMs);
-      return () => node.setClock(0);
-    case "script-flush":
-      await node.command("SCRIPT", "FLUSH");
-      return () => undefined;
-    case "flush-all":
-      await node.command("FLUSHALL");
-      return () => undefined;
-    case "out-of-memory":
-      return await limitMemory(node, "noeviction");
-    case "evict":
-      return await limitMemory(node, fault.policy);
+    case "freeze-client":
+      client.freeze();
+      return () => client.thaw();
+    case "client-clock-step":
+      client.stepClock(fault.amountMs);
+      return () => client.stepClock(0);
     default:
-      throw new Error(`${fault.kind} is no fault of a node`);
+      await client.kill();
+      return () => client.launch();
   }
 }
 
-async function limitMemory(node: NodeServer, policy: string): Promise<Heal> {
-  await node.command("CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1");
-  return async () => {
-    await node.command("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction");
-  };
-}
-
-function beginOnLinks(world: World, fault: PlannedFault): Heal {
+async function beginOnLinks(world: World, fault: PlannedFault): Promise<Heal> {
   const links = fault.links.flatMap(({ client, node }) => world.links[client]?.[node] ?? []);
   if (fault.kind === "delay") {
     for (const link of links) link.setDelay(fault.amountMs);
     return () => {
       for (const link of links) link.setDelay(0);
+    };
+  }
+  if (fault.kind === "lose-replies") {
+    const stop = await repeat(fault.amountMs, () => {
+      for (const link of links) link.loseNextReplies();
+    });
+    return async () => {
+      await stop();
+      for (const link of links) link.keepReplies();
     };
   }
   const directions: Direction[] = [];
@@ -118,8 +118,8 @@ function beginOnLinks(world: World, fault: PlannedFault): Heal {
 }
 
 function tell({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]): void {
-  const { id, kind, node, client, links } = fault;
-  const nodes = node === undefined ? links.map((link) => link.node) : [node];
+  const { id, kind, client, links } = fault;
+  const nodes = [...fault.nodes, ...links.map((link) => link.node)];
   const clients = client === undefined ? links.map((link) => link.client) : [client];
   record({
     t: nowMs(),
@@ -132,9 +132,27 @@ function tell({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]
   });
 }
 
-function detailOf({ kind, amountMs, onHeal, policy }: PlannedFault): string {
-  if (kind === "clock-step") return `${amountMs > 0 ? "+" : ""}${amountMs} ms`;
-  if (kind === "delay") return `${amountMs} ms each way`;
-  if (kind === "evict") return policy;
-  return kind.startsWith("cut") ? `then ${onHeal}` : "";
+function detailOf(fault: PlannedFault): string {
+  const { kind, amountMs, onHeal, policy, scriptEnd } = fault;
+  switch (kind) {
+    case "clock-step":
+    case "client-clock-step":
+      return `${amountMs > 0 ? "+" : ""}${amountMs} ms`;
+    case "delay":
+      return `${amountMs} ms each way`;
+    case "lose-replies":
+    case "kill-connections":
+    case "kill-subscribers":
+      return `every ${amountMs} ms`;
+    case "evict":
+      return policy;
+    case "busy":
+      return `the script ends ${scriptEnd}`;
+    case "cut":
+    case "cut-requests":
+    case "cut-replies":
+      return `then ${onHeal}`;
+    default:
+      return "";
+  }
 }

@@ -1,34 +1,37 @@
 import type { ChildProcess } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
+import { mkdirSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { redisCommand } from "../test/support/redis-command.ts";
 import { freePort } from "../test/support/redis-port.ts";
 import { crash, start } from "./children.ts";
+import { ShiftedClock } from "./shifted-clock.ts";
 
 const startMsMax = 20_000;
 const commandMsMax = 5_000;
+/** A script that runs for longer has every other command refused with BUSY. Redis: 5 s. */
+const busyAfterMs = 100;
 
 /** A real redis-server with an append-only file, whose process and clock can be tampered with. */
 export class NodeServer {
   readonly port: number;
   readonly #folder: string;
   readonly #data: string;
-  readonly #clockLibrary: string | undefined;
+  readonly #clock: ShiftedClock;
   #child: ChildProcess | undefined;
 
   private constructor(port: number, folder: string, clockLibrary: string | undefined) {
     this.port = port;
     this.#folder = folder;
     this.#data = join(folder, "data");
-    this.#clockLibrary = clockLibrary;
+    this.#clock = new ShiftedClock(clockLibrary, join(folder, "clock-offset"));
   }
 
   static async start(folder: string, clockLibrary?: string): Promise<NodeServer> {
     for (let attempt = 1; ; attempt += 1) {
+      // First: the file that the clock is set by is in the folder, too.
+      mkdirSync(join(folder, "data"), { recursive: true });
       const server = new NodeServer(await freePort(), folder, clockLibrary);
-      mkdirSync(server.#data, { recursive: true });
-      server.setClock(0);
       try {
         await server.#launch();
         return server;
@@ -67,14 +70,25 @@ export class NodeServer {
 
   /** Steps the wall clock of the server to `offsetMs` from the true time, at once. */
   setClock(offsetMs: number): void {
-    const buffer = Buffer.alloc(8);
-    buffer.writeBigInt64LE(BigInt(offsetMs));
-    // Written in place: the server has this very file mapped.
-    const file = openSync(this.#clockFile, "as+");
-    closeSync(file);
-    const writable = openSync(this.#clockFile, "r+");
-    writeSync(writable, buffer, 0, 8, 0);
-    closeSync(writable);
+    this.#clock.set(offsetMs);
+  }
+
+  /**
+   * Makes background saves fail: the file they end as is a folder. From the first failed save on
+   * the server refuses every write.
+   */
+  async failSaves(): Promise<void> {
+    rmSync(this.#snapshot, { force: true });
+    mkdirSync(this.#snapshot);
+    await this.command("CONFIG", "SET", "save", "3600 1000000");
+    await this.#saveUntil("err");
+  }
+
+  /** Ends `failSaves`: from the next save on the server takes writes again. */
+  async healSaves(): Promise<void> {
+    rmdirSync(this.#snapshot);
+    await this.#saveUntil("ok");
+    await this.command("CONFIG", "SET", "save", "");
   }
 
   /** The append-only files, oldest first: every change in the order in which it was made. */
@@ -84,24 +98,33 @@ export class NodeServer {
     return names.sort().map((name) => join(folder, name));
   }
 
-  get #clockFile(): string {
-    return join(this.#folder, "clock-offset");
+  get #snapshot(): string {
+    return join(this.#data, "dump.rdb");
+  }
+
+  async #saveUntil(status: "ok" | "err"): Promise<void> {
+    const deadline = performance.now() + commandMsMax;
+    await this.command("BGSAVE");
+    while (performance.now() < deadline) {
+      const info = String(await this.command("INFO", "persistence"));
+      const isOver = info.includes("rdb_bgsave_in_progress:0");
+      if (isOver && info.includes(`rdb_last_bgsave_status:${status}`)) return;
+      await sleep(10);
+    }
+    throw new Error(`a save on port ${this.port} did not end with ${status}`);
   }
 
   async #launch(): Promise<void> {
-    const env =
-      this.#clockLibrary === undefined
-        ? process.env
-        : {
-            ...process.env,
-            LD_PRELOAD: this.#clockLibrary,
-            SHIFTED_CLOCK_FILE: this.#clockFile,
-          };
     const args = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#data].concat(
       ["--save", "", "--appendonly", "yes", "--appendfsync", "no"],
       ["--auto-aof-rewrite-percentage", "0", "--daemonize", "no", "--logfile", "redis.log"],
+      ["--busy-reply-threshold", String(busyAfterMs)],
     );
-    const child = start("redis-server", args, { cwd: this.#folder, stdio: "ignore", env });
+    const child = start("redis-server", args, {
+      cwd: this.#folder,
+      stdio: "ignore",
+      env: this.#clock.env,
+    });
     this.#child = child;
     const deadline = performance.now() + startMsMax;
     while (performance.now() < deadline && child.exitCode === null && child.pid !== undefined) {

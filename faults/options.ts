@@ -1,3 +1,5 @@
+import { faultKinds, isFaultKind, type FaultKind } from "./kinds.ts";
+
 export const lockNames = [
   "holdfast",
   // Shows what strict admission is for; measured like a peer.
@@ -14,8 +16,15 @@ export interface Options {
   readonly seed: number;
   readonly nodes: number;
   readonly clients: number;
+  /** Calls that a client process has under way at once. */
+  readonly workers: number;
+  readonly resources: number;
   readonly ttlMs: number;
   readonly waitMs: number;
+  /** The kinds of faults that are drawn. */
+  readonly kinds: readonly FaultKind[];
+  /** Whether wall clocks of client processes are wrong for the whole run. */
+  readonly offsets: "drawn" | "none";
   /** How the Redis clients of the nodes are set up: as they come, or with short time limits. */
   readonly connections: "plain" | "tuned";
   /** Where the report goes; none is written without it. */
@@ -31,9 +40,14 @@ const usage = `npm run faults -- [options]
   --minutes n | --seconds n   how long faults go on (5 minutes)
   --seed n                    draws the faults; printed first, a random one when left out
   --lock name                 ${lockNames.join(" | ")}
-  --nodes n                   Redis servers (5)
+  --nodes n                   Redis servers (5); with 1, Holdfast uses redis() and not redlock()
   --clients n                 client processes (5)
+  --workers n                 calls that a client has under way at once (2)
+  --resources n               different locks (4)
   --ttl ms, --wait ms         of every lock (2000, 3000)
+  --kinds kind,kind           only these kinds of faults (all of them):
+${listed(faultKinds)}
+  --offsets drawn|none        whether wall clocks of clients are wrong all the time (drawn)
   --connections plain|tuned   Redis clients as they come, or with time limits for every command
   --out folder                where the report goes (docs/evidence); "none" for nowhere
   --name text                 name of the report's files
@@ -56,22 +70,49 @@ export function readOptions(args: readonly string[]): Options {
   if (lock === undefined) throw new UsageError(usage);
   const connections = given.get("connections") ?? (isHoldfast(lock) ? "plain" : "tuned");
   if (connections !== "plain" && connections !== "tuned") throw new UsageError(usage);
+  const offsets = given.get("offsets") ?? "drawn";
+  if (offsets !== "drawn" && offsets !== "none") throw new UsageError(usage);
   const out = given.get("out") ?? "docs/evidence";
   const minutes = number(given, "minutes", 5, 0.01, 24 * 60);
   return {
     lock,
     seconds: number(given, "seconds", minutes * 60, 1, 24 * 3_600),
     seed: number(given, "seed", Math.floor(Math.random() * 1e9), 0, Number.MAX_SAFE_INTEGER),
-    nodes: number(given, "nodes", 5, 3, 9),
+    nodes: number(given, "nodes", 5, isHoldfast(lock) ? 1 : 3, 9),
     clients: number(given, "clients", 5, 2, 12),
+    workers: number(given, "workers", 2, 1, 50),
+    resources: number(given, "resources", 4, 1, 1_000),
     ttlMs: number(given, "ttl", 2_000, 200, 30_000),
     waitMs: number(given, "wait", 3_000, 0, 60_000),
+    kinds: kindsOf(given.get("kinds")),
+    offsets,
     connections,
     out: out === "none" ? undefined : out,
     name: given.get("name"),
     keep: given.get("keep"),
     check: given.get("check"),
   };
+}
+
+function kindsOf(text: string | undefined): readonly FaultKind[] {
+  if (text === undefined) return faultKinds;
+  const names = text.split(",");
+  const kinds = names.filter(isFaultKind);
+  if (kinds.length === names.length) return kinds;
+  const unknown = names.filter((name) => !isFaultKind(name));
+  throw new UsageError(`--kinds: there is no kind ${unknown.join(", ")}\n\n${usage}`);
+}
+
+/** In lines that fit under the option they belong to. */
+function listed(names: readonly string[]): string {
+  const indent = " ".repeat(30);
+  const lines = [""];
+  for (const name of names) {
+    const line = lines.at(-1) ?? "";
+    if (line.length + name.length > 60) lines.push(name);
+    else lines[lines.length - 1] = line === "" ? name : `${line}, ${name}`;
+  }
+  return lines.map((line) => indent + line).join("\n");
 }
 
 export function isHoldfast(lock: LockName): boolean {

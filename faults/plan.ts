@@ -1,22 +1,5 @@
 import { SeededRandom } from "../src/testing/seeded-random.ts";
-
-export const faultKinds = [
-  "kill-empty",
-  "kill-keep",
-  "freeze-node",
-  "freeze-client",
-  "kill-client",
-  "cut",
-  "cut-requests",
-  "cut-replies",
-  "delay",
-  "clock-step",
-  "script-flush",
-  "flush-all",
-  "out-of-memory",
-  "evict",
-] as const;
-export type FaultKind = (typeof faultKinds)[number];
+import { kindTerms, type FaultKind, type Victim } from "./kinds.ts";
 
 /** One link is the way from one client process to one node. */
 export interface LinkName {
@@ -30,15 +13,18 @@ export interface PlannedFault {
   /** From the start of the run. */
   readonly atMs: number;
   readonly durationMs: number;
-  /** Whole nodes or processes, for faults of those; else undefined. */
-  readonly node?: number;
+  /** Empty for faults of clients and of links. */
+  readonly nodes: readonly number[];
+  /** For faults of one client process; else undefined. */
   readonly client?: number;
   readonly links: readonly LinkName[];
-  /** How far a clock is stepped, or how long a link delays. */
+  /** How far a clock is stepped, how long a link delays, or the pause between two strikes. */
   readonly amountMs: number;
   /** What a cut link does with what it held back when it heals. */
   readonly onHeal: "deliver" | "reset";
   readonly policy: "allkeys-lru" | "volatile-lru";
+  /** How a long script ends: killed when the fault heals, or by itself. */
+  readonly scriptEnd: "killed" | "by itself";
 }
 
 export interface PlanOptions {
@@ -46,44 +32,11 @@ export interface PlanOptions {
   readonly durationMs: number;
   readonly nodes: number;
   readonly clients: number;
-  /** False where no compiler was found to make the library that shifts a clock. */
+  /** False if no compiler was found to make the library that shifts a clock. */
   readonly clockSteps: boolean;
+  /** Draws from these only. */
+  readonly kinds: readonly FaultKind[];
 }
-
-/** Faults that break an assumption are rarer, so that most of the time counts. */
-const weights: Readonly<Record<FaultKind, number>> = {
-  "kill-empty": 8,
-  "kill-keep": 8,
-  "freeze-node": 10,
-  "freeze-client": 16,
-  "kill-client": 5,
-  cut: 12,
-  "cut-requests": 7,
-  "cut-replies": 9,
-  delay: 12,
-  "clock-step": 3,
-  "script-flush": 6,
-  "flush-all": 6,
-  "out-of-memory": 5,
-  evict: 2,
-};
-
-const durations: Readonly<Record<FaultKind, readonly [minMs: number, maxMs: number]>> = {
-  "kill-empty": [50, 1_500],
-  "kill-keep": [50, 1_500],
-  "freeze-node": [150, 4_000],
-  "freeze-client": [200, 5_000],
-  "kill-client": [100, 1_000],
-  cut: [200, 4_000],
-  "cut-requests": [200, 4_000],
-  "cut-replies": [200, 4_000],
-  delay: [500, 4_000],
-  "clock-step": [500, 3_000],
-  "script-flush": [0, 0],
-  "flush-all": [0, 0],
-  "out-of-memory": [300, 2_500],
-  evict: [200, 1_000],
-};
 
 const gapMs = [250, 1_400] as const;
 /** A node that lost its data is busy with itself for a while: not hit again at once. */
@@ -96,6 +49,7 @@ export function drawPlan(options: PlanOptions): PlannedFault[] {
 
 class Planner {
   readonly #options: PlanOptions;
+  readonly #kinds: readonly FaultKind[];
   readonly #random: SeededRandom;
   /** Until when a node, a client or a link has a fault already. */
   readonly #busyUntilMs = new Map<string, number>();
@@ -103,17 +57,26 @@ class Planner {
   constructor(options: PlanOptions) {
     this.#options = options;
     this.#random = new SeededRandom(options.seed);
+    this.#kinds = options.kinds.filter((kind) => {
+      const { shiftsClock, losesData } = kindTerms[kind];
+      return (
+        (shiftsClock !== true || options.clockSteps) && (losesData !== true || options.nodes > 1)
+      );
+    });
   }
 
   draw(): PlannedFault[] {
     const plan: PlannedFault[] = [];
-    for (let atMs = this.#between(...gapMs); ; atMs += this.#between(...gapMs)) {
+    if (this.#kinds.length === 0) return plan;
+    const endMs = this.#options.durationMs;
+    for (let atMs = this.#between(...gapMs); atMs < endMs; atMs += this.#between(...gapMs)) {
       const kind = this.#kind();
-      const durationMs = Math.round(this.#between(...durations[kind]));
-      if (atMs + durationMs >= this.#options.durationMs) return plan;
+      const durationMs = Math.round(this.#between(...kindTerms[kind].durationMs));
+      if (atMs + durationMs >= endMs) continue;
       const fault = this.#fault(plan.length + 1, kind, Math.round(atMs), durationMs);
       if (fault !== undefined) plan.push(fault);
     }
+    return plan;
   }
 
   #fault(id: number, kind: FaultKind, atMs: number, durationMs: number): PlannedFault | undefined {
@@ -125,32 +88,57 @@ class Planner {
       amountMs: this.#amountMs(kind),
       onHeal: this.#chance(0.6) ? ("deliver" as const) : ("reset" as const),
       policy: this.#chance(0.5) ? ("allkeys-lru" as const) : ("volatile-lru" as const),
+      scriptEnd: this.#chance(0.5) ? ("killed" as const) : ("by itself" as const),
     };
-    const untilMs = atMs + durationMs + restMs;
-    switch (kind) {
-      case "freeze-client":
-      case "kill-client": {
-        const client = this.#free("client", this.#options.clients, atMs, untilMs);
-        return client === undefined ? undefined : { ...common, client, links: [] };
-      }
-      case "cut":
-      case "cut-requests":
-      case "cut-replies":
-      case "delay": {
-        const links = this.#links(atMs, untilMs);
-        return links.length === 0 ? undefined : { ...common, links };
-      }
-      default: {
-        const node = this.#free("node", this.#options.nodes, atMs, untilMs);
-        return node === undefined ? undefined : { ...common, node, links: [] };
-      }
-    }
+    const victims = this.#victims(kindTerms[kind].victim, atMs, atMs + durationMs + restMs);
+    return victims === undefined ? undefined : { ...common, ...victims };
   }
 
   #amountMs(kind: FaultKind): number {
     const step = this.#pick([3_000, 10_000, 60_000]) * (this.#chance(0.6) ? 1 : -1);
     const delay = Math.round(this.#between(5, 50) * (this.#chance(0.4) ? 12 : 1));
-    return kind === "clock-step" ? step : delay;
+    const pause = Math.round(this.#between(15, 60) * (this.#chance(0.5) ? 8 : 1));
+    if (kind === "delay") return delay;
+    return kindTerms[kind].shiftsClock === true ? step : pause;
+  }
+
+  /** Undefined if all of them have a fault already. */
+  #victims(
+    victim: Victim,
+    atMs: number,
+    untilMs: number,
+  ): Pick<PlannedFault, "nodes" | "client" | "links"> | undefined {
+    switch (victim) {
+      case "node": {
+        const node = this.#free("node", this.#options.nodes, atMs, untilMs);
+        return node === undefined ? undefined : { nodes: [node], links: [] };
+      }
+      case "nodes": {
+        const nodes = this.#nodes(atMs, untilMs);
+        return nodes.length === 0 ? undefined : { nodes, links: [] };
+      }
+      case "client": {
+        const client = this.#free("client", this.#options.clients, atMs, untilMs);
+        return client === undefined ? undefined : { nodes: [], client, links: [] };
+      }
+      case "links": {
+        const links = this.#links(atMs, untilMs);
+        return links.length === 0 ? undefined : { nodes: [], links };
+      }
+      default:
+        return victim satisfies never;
+    }
+  }
+
+  /** One node, a majority of them, or all; without those that have a fault already. */
+  #nodes(atMs: number, untilMs: number): number[] {
+    const { nodes } = this.#options;
+    const quorum = Math.floor(nodes / 2) + 1;
+    const count = this.#pick([1, quorum, nodes]);
+    const first = this.#index(nodes);
+    return Array.from({ length: count }, (_, step) => (first + step) % nodes).filter((node) =>
+      this.#take(`node ${node}`, atMs, untilMs),
+    );
   }
 
   /** One way, all ways to one node, all ways of one client, or those to a majority. */
@@ -188,14 +176,13 @@ class Planner {
   }
 
   #kind(): FaultKind {
-    const kinds = faultKinds.filter((kind) => kind !== "clock-step" || this.#options.clockSteps);
-    const total = kinds.reduce((sum, kind) => sum + weights[kind], 0);
+    const total = this.#kinds.reduce((sum, kind) => sum + kindTerms[kind].weight, 0);
     let drawn = this.#random.fraction() * total;
-    for (const kind of kinds) {
-      drawn -= weights[kind];
+    for (const kind of this.#kinds) {
+      drawn -= kindTerms[kind].weight;
       if (drawn < 0) return kind;
     }
-    return "cut";
+    return this.#kinds.at(-1) ?? "cut";
   }
 
   #between(min: number, max: number): number {

@@ -2,6 +2,7 @@ import { appendFileSync, mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { appliedInPostgres, appliedInRedis } from "./applied-writes.ts";
+import { drawClockOffsets } from "./clock-offsets.ts";
 import { compileClockLibrary } from "./clock-library.ts";
 import { codeHash } from "./code-hash.ts";
 import type { FaultEvent } from "./history.ts";
@@ -10,7 +11,7 @@ import { nowMs } from "./monotonic.ts";
 import { torment } from "./nemesis.ts";
 import { isHoldfast, type Options } from "./options.ts";
 import { drawPlan } from "./plan.ts";
-import { resources, World } from "./world.ts";
+import { resourcesOf, World } from "./world.ts";
 
 /** After the last fault everything is healed for this long, and must work. */
 const healthyMs = 6_000;
@@ -29,7 +30,11 @@ export async function run(
   const clockLibrary = compileClockLibrary(root, folder);
   const clockSteps = clockLibrary !== undefined;
   const plan = drawPlan({ ...options, durationMs: options.seconds * 1_000, clockSteps });
-  const world = await World.open({ ...options, root, folder, journals, clockLibrary });
+  const { seed } = options;
+  const hasOffsets = clockSteps && options.offsets === "drawn";
+  const clockOffsetsMs = hasOffsets ? drawClockOffsets(seed, options.clients) : [];
+  const paths = { root, folder, journals };
+  const world = await World.open({ ...options, ...paths, clockLibrary, clockOffsetsMs });
   try {
     const { nodes, clients, links } = world;
     const record = (event: FaultEvent): void => addLine(join(journals, "faults.jsonl"), event);
@@ -54,10 +59,11 @@ export async function run(
       version,
       ...(isHoldfast(options.lock) ? { code: codeHash(root) } : {}),
       clockSteps,
+      clockOffsetsMs,
       startMs,
       healedMs,
       endMs,
-      resources,
+      resources: resourcesOf(options.resources),
       misbehaved,
       journals: clients.flatMap((client) => client.journals.map((path) => basename(path))),
     };

@@ -1,8 +1,8 @@
 /*
- * Loaded into a redis-server with LD_PRELOAD: adds an offset to its wall clock, read from a mapped
- * file, so that the clock of a running server can be stepped from outside. The monotonic clock is
- * left alone. The clocks are asked for by system call: looking up the real function would call
- * malloc, and the server's allocator asks for the time while it starts.
+ * Loaded into a redis-server or a client process with LD_PRELOAD: adds an offset to its wall clock,
+ * read from a mapped file, so that the clock of a running process can be stepped from outside. The
+ * monotonic clock is left alone. The clocks are read by system call: looking up the real function
+ * would call malloc, and the server's allocator reads the time while it starts.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

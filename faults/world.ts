@@ -7,10 +7,19 @@ import { ClientProcess } from "./client-process.ts";
 import { Link } from "./links.ts";
 import { NodeServer } from "./node-server.ts";
 import type { Options } from "./options.ts";
+import { ShiftedClock } from "./shifted-clock.ts";
 
-export const resources: readonly string[] = ["account", "invoice", "order", "report"];
 export const retryMs = 100;
-const workersPerClient = 2;
+const names = ["account", "invoice", "order", "report"] as const;
+
+/** The first `count` resources of a run: "account", …, "account-2", …. */
+export function resourcesOf(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => {
+    const name = names[index % names.length] ?? "resource";
+    const round = Math.floor(index / names.length) + 1;
+    return round === 1 ? name : `${name}-${round}`;
+  });
+}
 
 export interface WorldOptions extends Options {
   readonly root: string;
@@ -19,6 +28,8 @@ export interface WorldOptions extends Options {
   /** For the histories. */
   readonly journals: string;
   readonly clockLibrary: string | undefined;
+  /** How far the wall clock of each client is ahead. */
+  readonly clockOffsetsMs: readonly number[];
 }
 
 /**
@@ -66,7 +77,7 @@ export class World {
   async #start(options: WorldOptions): Promise<void> {
     await this.pool.query(registerTableSql);
     for (const register of ["postgres", "postgres-fenced"]) {
-      for (const resource of resources) {
+      for (const resource of resourcesOf(options.resources)) {
         const name = `${register}:${resource}`;
         await this.pool.query("INSERT INTO register VALUES ($1, 0, 'origin', '', 0)", [name]);
       }
@@ -82,22 +93,26 @@ export class World {
 
   async #addClient(options: WorldOptions, index: number, registerPort: number): Promise<void> {
     const links = await Promise.all(this.nodes.map(({ port }) => Link.open(port)));
-    const { lock, root, connections, ttlMs, waitMs, seed, journals } = options;
+    const { lock, root, connections, ttlMs, waitMs, seed, journals, folder } = options;
+    const clockFile = join(folder, `client-${index + 1}-clock-offset`);
+    const clock = new ShiftedClock(options.clockLibrary, clockFile);
+    const offsetMs = options.clockOffsetsMs[index] ?? 0;
+    const config = {
+      lock,
+      root,
+      connections,
+      ttlMs,
+      waitMs,
+      retryMs,
+      resources: resourcesOf(options.resources),
+      registerPort,
+      nodePorts: links.map(({ port }) => port),
+      postgresUrl: this.#postgres.url,
+      workers: options.workers,
+    };
     this.links.push(links);
     this.clients.push(
-      new ClientProcess(index, journals, seed + index, {
-        lock,
-        root,
-        connections,
-        ttlMs,
-        waitMs,
-        retryMs,
-        resources,
-        registerPort,
-        nodePorts: links.map(({ port }) => port),
-        postgresUrl: this.#postgres.url,
-        workers: workersPerClient,
-      }),
+      new ClientProcess(index, journals, seed + index, config, { of: clock, offsetMs }),
     );
   }
 }

@@ -1,10 +1,12 @@
 import type { History } from "../history.ts";
 import { brokenWindows, shareUnbroken, type BrokenWindow } from "./assumptions.ts";
+import { earlyLosses, type EarlyLoss } from "./false-losses.ts";
 import { flatteries, lossesOf, type Loss } from "./losses.ts";
 import { fenceFaults, judged } from "./judged.ts";
 import { overlapsOf, type Overlap } from "./overlaps.ts";
 import { spansOf, type Span } from "./spans.ts";
 import { updatesOf, type Updates } from "./updates.ts";
+import { waitsOf, type Waits } from "./waits.ts";
 
 export interface Findings {
   readonly spans: readonly Span[];
@@ -12,6 +14,8 @@ export interface Findings {
   readonly overlaps: readonly Overlap[];
   readonly updates: readonly Updates[];
   readonly losses: readonly Loss[];
+  readonly earlyLosses: readonly EarlyLoss[];
+  readonly waits: readonly Waits[];
   readonly summary: Summary;
   /** Why the run counts as failed; empty when it does not. */
   readonly failures: readonly string[];
@@ -36,6 +40,13 @@ export interface Summary {
   readonly toldFrozen: Spread | undefined;
   /** Told after the end, though the process had been doing other things for 50 ms or longer. */
   readonly toldLateThoughRunning: number;
+  /** Leases reported lost before their end though nothing explains it, by who said so and why. */
+  readonly falseLosses: Readonly<Record<string, number>>;
+  /** Leases reported lost before their end, by what explains it. */
+  readonly earlyLossesExplained: Readonly<Record<string, number>>;
+  /** Calls that several later ones overtook, and those of them that were never granted. */
+  readonly overtaken: number;
+  readonly starved: number;
   readonly acquisitionsAfterHealing: number;
   readonly rejections: number;
   readonly overdue: number;
@@ -57,16 +68,15 @@ export function findingsOf(history: History): Findings {
   const overlaps = overlapsOf(spans, windows);
   const updates = updatesOf(history, spans);
   const losses = lossesOf(history);
+  const early = earlyLosses(history, spans);
+  const waits = waitsOf(history);
   const violations = judged(history, spans, windows).map(({ rule, text }) => `${rule}: ${text}`);
-  const summary = summarise(history, { spans, windows, overlaps, losses });
-  const failures = failuresOf(history, { overlaps, updates, spans, violations });
-  return { spans, windows, overlaps, updates, losses, summary, failures };
+  const found = { spans, windows, overlaps, updates, losses, earlyLosses: early, waits };
+  const summary = summarise(history, found);
+  return { ...found, summary, failures: failuresOf(history, { ...found, violations }) };
 }
 
-function summarise(
-  history: History,
-  found: Pick<Findings, "spans" | "windows" | "overlaps" | "losses">,
-): Summary {
+function summarise(history: History, found: Omit<Findings, "summary" | "failures">): Summary {
   const { events, faults, startMs, endMs, healedMs } = history;
   const { spans, windows, overlaps, losses } = found;
   const seconds = (endMs - startMs) / 1_000;
@@ -89,6 +99,14 @@ function summarise(
     toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
     toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
     toldLateThoughRunning: late.filter(({ ranMeanwhile }) => ranMeanwhile).length,
+    falseLosses: countBy(
+      found.earlyLosses.flatMap(({ by, reason, explained }) =>
+        explained === undefined ? [`${by}: ${reason}`] : [],
+      ),
+    ),
+    earlyLossesExplained: countBy(found.earlyLosses.flatMap(({ explained }) => explained ?? [])),
+    overtaken: found.waits.reduce((sum, { overtaken }) => sum + overtaken, 0),
+    starved: found.waits.reduce((sum, { starved }) => sum + starved, 0),
     acquisitionsAfterHealing: spans.filter(({ fromMs }) => fromMs > healedMs).length,
     rejections: events.filter(({ what }) => what === "rejection").length,
     overdue: events.filter(({ what }) => what === "overdue").length,
@@ -97,7 +115,7 @@ function summarise(
 
 function failuresOf(
   history: History,
-  found: Pick<Findings, "overlaps" | "updates" | "spans"> & {
+  found: Pick<Findings, "overlaps" | "updates" | "spans" | "earlyLosses"> & {
     readonly violations: readonly string[];
   },
 ): string[] {
@@ -112,6 +130,13 @@ function failuresOf(
     failures.push(...contradictions);
     if (staleAccepted > 0) failures.push(`${register}: ${staleAccepted} stale writes accepted`);
     if (register.endsWith("fenced") && lost > 0) failures.push(`${register}: ${lost} updates lost`);
+  }
+  for (const { lease, resource, by, reason, leftMs, explained } of found.earlyLosses) {
+    if (explained !== undefined) continue;
+    const ms = leftMs.toFixed(0);
+    failures.push(
+      `${resource}: ${lease} was falsely reported lost (${by}: ${reason}), ${ms} ms left`,
+    );
   }
   for (const event of history.events) {
     if (event.what === "rejection") failures.push(`${event.who}: unhandled: ${event.message}`);

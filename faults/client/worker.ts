@@ -60,7 +60,9 @@ async function oneTurn(
     watched.end();
     const releasing = acquired.lease.release();
     const outcome = await awake.bound(releasing, releaseMsMax, overdue("release"));
-    journal.add({ what: "released", ...about, outcome });
+    const { releasedBy } = acquired.lease;
+    const by = releasedBy === undefined ? {} : { by: releasedBy };
+    journal.add({ what: "released", ...about, outcome, ...by });
   }
 }
 
@@ -72,13 +74,33 @@ async function section(tools: WorkerTools, watched: WatchedLease): Promise<void>
   const reads = await Promise.all(
     registers.map((register, index) => readOne(watched, register, index, careful, journal)),
   );
-  await think(tools, watched, thinkMs(tools), careful);
+  const ms = thinkMs(tools);
+  await think(tools, watched, ms / 2, careful);
+  await question(tools, watched);
+  await think(tools, watched, ms / 2, careful);
   if (careful && !watched.look()) {
     journal.add({ what: "gave-up", ...watched.about });
     return;
   }
   const open = reads.filter((read) => read !== undefined);
   await Promise.all(open.map((read) => writeOne(watched, read, careful, journal)));
+}
+
+/** At times has the store extend the lease, or prove that it is still held. */
+async function question(
+  { random, awake, journal }: WorkerTools,
+  watched: WatchedLease,
+): Promise<void> {
+  const chance = random.fraction();
+  if (chance >= 0.2) return;
+  const { about, lease } = watched;
+  const what = chance < 0.1 ? "extend" : "prove";
+  const asking = lease[what]?.();
+  if (asking === undefined) return;
+  const outcome = await awake.bound(asking, releaseMsMax, (awakeMs) => {
+    journal.add({ what: "overdue", ...about, call: what, awakeMs });
+  });
+  journal.add({ what, ...about, outcome });
 }
 
 interface Read {

@@ -22,6 +22,11 @@ export interface BenchLease {
   untilMs(): number | undefined;
   /** Called at most once, when the library tells of the loss by itself. */
   onLost(listener: (reason: string) => void): void;
+  /** Has the store extend or prove the lease; left out where the library has no such thing. */
+  extend?(): Promise<string>;
+  prove?(): Promise<string>;
+  /** What `release` does: ends a scoped form, or calls the lease's own release. */
+  readonly releasedBy?: "using" | "release";
   release(): Promise<string>;
 }
 

@@ -1,55 +1,156 @@
 import type { Redis } from "ioredis";
-import { createLocks, isHoldfastError, LeaseLostError } from "../../src/index.ts";
-import { redlock } from "../../src/stores/redis/index.ts";
+import {
+  createLocks,
+  isHoldfastError,
+  LeaseLostError,
+  type Lease,
+  type Locks,
+} from "../../src/index.ts";
+import { redis, redlock } from "../../src/stores/redis/index.ts";
 import { nowMs } from "../monotonic.ts";
-import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
+import type { Acquired, BenchLease, BenchLock, LockTerms } from "./bench-lock.ts";
+import { opened } from "./scoped.ts";
 
+/** After so many calls a manager is closed and another one opened on the same clients. */
+const callsPerManager = 20;
+
+/** Every other lock is taken by `using`, and every other one by `acquire` and `release`. */
 export function holdfast(
   clients: readonly Redis[],
   terms: LockTerms,
   admission: "strict" | "off",
 ): BenchLock {
-  const { ttlMs, waitMs, retryMs } = terms;
-  const locks = createLocks(redlock(clients, { maxTtl: ttlMs, admission }), {
-    ttl: ttlMs,
-    wait: waitMs,
-    renew: true,
-    retry: { minDelay: retryMs / 2, maxDelay: retryMs * 1.5 },
-  });
-  // Of a lock that is passed on within the process, too: it began with its grant.
-  const startsMs = new Map<string, number>();
-  locks.on("attempt", ({ resources: [resource = ""], outcome, elapsedMs }) => {
-    if (outcome === "granted") startsMs.set(resource, nowMs() - elapsedMs);
-  });
+  const closing = new Set<Promise<void>>();
+  const open = (): ManagerInUse => new ManagerInUse(clients, terms, admission);
+  let inUse = open();
+  let calls = 0;
   return {
     async acquire(resource): Promise<Acquired> {
-      try {
-        const lease = await locks.acquire(resource);
-        const startedMs = startsMs.get(resource);
-        return {
-          kind: "granted",
-          lease: {
-            fenced: lease,
-            startedMs,
-            trusted: () => lease.state === "held" || lease.state === "doubtful",
-            untilMs: () => nowMs() + lease.remainingMs(),
-            onLost(listener) {
-              lease.signal.addEventListener("abort", () => {
-                const reason: unknown = lease.signal.reason;
-                listener(reason instanceof LeaseLostError ? reason.reason : String(reason));
-              });
-            },
-            async release() {
-              const outcome = await lease.release();
-              return outcome.released ? "released" : outcome.reason;
-            },
-          },
-        };
-      } catch (error) {
-        if (!isHoldfastError(error)) throw error;
-        return { kind: "refused", why: error.code };
+      calls += 1;
+      if (calls % callsPerManager === 0) {
+        const closed = inUse.retire();
+        closing.add(closed);
+        void closed.then(() => closing.delete(closed));
+        inUse = open();
       }
+      return await inUse.acquire(resource, calls % 2 === 0);
     },
-    close: () => locks.close(),
+    async close() {
+      await Promise.all([...closing, inUse.retire()]);
+    },
   };
+}
+
+/** A lock manager and what has been taken from it. */
+class ManagerInUse {
+  readonly #locks: Locks;
+  /** When the attempt began that was granted last. */
+  readonly #startsMs = new Map<string, number>();
+  /** Calls and leases that are not over yet. */
+  #open = 0;
+  #retired: (() => void) | undefined;
+
+  constructor(clients: readonly Redis[], terms: LockTerms, admission: "strict" | "off") {
+    const { ttlMs, waitMs, retryMs } = terms;
+    const [client] = clients;
+    const options = { maxTtl: ttlMs, admission };
+    const isAlone = clients.length === 1 && client !== undefined;
+    this.#locks = createLocks(isAlone ? redis(client, options) : redlock(clients, options), {
+      ttl: ttlMs,
+      wait: waitMs,
+      renew: true,
+      retry: { minDelay: retryMs / 2, maxDelay: retryMs * 1.5 },
+    });
+    // Of a lock that is passed on within the process, too: it began with its grant.
+    this.#locks.on("attempt", ({ resources: [resource = ""], outcome, elapsedMs }) => {
+      if (outcome === "granted") this.#startsMs.set(resource, nowMs() - elapsedMs);
+    });
+  }
+
+  async acquire(resource: string, byUsing: boolean): Promise<Acquired> {
+    this.#open += 1;
+    try {
+      const taken = byUsing ? await this.#using(resource) : await this.#take(resource);
+      const startedMs = this.#startsMs.get(resource);
+      const release = (): Promise<string> => taken.release().finally(() => this.#over());
+      const lease = { ...seen(taken.lease, startedMs), releasedBy: taken.by, release };
+      return { kind: "granted", lease };
+    } catch (error) {
+      this.#over();
+      if (!isHoldfastError(error)) throw error;
+      return { kind: "refused", why: error.code };
+    }
+  }
+
+  /** Closes it when nothing of it is in use any more. */
+  async retire(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#open === 0) resolve();
+      else this.#retired = resolve;
+    });
+    await this.#locks.close();
+  }
+
+  #over(): void {
+    this.#open -= 1;
+    if (this.#open === 0) this.#retired?.();
+  }
+
+  async #take(resource: string): Promise<Taken> {
+    const lease = await this.#locks.acquire(resource);
+    return {
+      lease,
+      by: "release",
+      release: async () => {
+        const outcome = await lease.release();
+        return outcome.released ? "released" : outcome.reason;
+      },
+    };
+  }
+
+  async #using(resource: string): Promise<Taken> {
+    const using = (work: (lease: Lease) => Promise<void>) => this.#locks.using(resource, work);
+    const { given: lease, end } = await opened<Lease>(using);
+    return { lease, by: "using", release: () => outcomeOf(end(), () => "released") };
+  }
+}
+
+interface Taken {
+  readonly lease: Lease;
+  readonly by: "using" | "release";
+  readonly release: () => Promise<string>;
+}
+
+function seen(
+  lease: Lease,
+  startedMs: number | undefined,
+): Omit<BenchLease, "release" | "releasedBy"> {
+  return {
+    fenced: lease,
+    startedMs,
+    trusted: () => lease.state === "held" || lease.state === "doubtful",
+    untilMs: () => nowMs() + lease.remainingMs(),
+    onLost(listener) {
+      lease.signal.addEventListener("abort", () => {
+        const reason: unknown = lease.signal.reason;
+        listener(reason instanceof LeaseLostError ? reason.reason : String(reason));
+      });
+    },
+    extend: () => outcomeOf(lease.extend(), () => "extended"),
+    prove: () => outcomeOf(lease.prove(), (isProven) => (isProven ? "proven" : "taken")),
+  };
+}
+
+/** In one word: what it resolved with, why the lease was lost, or the code of another error. */
+async function outcomeOf<Result>(
+  settling: Promise<Result>,
+  describe: (result: Result) => string,
+): Promise<string> {
+  try {
+    return describe(await settling);
+  } catch (error) {
+    if (error instanceof LeaseLostError) return error.reason;
+    if (!isHoldfastError(error)) throw error;
+    return error.code;
+  }
 }

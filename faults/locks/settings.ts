@@ -9,7 +9,8 @@ export function settingsOf({ lock, ttlMs, waitMs }: Options): string {
     case "holdfast-without-admission":
       return (
         `ttl and maxTtl ${ttlMs} ms, wait ${waitMs} ms, renew, retry ${retryMs / 2} to ` +
-        `${retryMs * 1.5} ms, admission ${lock === "holdfast" ? "strict" : "off"}, the rest by default`
+        `${retryMs * 1.5} ms, admission ${lock === "holdfast" ? "strict" : "off"}, the rest by ` +
+        "default; every other lock by `using`, every other one by `acquire` and `release`"
       );
     case "redlock5":
       return (

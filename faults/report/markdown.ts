@@ -1,4 +1,7 @@
 import type { Spread } from "../check/summary.ts";
+import { describeOffset } from "../clock-offsets.ts";
+import { faultKinds } from "../kinds.ts";
+import { isHoldfast, type Options } from "../options.ts";
 import { settingsOf } from "../locks/settings.ts";
 import type { Finished } from "./report.ts";
 import { tableOf } from "./table.ts";
@@ -24,6 +27,10 @@ export function markdownOf(finished: Finished, name: string): string {
     updates(finished),
     "## How holders were told",
     told(finished),
+    "## Losses that were none",
+    falseLosses(finished),
+    "## How calls waited",
+    waited(finished),
     "## Faults",
     tableOf(["fault", "times"], Object.entries(findings.summary.faultsByKind)),
     ...(failures.length === 0 ? [] : ["## What must not happen", failed(failures)]),
@@ -33,32 +40,40 @@ export function markdownOf(finished: Finished, name: string): string {
 }
 
 function setUp({ options, code, clockSteps, history }: Finished): string {
-  const { seed, nodes, clients, lock, connections, seconds } = options;
+  const { nodes, clients, workers, connections } = options;
   const client =
     connections === "plain"
       ? "ioredis as it comes"
       : "ioredis with a limit of 500 ms for every command and no offline queue";
-  const command =
-    `npm run faults -- --seconds ${seconds} --seed ${seed} --lock ${lock} --nodes ${nodes} ` +
-    `--clients ${clients}`;
   const paragraphs = [
-    `${clients} client processes with 2 workers each took ${history.resources.length} locks on ` +
+    `${clients} client processes with ${workers} workers each took ${history.resources.length} locks on ` +
       `${nodes} redis-servers, each behind a proxy per client (${client}). Settings: ` +
       `${settingsOf(options)}. Under each lock they read counters in Postgres and Redis, thought ` +
       "for 5 ms to twice the TTL, and wrote them back; every other time without looking at the " +
       "lease again. The registers themselves had no faults.",
     ...(clockSteps
       ? []
-      : ["No clock was stepped: there was no gcc to compile the library for it."]),
+      : ["No clock was shifted: there was no gcc to compile the library for it."]),
     ...(code === undefined
       ? []
       : [`Sources: ${code}, a hash of \`core\`, \`stores\`, \`clients\`.`]),
-    ["```sh", command, "```"].join("\n"),
+    ["```sh", commandOf(options), "```"].join("\n"),
   ];
   return paragraphs.join("\n\n");
 }
 
-function happened({ findings: { summary, losses } }: Finished): string {
+function commandOf(options: Options): string {
+  const { seconds, seed, lock, nodes, clients, workers, resources, offsets, kinds } = options;
+  const words = [
+    `npm run faults -- --seconds ${seconds} --seed ${seed} --lock ${lock}`,
+    `--nodes ${nodes} --clients ${clients} --workers ${workers} --resources ${resources}`,
+  ];
+  if (offsets === "none") words.push("--offsets none");
+  if (kinds.length < faultKinds.length) words.push(`--kinds ${kinds.join()}`);
+  return words.join(" ");
+}
+
+function happened({ options, findings: { summary, losses } }: Finished): string {
   const refusals = Object.entries(summary.refusals).map(([why, count]) => `${count} ${why}`);
   return tableOf(
     ["", ""],
@@ -69,6 +84,8 @@ function happened({ findings: { summary, losses } }: Finished): string {
       ["granted", `${summary.acquisitions} (${summary.acquisitionsPerSecond.toFixed(1)} a second)`],
       ["not granted", refusals.join(", ") || "0"],
       ["lost while held", losses.length],
+      ["reported lost though held", isHoldfast(options.lock) ? sum(summary.falseLosses) : "–"],
+      ["overtaken, and starved of these", `${summary.overtaken}, ${summary.starved}`],
       ["granted after everything had healed", summary.acquisitionsAfterHealing],
       ["unhandled rejections", summary.rejections],
       ["calls that did not settle in time", summary.overdue],
@@ -143,6 +160,48 @@ function told({ findings: { summary } }: Finished): string {
       `${summary.toldLateThoughRunning}. The rest is a machine with more to do than it has cores: ` +
       "the first thing a process learned when it ran again was the loss.",
   ].join("\n\n");
+}
+
+function falseLosses({ options, findings: { summary, earlyLosses } }: Finished): string {
+  if (!isHoldfast(options.lock)) return "Not judged: the library names no reason for a loss.";
+  const { falseLosses: unexplained, earlyLossesExplained: explained } = summary;
+  const rows = [
+    ...Object.entries(unexplained).map(([what, n]): [string, number] => [
+      `**nothing**: ${what}`,
+      n,
+    ]),
+    ["a node forgot keys, or its clock was set forward", explained["data"] ?? 0] as const,
+    ["the client's own clock was set forward", explained["client clock"] ?? 0] as const,
+    ["another lease overlapped", explained["rival"] ?? 0] as const,
+  ];
+  return [
+    `Leases that were reported lost before their end: ${earlyLosses.length}. An end is the latest ` +
+      "that the library had named, on the monotonic clock; a release counts by when it was called.",
+    tableOf(["what explains it", "losses"], rows),
+  ].join("\n\n");
+}
+
+function waited({ findings: { waits } }: Finished): string {
+  const rows = waits.map((one) => [
+    `${one.client + 1}`,
+    describeOffset(one.clockOffsetMs),
+    one.calls,
+    one.granted,
+    `${one.medianWaitMs.toFixed(0)} ms`,
+    `${one.longestWaitMs.toFixed(0)} ms`,
+    one.overtaken,
+    one.starved,
+  ]);
+  const explained =
+    "A call counts as overtaken if four or more calls of other clients for its resource, made later, " +
+    "were granted before it ended, and no fault befell its process or links meanwhile. It starved " +
+    "if it was never granted.";
+  const columns = ["client", "its clock", "calls", "granted", "median wait", "longest"];
+  return `${tableOf([...columns, "overtaken", "starved"], rows)}\n\n${explained}`;
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
 function failed(failures: readonly string[]): string {

@@ -1,5 +1,6 @@
 import { brokenWindows } from "../check/assumptions.ts";
 import { Canvas } from "./canvas.ts";
+import { isFaultKind, kindTerms, type FaultKind } from "../kinds.ts";
 import type { Finished } from "./report.ts";
 
 const width = 1_400;
@@ -11,7 +12,8 @@ const zoomMs = 20_000;
 const holderColours = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#edc948"];
 /** Like no fault and no holder: not to be missed, and not to be mistaken. */
 const overlapColour = "#000000";
-const faultColours: Readonly<Record<string, string>> = {
+const falseLossColour = "#ff0000";
+const faultColours: Readonly<Record<FaultKind, string>> = {
   "kill-empty": "#b10026",
   "kill-keep": "#e31a1c",
   "freeze-node": "#3182bd",
@@ -21,10 +23,16 @@ const faultColours: Readonly<Record<string, string>> = {
   "cut-requests": "#969696",
   "cut-replies": "#969696",
   delay: "#bdbdbd",
+  "lose-replies": "#252525",
+  "kill-connections": "#8c2d04",
+  "kill-subscribers": "#807dba",
   "clock-step": "#dd1c77",
+  "client-clock-step": "#dd1c77",
   "script-flush": "#31a354",
   "flush-all": "#b10026",
   "out-of-memory": "#fd8d3c",
+  busy: "#fdae6b",
+  misconf: "#fdd0a2",
   evict: "#dd1c77",
 };
 
@@ -81,7 +89,7 @@ function drawPanel(canvas: Canvas, finished: Finished, panel: Panel): void {
   }
   for (let client = 0; client < options.clients; client += 1) {
     const y = canvas.lane(`client ${client + 1}`, laneHeight, width - right);
-    const isOwn = (kind: string): boolean => kind.endsWith("client");
+    const isOwn = (kind: string): boolean => kind.endsWith("client") || kind.startsWith("client");
     drawFaults(
       canvas,
       finished,
@@ -95,7 +103,7 @@ function drawPanel(canvas: Canvas, finished: Finished, panel: Panel): void {
     const y = canvas.lane(`node ${node + 1}`, laneHeight, width - right);
     drawFaults(canvas, finished, panel, x, y, ({ nodes }) => nodes.includes(node));
   }
-  drawOverlaps(canvas, finished, panel, x, topY);
+  drawFindings(canvas, finished, panel, x, topY);
   drawAxis(canvas, history.startMs, panel, x);
 }
 
@@ -162,15 +170,16 @@ function drawFaults(
     const endMs = ends.get(fault.id) ?? history.endMs;
     if (fault.phase !== "begin" || !isHere(fault) || endMs < fromMs || fault.t > toMs) continue;
     const at = x(fault.t);
-    const colour = faultColours[fault.kind] ?? "#000";
+    const kind = isFaultKind(fault.kind) ? fault.kind : undefined;
+    const colour = kind === undefined ? "#000" : faultColours[kind];
     // What befalls links is drawn thin: other links of the node may be well.
-    const thin = fault.kind.startsWith("cut") || fault.kind === "delay";
+    const thin = kind !== undefined && kindTerms[kind].victim === "links";
     const [offset, height] = thin ? [laneHeight - 7, 5] : [3, laneHeight - 8];
     canvas.rect(at, y + offset, Math.max(2, x(endMs) - at), height, colour, fault.kind);
   }
 }
 
-function drawOverlaps(
+function drawFindings(
   canvas: Canvas,
   { findings, history }: Finished,
   { fromMs, toMs }: Panel,
@@ -183,6 +192,12 @@ function drawOverlaps(
     const at = x(overlap.fromMs);
     const size = Math.max(3, x(overlap.toMs) - at);
     canvas.rect(at, topY + lane * laneHeight, size, laneHeight, overlapColour, "overlap");
+  }
+  for (const loss of findings.earlyLosses) {
+    if (loss.explained !== undefined || loss.atMs < fromMs || loss.atMs > toMs) continue;
+    const lane = history.resources.indexOf(loss.resource);
+    const y = topY + lane * laneHeight;
+    canvas.rect(x(loss.atMs), y, 3, laneHeight, falseLossColour, `false loss: ${loss.lease}`);
   }
 }
 
@@ -204,6 +219,7 @@ function drawLegend(canvas: Canvas, { options }: Finished): void {
   const marks = [
     ...clients,
     ["overlap of trusted leases", overlapColour],
+    ["false loss", falseLossColour],
     ["an assumption is broken", "#fde0ef"],
     ...Object.entries(faultColours),
   ] as const;
@@ -211,14 +227,17 @@ function drawLegend(canvas: Canvas, { options }: Finished): void {
   canvas.legend(marks, left, width - right);
 }
 
-/** Where the most faults begin within one stretch of the close-up; overlaps count for more. */
+/** Where the most faults begin within one stretch of the close-up; what went wrong counts for more. */
 function busiestMs({ history, findings }: Finished): number {
   const { startMs, endMs, faults } = history;
   let best = { atMs: startMs, score: -1 };
   for (let atMs = startMs; atMs <= Math.max(startMs, endMs - zoomMs); atMs += 1_000) {
     const within = (ms: number): boolean => ms >= atMs && ms <= atMs + zoomMs;
     const overlaps = findings.overlaps.filter(({ fromMs }) => within(fromMs)).length;
-    const score = faults.filter(({ t }) => within(t)).length + overlaps * 20;
+    const lost = findings.earlyLosses.filter(
+      ({ atMs: lostMs, explained }) => explained === undefined && within(lostMs),
+    ).length;
+    const score = faults.filter(({ t }) => within(t)).length + (overlaps + lost) * 20;
     if (score > best.score) best = { atMs, score };
   }
   return best.atMs;

@@ -24,13 +24,29 @@ export interface Report {
 export function reportOf(finished: Finished): Report {
   const { options, version, code, clockSteps, findings } = finished;
   const { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections } = options;
+  const { workers, resources, kinds, offsets } = options;
   const name = options.name ?? `faults-${lock}-${seed}`;
   const figures = {
     version,
     ...(code === undefined ? {} : { code }),
-    options: { lock, seed, seconds, nodes, clients, ttlMs, waitMs, connections, clockSteps },
+    options: {
+      lock,
+      seed,
+      seconds,
+      nodes,
+      clients,
+      workers,
+      resources,
+      ttlMs,
+      waitMs,
+      kinds,
+      offsets,
+      connections,
+      clockSteps,
+    },
     summary: findings.summary,
     updates: findings.updates,
+    waits: findings.waits,
     failures: findings.failures,
   };
   return {

@@ -90,6 +90,26 @@ test("delivers what a client sent before it hung up behind a cut", async () => {
   await expect.poll(() => received).toBe("a");
 });
 
+test("loses a reply to a request that did arrive, and the connection with it", async () => {
+  const { socket, heard, closed } = await client();
+  link.loseNextReplies();
+  socket.write("a");
+  await expect.poll(closed).toBe(true);
+  expect({ received, heard: heard() }).toEqual({ received: "a", heard: "" });
+  link.keepReplies();
+  const other = await client();
+  other.socket.write("b");
+  await expect.poll(other.heard).toBe("re:b");
+});
+
+test("keeps the replies of a connection that had none before it stopped losing them", async () => {
+  const { socket, heard } = await client();
+  link.loseNextReplies();
+  link.keepReplies();
+  socket.write("a");
+  await expect.poll(heard).toBe("re:a");
+});
+
 test("delays each way", async () => {
   const { socket, heard } = await client();
   link.setDelay(60);

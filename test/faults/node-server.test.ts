@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +7,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { appliedInRedis } from "../../faults/applied-writes.ts";
 import { redisRegister } from "../../faults/client/registers.ts";
 import { compileClockLibrary } from "../../faults/clock-library.ts";
+import { beginOnNode, beginOnNodes } from "../../faults/node-faults.ts";
 import { NodeServer } from "../../faults/node-server.ts";
+import type { PlannedFault } from "../../faults/plan.ts";
+import { ShiftedClock } from "../../faults/shifted-clock.ts";
 import { FenceRejectedError } from "../../src/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { projectRoot } from "../support/source-files.ts";
@@ -61,6 +65,86 @@ test("the clock of a running server can be stepped, and back", async (context) =
   expect(await server.command("GET", "key")).toBeNull();
   server.setClock(0);
   expect(Math.abs(await aheadMs())).toBeLessThan(2_000);
+});
+
+const planned: PlannedFault = {
+  id: 1,
+  kind: "busy",
+  atMs: 0,
+  durationMs: 20_000,
+  nodes: [0],
+  links: [],
+  amountMs: 20,
+  onHeal: "deliver",
+  policy: "allkeys-lru",
+  scriptEnd: "killed",
+};
+
+test("a busy server refuses every command until its script is killed", async () => {
+  const server = await startServer(makeFolder());
+  const heal = await beginOnNode(server, planned);
+  await expect.poll(() => server.command("GET", "key").catch(String)).toMatch("BUSY");
+  await heal();
+  expect(await server.command("SET", "key", "value")).toBe("OK");
+});
+
+test("a long script ends by itself", async () => {
+  const server = await startServer(makeFolder());
+  const fault = { ...planned, durationMs: 300, scriptEnd: "by itself" } as const;
+  const heal = await beginOnNode(server, fault);
+  await expect.poll(() => server.command("GET", "key").catch(String)).toMatch("BUSY");
+  await expect.poll(() => server.command("GET", "key").catch(String)).toBeNull();
+  await heal();
+});
+
+test("a server whose saves fail refuses writes until they succeed, more than once", async () => {
+  const server = await startServer(makeFolder());
+  for (const value of ["one", "two"]) {
+    const heal = await beginOnNode(server, { ...planned, kind: "misconf" });
+    await expect(server.command("SET", "key", value)).rejects.toThrow("MISCONF");
+    await heal();
+    expect(await server.command("SET", "key", value)).toBe("OK");
+  }
+});
+
+test.each([
+  ["kill-connections", "normal"],
+  ["kill-subscribers", "pubsub"],
+] as const)("%s ends connections of that type again and again", async (kind, type) => {
+  const server = await startServer(makeFolder());
+  const client = new Redis({ port: server.port, host: "127.0.0.1", retryStrategy: () => 1 });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.disconnect());
+  let closed = 0;
+  client.on("close", () => {
+    closed += 1;
+  });
+  if (type === "pubsub") await client.subscribe("channel");
+  else await client.ping();
+  const heal = await beginOnNodes([server], { ...planned, kind });
+  await expect.poll(() => closed).toBeGreaterThan(2);
+  await heal();
+});
+
+test("the wall clock of a client process can be wrong by years, and its other clock is right", (context) => {
+  const folder = makeFolder();
+  const library = compileClockLibrary(projectRoot, folder);
+  if (library === undefined) context.skip("no library to shift clocks with");
+  const clock = new ShiftedClock(library, join(folder, "clock-offset"));
+  const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+  const threeYearsMs = 3 * 365 * 24 * 3_600_000;
+  for (const offsetMs of [threeYearsMs, -60_000]) {
+    clock.set(offsetMs);
+    const before = { wallMs: Date.now(), monotonicMs: monotonicMs() };
+    const program = "console.log(Date.now() + ' ' + Number(process.hrtime.bigint()) / 1e6)";
+    const { stdout } = spawnSync(process.execPath, ["-e", program], { env: clock.env });
+    const [wallMs = 0, childMs = 0] = String(stdout).split(" ").map(Number);
+    expect(wallMs - offsetMs).toBeGreaterThanOrEqual(before.wallMs);
+    expect(wallMs - offsetMs).toBeLessThanOrEqual(Date.now());
+    // The other clock stays as it is.
+    expect(childMs).toBeGreaterThan(before.monotonicMs);
+    expect(childMs).toBeLessThan(monotonicMs());
+  }
 });
 
 test("a register's server tells what it applied, in order, with the fences", async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { faultKinds } from "../../faults/kinds.ts";
 import { readOptions, UsageError } from "../../faults/options.ts";
 
 test("gives five minutes of Holdfast on five nodes unless told otherwise", () => {
@@ -13,11 +14,20 @@ test("takes minutes or seconds, a seed and a peer", () => {
   expect(peer).toMatchObject({ seconds: 30, connections: "tuned", out: undefined });
 });
 
+test("takes kinds of faults, all of them by default, and clocks that are right", () => {
+  expect(readOptions([])).toMatchObject({ kinds: faultKinds, offsets: "drawn", workers: 2 });
+  const some = readOptions(["--kinds", "busy,misconf", "--offsets", "none", "--nodes", "1"]);
+  expect(some).toMatchObject({ kinds: ["busy", "misconf"], offsets: "none", nodes: 1 });
+});
+
 test.each([
   ["an unknown option", ["--minute", "5"]],
   ["a missing value", ["--minutes"]],
   ["an unknown lock", ["--lock", "other"]],
-  ["a number out of range", ["--nodes", "1"]],
+  ["a number out of range", ["--nodes", "0"]],
+  ["a quorum of one for a peer", ["--nodes", "1", "--lock", "redlock5"]],
+  ["an unknown kind of fault", ["--kinds", "busy,earthquake"]],
+  ["clocks that it does not know", ["--offsets", "some"]],
   ["no number", ["--seed", "x"]],
 ])("says how it is used when it is given %s", (_what, args) => {
   expect(() => readOptions(args)).toThrow(UsageError);

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
-import { drawPlan, faultKinds } from "../../faults/plan.ts";
+import { describeOffset, drawClockOffsets } from "../../faults/clock-offsets.ts";
+import { faultKinds, kindTerms } from "../../faults/kinds.ts";
+import { drawPlan } from "../../faults/plan.ts";
 
-const options = { seed: 7, durationMs: 300_000, nodes: 5, clients: 5, clockSteps: true };
+const sizes = { seed: 7, durationMs: 300_000, nodes: 5, clients: 5 };
+const options = { ...sizes, clockSteps: true, kinds: faultKinds };
 
 test("draws the same faults for the same seed, and others for another", () => {
   expect(drawPlan(options)).toEqual(drawPlan(options));
@@ -16,7 +19,40 @@ test("draws every kind of fault within five minutes, and more than 250 in all", 
 
 test("leaves clocks alone where they cannot be stepped", () => {
   const plan = drawPlan({ ...options, clockSteps: false });
-  expect(plan.some(({ kind }) => kind === "clock-step")).toBe(false);
+  expect(plan.some(({ kind }) => kind.endsWith("clock-step"))).toBe(false);
+});
+
+test("draws only the kinds that were asked for", () => {
+  const plan = drawPlan({ ...options, kinds: ["busy", "kill-connections"] });
+  expect(plan.length).toBeGreaterThan(100);
+  expect(new Set(plan.map(({ kind }) => kind))).toEqual(new Set(["busy", "kill-connections"]));
+  expect(drawPlan({ ...options, kinds: [] })).toEqual([]);
+});
+
+test("leaves the data of a single node alone", () => {
+  const plan = drawPlan({ ...options, nodes: 1 });
+  expect(plan.length).toBeGreaterThan(100);
+  expect(plan.some(({ kind }) => kindTerms[kind].losesData === true)).toBe(false);
+});
+
+test("kills connections on one node, on a majority, and on all of them", () => {
+  const plan = drawPlan({ ...options, kinds: ["kill-connections"] });
+  const counts = plan.map(({ nodes }) => nodes.length);
+  // Others where some of the nodes have a fault already.
+  for (const count of [1, 3, 5]) expect(counts).toContain(count);
+});
+
+test("draws clocks that are wrong by seconds, minutes and years, in both directions", () => {
+  const drawn = Array.from({ length: 40 }, (_, seed) => drawClockOffsets(seed, 5));
+  expect(drawn.every(([first]) => first === 0)).toBe(true);
+  const found = new Set(drawn.flat().map(describeOffset));
+  for (const sign of ["+", "-"]) {
+    for (const offset of ["3 s", "20 s", "5 min", "120 min", "3 years"]) {
+      expect(found).toContain(sign + offset);
+    }
+  }
+  expect(found.size).toBe(11);
+  expect(drawClockOffsets(7, 5)).toEqual(drawClockOffsets(7, 5));
 });
 
 test("heals every fault before the time is up, and never has two on one node or client", () => {
@@ -25,7 +61,7 @@ test("heals every fault before the time is up, and never has two on one node or 
     expect(one.atMs + one.durationMs).toBeLessThan(options.durationMs);
     for (const other of plan) {
       if (other.id <= one.id || other.atMs > one.atMs + one.durationMs) continue;
-      const sameNode = one.node !== undefined && one.node === other.node;
+      const sameNode = one.nodes.some((node) => other.nodes.includes(node));
       const sameClient = one.client !== undefined && one.client === other.client;
       expect(sameNode || sameClient).toBe(false);
     }

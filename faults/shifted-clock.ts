@@ -1,0 +1,32 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+
+/** The wall clock of one process: right at first, and to be set from outside while it runs. */
+export class ShiftedClock {
+  readonly #library: string | undefined;
+  readonly #file: string;
+
+  /** Without a library the process keeps the machine's clock, whatever is set here. */
+  constructor(library: string | undefined, file: string) {
+    this.#library = library;
+    this.#file = file;
+    this.set(0);
+  }
+
+  /** The environment that the process is to be started with. */
+  get env(): NodeJS.ProcessEnv {
+    if (this.#library === undefined) return process.env;
+    return { ...process.env, LD_PRELOAD: this.#library, SHIFTED_CLOCK_FILE: this.#file };
+  }
+
+  /** Steps the clock to `offsetMs` from the true time, at once. */
+  set(offsetMs: number): void {
+    const buffer = Buffer.alloc(8);
+    buffer.writeBigInt64LE(BigInt(offsetMs));
+    // Written in place: the process has this very file mapped.
+    const file = openSync(this.#file, "as+");
+    closeSync(file);
+    const writable = openSync(this.#file, "r+");
+    writeSync(writable, buffer, 0, 8, 0);
+    closeSync(writable);
+  }
+}
