@@ -3,9 +3,10 @@
 
 import { kindOf } from "./contenders/list.mjs";
 import { contend } from "./tasks/contend.mjs";
+import { dismissCrowd, gatherCrowd } from "./tasks/crowd.mjs";
 import { runCycles } from "./tasks/cycles.mjs";
 import { dropAll, keepMany, measureHeap, watchRenewals } from "./tasks/kept.mjs";
-import { freeTurn, grabTurn, waitForTurn } from "./tasks/turns.mjs";
+import { dropTurn, freeTurn, grabTurn, holdTurn, waitForTurn } from "./tasks/turns.mjs";
 
 /** @import { Contender, Reply, Request, Settings } from "./types.ts" */
 
@@ -36,8 +37,12 @@ const tasks = {
   drop: () => dropAll(current()),
   heap: () => measureHeap(),
   renewals: (/** @type {{ durationMs: number }} */ input) => watchRenewals(input),
+  gather: (/** @type {Parameters<typeof gatherCrowd>[1]} */ input) => gatherCrowd(current(), input),
+  dismiss: (/** @type {Parameters<typeof dismissCrowd>[0]} */ input) => dismissCrowd(input),
   grab: (/** @type {string} */ resource) => grabTurn(current(), resource),
   free: () => freeTurn(current()),
+  hold: (/** @type {string} */ resource) => holdTurn(current(), resource),
+  letGo: () => dropTurn(current()),
   wait: (/** @type {string} */ resource) => waitForTurn(current(), resource),
 };
 

@@ -21,6 +21,7 @@ import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { connect, startServers } from "./servers.mjs";
+import { loadSource } from "./source-modules.mjs";
 
 const folder = resolve(process.argv[2] ?? fileURLToPath(new URL("../dist", import.meta.url)));
 const part = process.argv[3] ?? "all";
@@ -203,7 +204,7 @@ async function across() {
   console.log(`\nacquire + release of two resources, ${cycles / 2} cycles, median of ${rounds}`);
   heading();
   const { locks, clients, close } = await openGroups(2);
-  const { Rendezvous } = await load("stores/redis/groups/rendezvous.js");
+  const { Rendezvous } = await loadSource("stores/redis/groups/rendezvous.js");
   const rendezvous = new Rendezvous(["1", "2"]);
   const homes = [[], []].map(() => /** @type {string[]} */ ([]));
   for (let n = 0; n < 40_000; n += 1) homes[rendezvous.homeOf(`pair:${n}`)]?.push(`pair:${n}`);

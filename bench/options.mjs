@@ -15,6 +15,8 @@ export const workloadNames = [
   "renew",
   "held",
   "growth",
+  "waiting",
+  "import",
 ];
 
 export const usage = `npm run bench -- [workload …] [options]

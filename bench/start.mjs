@@ -15,10 +15,12 @@ import { plotsOf } from "./report/plots.mjs";
 import { contended } from "./workloads/contended.mjs";
 import { growth } from "./workloads/growth.mjs";
 import { held } from "./workloads/held.mjs";
+import { coldImport } from "./workloads/import.mjs";
 import { killed } from "./workloads/killed.mjs";
 import { renew } from "./workloads/renew.mjs";
 import { sick } from "./workloads/sick.mjs";
 import { throughput } from "./workloads/throughput.mjs";
+import { waiting } from "./workloads/waiting.mjs";
 
 /** @import { Options, Results, Series } from "./types.ts" */
 
@@ -26,7 +28,16 @@ const root = fileURLToPath(new URL("../", import.meta.url));
 const folder = join(root, "bench");
 
 /** @type {Readonly<Record<string, (bench: Bench) => Promise<void>>>} */
-const workloads = { contended, killed, sick, renew, held, growth };
+const workloads = {
+  contended,
+  killed,
+  sick,
+  renew,
+  held,
+  growth,
+  waiting,
+  import: coldImport,
+};
 
 /** @param {readonly string[]} npmArgs */
 function npm(...npmArgs) {

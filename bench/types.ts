@@ -12,6 +12,8 @@ export interface Settings {
   readonly renewEveryMs: number;
   /** Count the commands that clients send; costs a little, so it is off where time is measured. */
   readonly countCommands: boolean;
+  /** Managers of one process, each with a subscriber of its own, one for each call; 1 if left out. */
+  readonly managers?: number;
 }
 
 /**
@@ -88,6 +90,16 @@ export interface ContendResult {
   readonly overlapsCounted: number;
   /** Tasks that still waited when the grace after the end was over. */
   readonly unfinished: number;
+}
+
+/** When a waiter was granted, and when it began to release. */
+export type Turn = readonly [number, number];
+
+export interface CrowdResult {
+  readonly turns: readonly Turn[];
+  readonly failures: Readonly<Record<string, number>>;
+  /** Waiters that were not served until the bound was over. */
+  readonly unserved: number;
 }
 
 /** Values of one contender in one case, by metric, one per round; undefined where it was cut. */

@@ -2,7 +2,7 @@
 /**
  * What it costs a server to check, inside the granting script, which process it runs in.
  *
- *   node bench/verify-cost.mjs [folder of the built package]     default: dist beside this folder
+ *   node bench/verify-cost.mjs
  *
  * Starts one redis-server on a free port, sends cycles of acquire + release over one connection
  * with 64 in flight, and reads the server's own CPU time (INFO cpu) before and after. Variants: the
@@ -11,14 +11,11 @@
  */
 
 import { createHash } from "node:crypto";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { connect, startServers } from "./servers.mjs";
+import { loadSource } from "./source-modules.mjs";
 
-const folder = resolve(process.argv[2] ?? new URL("../dist", import.meta.url).pathname);
-const load = (/** @type {string} */ path) => import(pathToFileURL(resolve(folder, path)).href);
-const scripts = await load("stores/redis/scripts/generated.js");
-const { shardOf, wireFormat } = await load("stores/redis/quorum/shards.js");
+const scripts = await loadSource("stores/redis/scripts/generated.js");
+const { shardOf, wireFormat } = await loadSource("stores/redis/quorum/shards.js");
 
 const cycles = 100_000;
 const inFlight = 64;

@@ -5,9 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ioredisClients, nodeRedisClients } from "./clients.mjs";
 
 /** @import { Contender, Settings } from "../types.ts" */
-/** @import { Lease } from "../../src/index.ts" */
+/** @import { Lease, Locks } from "../../src/index.ts" */
 
 const dist = process.env["HOLDFAST_BENCH_DIST"] ?? new URL("../../dist/", import.meta.url).href;
+
+/** The address of a file of the build. @param {string} path */
+export function addressOf(path) {
+  return new URL(path, dist).href;
+}
+
 // Three and more fresh servers vote only after a quarantine of this length.
 const admissionMaxMs = 60_000;
 
@@ -18,28 +24,61 @@ const admissionMaxMs = 60_000;
  */
 export async function openHoldfast(settings, { fencing, client }) {
   /** @type {typeof import("../../src/index.ts")} */
-  const { createLocks } = await import(new URL("index.js", dist).href);
+  const { createLocks } = await import(addressOf("index.js"));
   /** @type {typeof import("../../src/stores/redis/index.ts")} */
-  const { redis, redlock } = await import(new URL("stores/redis/index.js", dist).href);
+  const { redis, redlock } = await import(addressOf("stores/redis/index.js"));
   const { ports, ttlMs, waitMs, renewEveryMs } = settings;
   const open = client === "ioredis" ? ioredisClients : nodeRedisClients;
   const clients = await open(ports, settings);
   const [first] = clients;
   if (first === undefined) throw new Error("no server");
-  const store = ports.length === 1 ? redis(first, { fencing }) : redlock([...clients], { fencing });
-  const locks = createLocks(store, { ttl: ttlMs, wait: waitMs, maxHold: "24h" });
+  const newLocks = () => {
+    const many = ports.length > 1;
+    const store = many ? redlock([...clients], { fencing }) : redis(first, { fencing });
+    return createLocks(store, { ttl: ttlMs, wait: waitMs, maxHold: "24h" });
+  };
+  const locks = newLocks();
   await admitted(locks);
   const keeping = { renew: renewEveryMs };
+  const keep = (/** @type {string} */ resource) => locks.acquire(resource, keeping);
+  const managers = [locks, ...Array.from({ length: (settings.managers ?? 1) - 1 }, newLocks)];
+  const close = async () => {
+    await Promise.all(managers.map((each) => each.close()));
+    for (const each of clients) {
+      if ("destroy" in each) each.destroy();
+      else each.disconnect();
+    }
+  };
+  if (managers.length > 1) return { ...eachByItsOwn(managers), keep, drop: release, close };
+  const acquire = (/** @type {string} */ resource) => locks.acquire(resource);
+  return { acquire, release, keep, drop: release, close };
+}
+
+/**
+ * Each call by a manager of its own, as if it came from another process.
+ *
+ * @param {readonly Locks[]} managers
+ * @returns {Pick<Contender, "acquire" | "release">}
+ */
+function eachByItsOwn(managers) {
+  const idle = [...managers];
   return {
-    acquire: (resource) => locks.acquire(resource),
-    release,
-    keep: (resource) => locks.acquire(resource, keeping),
-    drop: release,
-    async close() {
-      await locks.close();
-      for (const each of clients) {
-        if ("destroy" in each) each.destroy();
-        else each.disconnect();
+    async acquire(resource) {
+      const locks = idle.pop();
+      if (locks === undefined) throw new Error("more calls than managers");
+      try {
+        return { locks, lease: await locks.acquire(resource) };
+      } catch (error) {
+        idle.push(locks);
+        throw error;
+      }
+    },
+    async release(held) {
+      const { locks, lease } = /** @type {{ locks: Locks, lease: Lease }} */ (held);
+      try {
+        await release(lease);
+      } finally {
+        idle.push(locks);
       }
     },
   };
@@ -51,7 +90,7 @@ async function release(held) {
   if (!outcome.released) throw new Error(`not released: ${outcome.reason}`);
 }
 
-/** @param {import("../../src/index.ts").Locks} locks */
+/** @param {Locks} locks */
 async function admitted(locks) {
   const untilMs = performance.now() + admissionMaxMs;
   for (;;) {

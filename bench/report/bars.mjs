@@ -184,6 +184,57 @@ function otherVerdicts(lookup) {
   return [...sick, ...renew, ...held];
 }
 
+/** What many waiting managers cost. @param {Lookup} lookup @returns {Verdict[]} */
+function waitingVerdicts(lookup) {
+  const place = (/** @type {number} */ count) => {
+    return { workload: "waiting", label: `${count} waiters`, nodes: 1 };
+  };
+  /** How much more `metric` is with so many waiters than with so few. */
+  const growth = (
+    /** @type {string} */ metric,
+    /** @type {number} */ few,
+    /** @type {number} */ many,
+  ) => {
+    const [less, more] = [few, many].map((count) => lookup.median(place(count), "fenced", metric));
+    return more === undefined || !less ? undefined : more / less;
+  };
+  const failed = [1, 10, 100, 1_000, 5_000]
+    .flatMap((count) => lookup.greatest(place(count), "fenced", "failed") ?? [])
+    .reduce((/** @type {number | undefined} */ worst, one) => Math.max(worst ?? 0, one), undefined);
+  const cost = lookup.ratio(place(1_000), "fenced", "serverCpuPercent");
+  const beside = [1_000, 5_000].map((count) => {
+    const what = `p99 of a lock beside ${count} waiters`;
+    return verdict(what, "≤", 2, growth("otherP99Ms", 0, count), " × without them");
+  });
+  return [
+    verdict(
+      "server CPU per ask, 1000 waiters",
+      "≤",
+      2,
+      growth("askCpuUs", 10, 1_000),
+      " × with 10",
+    ),
+    verdict("server CPU, 1000 waiters", "<", 1, cost, " × as many that poll"),
+    verdict("waiters that failed, of 1 to 5000, worst round", "≤", 0, failed, ""),
+    ...beside,
+    verdict(
+      "hand-over p99, 1000 waiters",
+      "≤",
+      3,
+      growth("handOverP99Ms", 10, 1_000),
+      " × with 10",
+    ),
+  ];
+}
+
+/** @param {Lookup} lookup @returns {Verdict[]} */
+function importVerdicts(lookup) {
+  return lookup.places("import").map((place) => {
+    const value = lookup.ratio(place, "fenced", "importMs", "redlock5");
+    return verdict("cold import", "≤", 1.5, value, " × redlock 5");
+  });
+}
+
 /** @param {Lookup} lookup */
 export function verdictsOf(lookup) {
   return [
@@ -191,6 +242,8 @@ export function verdictsOf(lookup) {
     ...contendedVerdicts(lookup),
     ...safetyVerdicts(lookup),
     ...otherVerdicts(lookup),
+    ...waitingVerdicts(lookup),
+    ...importVerdicts(lookup),
   ];
 }
 

@@ -96,6 +96,27 @@ export const layouts = {
       { title: "starved", metric: "starved", digits: 0 },
     ],
   },
+  waiting: {
+    heading: "Waiting",
+    more: false,
+    metric: "serverCpuPercent",
+    columns: [
+      { title: "server CPU, % of a core", metric: "serverCpuPercent", digits: 2 },
+      { title: "asks/s", metric: "asksPerSecond", digits: 0 },
+      { title: "server CPU, µs per ask", metric: "askCpuUs", digits: 1 },
+      { title: "a lock beside, p99, ms", metric: "otherP99Ms", digits: 2 },
+      { title: "turns/s", metric: "turnsPerSecond", digits: 0 },
+      { title: "hand-over p50, ms", metric: "handOverP50Ms", digits: 2 },
+      { title: "p99, ms", metric: "handOverP99Ms", digits: 2 },
+      { title: "failed", metric: "failed", digits: 0, worst: true },
+    ],
+  },
+  import: {
+    heading: "Cold import",
+    more: false,
+    metric: "importMs",
+    columns: [{ title: "a fresh process loads it in, ms", metric: "importMs", digits: 1 }],
+  },
 };
 
 /** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */

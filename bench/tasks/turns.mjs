@@ -14,6 +14,19 @@ export async function grabTurn(contender, resource) {
   return { grantedMs: machineMs() };
 }
 
+/** Takes it and renews it. @param {Contender} contender @param {string} resource */
+export async function holdTurn(contender, resource) {
+  held = await contender.keep(resource);
+  return { grantedMs: machineMs() };
+}
+
+/** Gives back what was held and renewed. @param {Contender} contender */
+export async function dropTurn(contender) {
+  const releasingMs = machineMs();
+  await contender.drop(held);
+  return { releasingMs };
+}
+
 /** @param {Contender} contender */
 export async function freeTurn(contender) {
   const releasingMs = machineMs();
