@@ -33,12 +33,14 @@ const longBracket = /(^|[^\w\])"'])\[=*\[|--\[=*\[/;
  */
 export function renderModule(folder) {
   const scripts = readScripts(folder);
+  /** Parts that scripts have in common stand in the module once. @type {Map<string, string>} */
+  const parts = new Map();
   const blocks = scripts.map(
-    ({ name, identifier, source, sha }) =>
+    ({ name, identifier, sha }) =>
       `export const ${identifier}: Script = {\n` +
       `  name: ${JSON.stringify(name)},\n` +
       `  sha: ${JSON.stringify(sha)},\n` +
-      `  source: \`${source.replaceAll(/[\\`]|\$\{/g, String.raw`\$&`)}\`,\n` +
+      `  source: ${template(folder, `${name}.lua`, parts)},\n` +
       `};\n`,
   );
   return (
@@ -48,8 +50,29 @@ export function renderModule(folder) {
     "  readonly source: string;\n" +
     "  readonly sha: string;\n" +
     "}\n" +
+    [...parts].map(([name, text]) => `\nconst ${name} = ${text};\n`).join("") +
     blocks.map((block) => `\n${block}`).join("")
   );
+}
+
+/**
+ * Returns the source of a file as a template literal, and adds the parts that it includes.
+ *
+ * @param {string} folder
+ * @param {string} file
+ * @param {Map<string, string>} parts literals by the name of their constant, each after its parts
+ * @returns {string}
+ */
+function template(folder, file, parts) {
+  const lines = codeOf(folder, file, []).map((line) => {
+    if (typeof line === "string") return line.replaceAll(/[\\`]|\$\{/g, String.raw`\$&`);
+    const name = `${toCamelCase(line.part)}Part`;
+    if (!parts.has(name)) parts.set(name, template(folder, `_${line.part}.lua`, parts));
+    return `\${${name}}`;
+  });
+  // An included part takes a line of its own.
+  if (lines.length === 0) throw new Error(`${file}: has no code`);
+  return `\`${lines.join("\n")}\``;
 }
 
 /**
@@ -81,6 +104,18 @@ export function readScripts(folder) {
  * @returns {string[]}
  */
 function linesOf(folder, file, within) {
+  return codeOf(folder, file, within).flatMap((line) =>
+    typeof line === "string" ? line : linesOf(folder, `_${line.part}.lua`, [...within, file]),
+  );
+}
+
+/**
+ * @param {string} folder
+ * @param {string} file
+ * @param {readonly string[]} within the files that are being inlined right now
+ * @returns {(string | { part: string })[]} lines of code, and parts that are included
+ */
+function codeOf(folder, file, within) {
   if (within.includes(file)) throw new Error(`${[...within, file].join(" → ")}: includes itself`);
   const kept = [];
   for (const [index, raw] of readFileSync(join(folder, file), "utf8").split(/\r?\n/).entries()) {
@@ -92,7 +127,7 @@ function linesOf(folder, file, within) {
       if (!existsSync(join(folder, `_${part}.lua`))) {
         throw new Error(`${place}: includes "${part}", but there is no _${part}.lua`);
       }
-      kept.push(...linesOf(folder, `_${part}.lua`, [...within, file]));
+      kept.push({ part });
     } else if (/^--\[=*\[/.test(line) || (!line.startsWith("--") && longBracket.test(line))) {
       // Dropping lines and indentation is only harmless where no token spans two lines.
       throw new Error(`${place}: long brackets are not supported`);

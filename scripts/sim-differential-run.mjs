@@ -1,14 +1,20 @@
 // @ts-check
 /**
  * Is the simulated node honest? Sends the same random commands to it and to a real server and
- * compares the replies, with moments, run ids and lifetimes made comparable.
+ * compares the replies and what is left of the keys' lives, with moments and run ids made
+ * comparable.
  */
 
+import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { drawCalm } from "./sim-differential-calm.mjs";
+import { runsOf } from "./sim-differential-runs.mjs";
+import { countsTaken, waysOf, withCountedWays } from "./sim-short-ways.mjs";
 
 /** @typedef {import("../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
 /** @typedef {import("../src/simulator/node/scripts.ts").KnownScript} KnownScript */
 /** @typedef {import("../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
+/** @typedef {import("./sim-differential-runs.mjs").Part} Part */
 /** @typedef {(commands: readonly (readonly string[])[]) => Promise<unknown[]>} SendAll errors as values */
 
 /** @typedef {object} Sides
@@ -21,15 +27,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 const record = "holdfast:node";
 const format = "1:crc16:1024";
 const batchSize = 64;
+/** Some are further apart than the sides are, so that a life that was cut short shows. */
+const ttls = [60_000, 65_000, 70_000, 80_000, 90_000];
 const toleranceMs = 2_000;
+const allKeys = ["a", "b", "c", "d", "e", "f"];
+const lives = allKeys.map((key) => ["PTTL", key]);
 
 /**
  * @param {Sides} sides
  * @param {number} count
- * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, differences: string[] }>}
+ * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, ways: Map<string, import("./sim-short-ways.mjs").Ways>, differences: string[] }>}
  */
 export async function compare(sides, count) {
-  const { simulated, random, sendAll } = sides;
+  const { simulated, random } = sides;
+  const counted = countedScripts(sides.scripts);
+  /** @type {SendAll} */
+  const sendAll = (all) => sides.sendAll(all.map((command) => asCounted(counted, command)));
+  await sendAll([countsTaken]);
   /** @type {string[]} */
   const differences = [];
   /** @type {Map<string, number>} */
@@ -43,8 +57,9 @@ export async function compare(sides, count) {
     const real = await sendAll(batch);
     for (const [index, command] of batch.entries()) {
       const own = execute(simulated, command);
-      const answered = own instanceof Error ? own.message.split(" ")[0] : wordOf(own);
-      if (answered !== undefined) answers.set(answered, (answers.get(answered) ?? 0) + 1);
+      for (const answered of answersOf(command, own)) {
+        answers.set(answered, (answers.get(answered) ?? 0) + 1);
+      }
       if (!alike(command, own, real[index])) {
         differences.push(
           `${command.join(" ").slice(-300)}\n  simulated ${show(own)}\n  real      ${show(real[index])}`,
@@ -54,6 +69,18 @@ export async function compare(sides, count) {
     batch = [];
   };
   while (commands < count && differences.length < 20) {
+    if (random.chance(0.4)) {
+      // It is drawn from what is there now.
+      await flush();
+      const calm = drawCalm(sides, allKeys, ttls);
+      if (calm !== undefined) {
+        commands += 1;
+        kinds.set(calm.kind, (kinds.get(calm.kind) ?? 0) + 1);
+        batch.push(calm.command, ...lives);
+        await flush();
+        continue;
+      }
+    }
     const { kind, command, isShort } = draw(sides, random);
     if (kind === "admit") {
       commands += 1;
@@ -84,13 +111,44 @@ export async function compare(sides, count) {
     commands += 1;
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     batch.push(command);
+    if (command[0]?.startsWith("EVAL") && !isShort && random.chance(0.3)) batch.push(...lives);
     if (batch.length < batchSize && !isShort) continue;
     await flush();
     // Nothing is asked of a short life until it is over on both sides.
     if (isShort) await sleep(25);
   }
   await flush();
-  return { commands, kinds, answers, differences };
+  const [counts] = await sendAll([countsTaken]);
+  return { commands, kinds, answers, ways: waysOf(counts), differences };
+}
+
+/**
+ * By their own text and by its SHA-1: the same scripts, which count their ways.
+ *
+ * @param {readonly KnownScript[]} scripts
+ */
+function countedScripts(scripts) {
+  return new Map(
+    scripts.flatMap(({ name, source, sha }) => {
+      const counting = withCountedWays(name, source);
+      const own = createHash("sha1").update(counting).digest("hex");
+      return /** @type {[string, string][]} */ ([
+        [source, counting],
+        [sha, own],
+      ]);
+    }),
+  );
+}
+
+/**
+ * As the real server gets it. The counts are in another database, and stay where all is flushed.
+ *
+ * @param {ReadonlyMap<string, string>} counted @param {readonly string[]} command
+ */
+function asCounted(counted, command) {
+  const [name = "", script = ""] = command;
+  if (name === "FLUSHALL") return ["FLUSHDB"];
+  return name.startsWith("EVAL") ? command.with(1, counted.get(script) ?? script) : command;
 }
 
 /** @param {SimulatedServer} server @param {readonly string[]} command */
@@ -104,7 +162,7 @@ function execute(server, command) {
 
 /** @param {SimulatedServer} server */
 function hasOtherType(server) {
-  const looks = [...["a", "b", "c"].map((key) => ["GET", key]), ["HGET", record, "st"]];
+  const looks = [...allKeys.map((key) => ["GET", key]), ["HGET", record, "st"]];
   return looks.some((look) => execute(server, look) instanceof Error);
 }
 
@@ -134,7 +192,7 @@ function draw({ scripts }, random) {
   const script = (random.chance(0.5) ? renewal : undefined) ?? random.pick(scripts);
   lastName = script.name;
   const isShort = random.chance(0.004);
-  const ttl = String(isShort ? random.integer(1, 12) : random.pick([60_000, 70_000, 90_000]));
+  const ttl = String(isShort ? random.integer(1, 12) : random.pick(ttls));
   const args = argumentsOf(script.name, random, ttl);
   const head = random.chance(0.8) ? ["EVALSHA", script.sha] : ["EVAL", script.source];
   if (script.name === "admit") {
@@ -152,7 +210,7 @@ function draw({ scripts }, random) {
 
 /** @param {string} name */
 function usesTtl(name) {
-  return !name.endsWith("release") && name !== "inspect" && name !== "node-record";
+  return !name.endsWith("release") && !["break-foreign", "inspect", "node-record"].includes(name);
 }
 
 /** As it should stand there, or only the owner. @param {string} owner @param {SeededRandom} random */
@@ -162,9 +220,12 @@ function valueOf(owner, random) {
 
 /** @param {SeededRandom} random */
 function keysOf(random) {
-  const all = ["a", "b", "c"];
-  return [...new Set(Array.from({ length: random.pick([1, 1, 1, 2, 3]) }, () => random.pick(all)))];
+  const { length } = Array(random.pick([1, 1, 1, 2, 3]));
+  return [...new Set(Array.from({ length }, () => random.pick(allKeys)))];
 }
+
+/** µs; beyond what a server lets a counter rise to. */
+const farAhead = "4000000000000000";
 
 /** @type {{ keys: string[], owner: string, number: string } | undefined} */
 let last;
@@ -180,9 +241,10 @@ function argumentsOf(name, random, ttl) {
       ? 9_007_199_254_740_991 - random.integer(-1, 2)
       : random.pick([random.integer(0, 40), random.integer(30, 90)]),
   );
+  const aheadOrNot = random.chance(0.01) ? farAhead : other;
   const number = random.chance(name.endsWith("renew") ? 0.9 : 0.3)
     ? (again?.number ?? other)
-    : other;
+    : aheadOrNot;
   last = { keys, owner, number };
   const deployment = [
     random.pick(["0", "0", "1"]),
@@ -195,7 +257,7 @@ function argumentsOf(name, random, ttl) {
   const counters = keys.map((key) => `holdfast:{${key}}:fence`);
   // Empty here: moments decide about queues, and both sides have their own. They are compared in
   // test/simulator/queues.test.ts, where both are told the time.
-  const queues = keys.map((key) => `holdfast:{${key}}:queue`);
+  const queues = keys.map((key) => `holdfast:{${key}}:waiters`);
   switch (name) {
     case "acquire":
       return [
@@ -239,6 +301,7 @@ function argumentsOf(name, random, ttl) {
         random.pick(["copy", "bootstrap", "clock"]),
         random.pick(["0", "0", "10000000"]),
         number,
+        random.pick(["0", "25", farAhead]),
         ...shards.flatMap((shard) => [shard, String(random.integer(0, 60))]),
       ];
     case "release":
@@ -246,7 +309,9 @@ function argumentsOf(name, random, ttl) {
     case "cluster-release":
       return [String(2 * keys.length), ...keys, ...queues, owner, random.pick(["", "-w", "=w"])];
     case "inspect":
-      return ["2", random.pick(keys), "holdfast:{x}:queue"];
+      return ["2", random.pick(keys), "holdfast:{x}:waiters"];
+    case "break-foreign":
+      return ["1", random.pick(keys), random.pick([...values, ...shownValues])];
     case "plain-acquire":
       return [String(2 * keys.length), ...keys, ...queues, owner, ttl];
     case "plain-touch":
@@ -257,7 +322,8 @@ function argumentsOf(name, random, ttl) {
       const parts = Array.from({ length: random.integer(1, 5) }, () => {
         const code = random.pick(["A", "A", "T", "R", "R", "P"]);
         const single = { A: "acquire", T: "touch" }[code] ?? "release";
-        return { code, ...partOf(argumentsOf(single, random, ttl), code, isPlain) };
+        const own = Number(ttl) < 1_000 ? ttl : String(random.pick(ttls));
+        return { code, ...partOf(argumentsOf(single, random, own), code, isPlain) };
       });
       const locks = parts.flatMap((part) => part.locks);
       const all = [...locks, ...parts.flatMap((part) => part.queues)];
@@ -286,8 +352,6 @@ function argumentsOf(name, random, ttl) {
   }
 }
 
-/** @typedef {{ code: string, locks: string[], queues: string[], ttl: string, args: string[] }} Part */
-
 /**
  * The arguments of one operation as a batch takes them.
  *
@@ -308,29 +372,22 @@ function partOf(single, code, isPlain) {
   return { locks, queues, ttl, args: [owner, ...(isPlain ? [] : rest)] };
 }
 
-/** What follows one another and is of one kind goes together. @param {readonly Part[]} parts */
-function runsOf(parts) {
-  /** @type {{ head: string[], args: string[], count: number }[]} */
-  const runs = [];
-  for (const { code, locks, ttl, args } of parts) {
-    const head = [code, String(locks.length), ttl];
-    const run = runs.at(-1);
-    if (run !== undefined && run.head.join() === head.join()) {
-      run.count += 1;
-      run.args.push(...args);
-    } else {
-      runs.push({ head, args: [...args], count: 1 });
-    }
-  }
-  return runs.flatMap(({ head: [code = "", locks = "", ttl = ""], args, count }) => {
-    return [code, String(count), locks, ttl, ...args];
-  });
-}
+const own = "hf:0123456789abcdefABCDE-_-1a@job%20one|12";
+const long = `${"foreign ".repeat(40)}\n`;
+const short = ["o1", "o2|7", "o1|3", "foreign value", "x|y|12", "|5", "o3|", "line\nbreak", "grün"];
+const cut = [long, `hf:${long}`, `hf:${"x".repeat(3_000)}`];
+const values = [...short, own, ...cut];
+/** As `_exactly.lua` gives those that it does not give as they are. */
+const shownValues = cut.map((value) => {
+  const sha1 = createHash("sha1").update(value).digest("hex");
+  const beginning = value.slice(0, 128).replaceAll(/[^ -~]/g, "?");
+  return `${beginning}... (${value.length} bytes, sha1 ${sha1})`;
+});
 
 /** @param {SeededRandom} random */
 function drawPlain(random) {
-  const key = random.pick(["a", "b", "c"]);
-  const value = random.pick(["o1", "o2|7", "o1|3", "foreign value", "x|y|12", "|5", "o3|"]);
+  const key = random.pick(allKeys);
+  const value = random.pick(values);
   const isShort = random.chance(0.01);
   const ttl = String(isShort ? random.integer(1, 12) : 75_000);
   const [kind, command] = random.pick(
@@ -397,7 +454,7 @@ function pairs(reply) {
   if (!Array.isArray(reply)) return JSON.stringify(reply);
   const lines = [];
   for (let index = 0; index < reply.length; index += 2) {
-    const isOwn = reply[index] === "rid" || reply[index] === "since";
+    const isOwn = ["rid", "since", "off"].includes(reply[index]);
     lines.push(`${reply[index]}=${isOwn ? "*" : reply[index + 1]}`);
   }
   return lines.sort().join(" ");
@@ -415,8 +472,7 @@ function wordsOf(reply) {
   if (kind === "W") return { times: [], rest: `W ${pairs(words.slice(4))}` };
   if (kind === "L") return { times: [words[1]], rest: "L" };
   if (kind === "I") return { times: [words[2]], rest: masked(2) };
-  if (kind === "H" && !isTimed) return { times: [words[1]], rest: masked(1) };
-  if (kind === "H" && isTimed) return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
+  if (kind === "H") return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
   if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
   if (["G", "K", "N", "S", "V"].includes(kind ?? "") && isTimed) {
     return { times: [], rest: masked(1, 2, rid || 1) };
@@ -428,6 +484,13 @@ function wordsOf(reply) {
 function near(one, other) {
   const [a, b] = [Number(one), Number(other)];
   return a === b || (a > 0 && b > 0 && Math.abs(a - b) < toleranceMs);
+}
+
+/** Those of a batch's operations each on its own. @param {readonly string[]} command @param {unknown} reply */
+function answersOf([name], reply) {
+  if (reply instanceof Error) return reply.message.split(" ").slice(0, 1);
+  if (name?.startsWith("EVAL") !== true || !Array.isArray(reply)) return [wordOf(reply) ?? ""];
+  return reply.map((part) => `batch ${wordOf(part)}`);
 }
 
 /** @param {unknown} reply */

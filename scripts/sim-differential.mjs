@@ -49,10 +49,15 @@ try {
   const simulated = new SimulatedServer(plan, ports);
   console.log(`seed ${values.seed}`);
   const sides = { simulated, scripts: knownScripts, random, sendAll: respSender(socket) };
-  const { commands, kinds, answers, differences } = await compare(sides, Number(values.commands));
+  const { commands, kinds, answers, ways, differences } = await compare(
+    sides,
+    Number(values.commands),
+  );
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
   console.log([...kinds].map(([kind, count]) => `${kind} ${count}`).join(", "));
   console.log([...answers].map(([answer, count]) => `${answer} ${count}`).join(", "));
+  const taken = [...ways].map(([name, { short, long }]) => `${name} ${short}:${long}`);
+  console.log(`short and long ways: ${taken.join(", ")}`);
   for (const difference of differences) console.log(difference);
   console.log(`${commands} commands in ${seconds} s, ${differences.length} differences`);
   if (differences.length > 0) process.exitCode = 1;

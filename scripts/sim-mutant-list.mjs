@@ -37,8 +37,8 @@ export const mutants = [
     changes: [
       {
         file: fenced,
-        from: `Math.max(Number(proposal), numberOr0(record?.get("floor")) + block, ...counters)`,
-        to: `Math.max(Number(proposal), counters.length)`,
+        from: `Math.max(proposed, numberOr0(record?.get("floor")) + block, ...counters)`,
+        to: `Math.max(proposed, counters.length)`,
       },
     ],
   },
@@ -361,8 +361,8 @@ export const mutants = [
     changes: [
       {
         file: "core/deadline.ts",
-        from: `return Math.min(this.#untilMs - monotonicMs, wallLeftMs);`,
-        to: `return this.#untilMs - monotonicMs + 0 * wallLeftMs;`,
+        from: `return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);`,
+        to: `return this.#untilMs - monotonicMs + 0 * steadyMs;`,
       },
     ],
   },
@@ -371,9 +371,25 @@ export const mutants = [
     breaks: "a lease is over when either clock says so",
     changes: [
       {
+        file: "core/steady-clock.ts",
+        from: `steadyMs: monotonicMs + this.#gainedMs };`,
+        to: `steadyMs: clock.wallMs() };`,
+      },
+      {
         file: "core/deadline.ts",
-        from: `return Math.min(this.#untilMs - monotonicMs, wallLeftMs);`,
-        to: `return wallLeftMs;`,
+        from: `return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);`,
+        to: `return this.#steadyUntilMs - steadyMs + 0 * monotonicMs;`,
+      },
+    ],
+  },
+  {
+    name: "set-back-hides-a-sleep",
+    breaks: "a wall clock that was set back does not hide that the machine slept later",
+    changes: [
+      {
+        file: "core/steady-clock.ts",
+        from: `} else if (offsetMs < this.#offsetMs - noiseMs) {`,
+        to: `} else if (offsetMs < this.#offsetMs - 1e12) {`,
       },
     ],
   },
@@ -598,8 +614,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `outcome === "done" ? grant.confirm(yes) : unconfirmed`,
-        to: `outcome === "done" ? grant.confirm(-1 >>> (32 - this.nodes.length)) : unconfirmed`,
+        from: `outcome === "done" ? grant.confirm(yes, this.nowMs, this.#ttlMs) : 0`,
+        to: `outcome === "done" ? grant.confirm(-1 >>> (32 - this.nodes.length), this.nowMs, this.#ttlMs) : 0`,
       },
     ],
   },
@@ -662,6 +678,17 @@ export const mutants = [
     ],
   },
   {
+    name: "absence-of-a-second-run-counts",
+    breaks: "a missing key proves nothing where the driver may have sent the request twice",
+    changes: [
+      {
+        file: "stores/redis/sender.ts",
+        from: `this.#epoch = epochOf(connection);`,
+        to: `this.#epoch = () => 0;`,
+      },
+    ],
+  },
+  {
     name: "waits-put-off-ends",
     breaks: "a timer that is due is not set anew",
     changes: [
@@ -683,12 +710,12 @@ export const mutants = [
   },
   {
     name: "telling-prolongs",
-    breaks: "telling the head of a queue only ever shortens its time to come",
+    breaks: "notifying the head of a queue only ever shortens its time to come",
     changes: [
       {
         file: "simulator/node/queues.ts",
-        from: `if (place.lapseMs <= lapseMs) return place;`,
-        to: `if (place.lapseMs === lapseMs) return place;`,
+        from: `if (place.lapseMs > soonMs) this`,
+        to: `if (place.lapseMs !== soonMs) this`,
       },
     ],
   },
@@ -698,8 +725,8 @@ export const mutants = [
     changes: [
       {
         file: "simulator/node/queues.ts",
-        from: `all.filter(({ lapseMs }) => lapseMs > this.#nowMs)`,
-        to: `all.filter(({ lapseMs }) => lapseMs > 0)`,
+        from: `return score < 0 && -score <= 2 * this.#nowMs + 1;`,
+        to: `return score < 0 && -score <= 1;`,
       },
     ],
   },
@@ -709,8 +736,8 @@ export const mutants = [
     changes: [
       {
         file: "core/acquire.ts",
-        from: `return Math.min(retryInMs + spread, mostMs);`,
-        to: `return isSplit ? mostMs : mostMs * 3_600;`,
+        from: `if (rank >= eagerWaiters && !isFree) return mostMs;`,
+        to: `if (!isSplit) return mostMs * 3_600;`,
       },
     ],
   },
@@ -772,6 +799,50 @@ export const mutants = [
         file: "core/held-lease.ts",
         from: `if (this.isActive) this.#state = "released";`,
         to: `if (this.isActive && spent === undefined) this.#state = "released";`,
+      },
+    ],
+  },
+  {
+    name: "touch-shortens-key",
+    breaks: "an extend leaves a longer life as it is",
+    changes: [
+      {
+        file: fenced,
+        from: "if (Number(ttl) > 0 && data.pttl(key) < Number(ttl)) data",
+        to: "if (Number(ttl) > 0) data",
+      },
+    ],
+  },
+  {
+    name: "plain-touch-shortens-key",
+    breaks: "an extend without fences leaves a longer life as it is",
+    changes: [
+      {
+        file: plain,
+        from: "if (Number(ttl) > 0 && data.pttl(key) < Number(ttl)) data",
+        to: "if (Number(ttl) > 0) data",
+      },
+    ],
+  },
+  {
+    name: "renew-shortens-key",
+    breaks: "a renewal of many locks leaves a longer life as it is",
+    changes: [
+      {
+        file: "simulator/node/renew-scripts.ts",
+        from: "if (data.pttl(key) < ttlMs) data",
+        to: "data",
+      },
+    ],
+  },
+  {
+    name: "batched-grant-repeats-fence",
+    breaks: "a batch says which fence it granted, if that is not the proposal",
+    changes: [
+      {
+        file: "simulator/node/batch-scripts.ts",
+        from: 'return fence === proposal ? "G" : `G ${fence}`;',
+        to: 'return fence === "" ? `G ${proposal}` : "G";',
       },
     ],
   },

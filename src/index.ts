@@ -26,6 +26,7 @@ export {
   AcquireTimeoutError,
   ClosedError,
   FenceRejectedError,
+  ForeignHolderError,
   HoldfastError,
   InvalidOptionError,
   isHoldfastError,
@@ -37,7 +38,8 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
-export type { BreakOutcome } from "./core/break.ts";
+export { SelfDeadlockError } from "./core/self-deadlock-error.ts";
+export type { BreakOptions, BreakOutcome } from "./core/break.ts";
 export type {
   ErrorCode,
   Holder,
@@ -50,7 +52,15 @@ export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
-export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
+export type {
+  AsyncContext,
+  Clock,
+  Diagnostics,
+  Instant,
+  Random,
+  Runtime,
+  Stalls,
+} from "./core/ports.ts";
 export type {
   Inspection,
   NodeInspection,

@@ -41,6 +41,7 @@ export function failureOf(error: unknown): Failure | undefined {
 function exitOf(error: HoldfastError): ExitName {
   switch (error.code) {
     case "ACQUIRE_TIMEOUT":
+    case "FOREIGN_HOLDER":
     case "TOO_MANY_WAITERS":
       return "held";
     case "INVALID_OPTION":
@@ -56,6 +57,7 @@ function exitOf(error: HoldfastError): ExitName {
     case "STORE":
       return isDenied(error.message) ? "denied" : "unavailable";
     case "LEASE_RELEASED":
+    case "SELF_DEADLOCK":
     case "CLOSED":
       return "internal";
     default:

@@ -5,8 +5,8 @@ import { printable, shortDuration } from "./words.ts";
 
 /** A lock as JSON shows it. */
 export function lockDocument(seen: Inspection): object {
-  const { resource, state, label, fence, remainingMs, waiters } = seen;
-  return { resource, state, label, fence, remainingMs, waiters };
+  const { resource, state, foreign, neverExpires, label, fence, remainingMs, waiters } = seen;
+  return { resource, state, foreign, neverExpires, label, fence, remainingMs, waiters };
 }
 
 export const lockColumns: readonly Column[] = [
@@ -28,8 +28,9 @@ export function lockRow(seen: Inspection, { colors }: Pick<Output, "colors">): r
 }
 
 /** Who holds it, as far as the store knows: stores keep the label, not the host or the pid. */
-export function holderText({ state, label }: Inspection): string {
+export function holderText({ state, label, foreign }: Inspection): string {
   if (state === "free") return "–";
+  if (foreign === true) return "(not holdfast)";
   if (state === "held") return label === undefined ? "(no label)" : printable(label);
   return state === "split" ? "(rivals)" : "(unknown)";
 }

@@ -1,5 +1,4 @@
 import { stripVTControlCharacters } from "node:util";
-import Table from "cli-table3";
 import type { Output } from "./output.ts";
 
 export interface Column {
@@ -10,14 +9,8 @@ export interface Column {
 }
 
 const gap = 2;
+const colour = new RegExp(`(${String.fromCodePoint(27)}\\[[\\d;]*m)`);
 const elasticMin = 8;
-const bare = Object.fromEntries(
-  ["top", "bottom", "mid", "left", "right"]
-    .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`])
-    .concat(["mid-mid", "middle"])
-    .map((name) => [name, ""]),
-);
-
 /** Rows under titles, cut to the width of the terminal. Cells may hold colours. */
 export function renderTable(
   columns: readonly Column[],
@@ -25,21 +18,42 @@ export function renderTable(
   { columns: width, colors }: Pick<Output, "columns" | "colors">,
 ): string {
   const titles = columns.map(({ title }) => colors.dim(title));
-  const widths = fit(columns, rows, width);
-  const table = new Table({
-    head: titles,
-    colWidths: widths,
-    colAligns: columns.map(({ align }) => align ?? "left"),
-    chars: bare,
-    style: { head: [], border: [], "padding-left": 0, "padding-right": gap, compact: true },
-    truncate: "…",
+  const widths = fit(columns, rows, width).map((cells) => cells - gap);
+  const lines = [titles, ...rows].map((row) =>
+    columns
+      .map(({ align }, index) => fill(row[index] ?? "", widths[index] ?? 0, align))
+      .join(" ".repeat(gap))
+      .trimEnd(),
+  );
+  return lines.join("\n");
+}
+
+/** Cuts a cell, or pads it, to so many places of the terminal. */
+function fill(text: string, places: number, align: Column["align"]): string {
+  const short = cut(text, places);
+  const padding = " ".repeat(places - plainLength(short));
+  return align === "right" ? `${padding}${short}` : `${short}${padding}`;
+}
+
+function cut(text: string, places: number): string {
+  if (plainLength(text) <= places) return text;
+  let left = places - "…".length;
+  let isCut = false;
+  // Colours stay, also those after the cut: they end what began before it.
+  const pieces = text.split(colour).map((piece, index) => {
+    if (index % 2 === 1 || isCut) return index % 2 === 1 ? piece : "";
+    let kept = "";
+    for (const { segment } of segmenter.segment(piece)) {
+      left -= plainLength(segment);
+      if (left < 0) {
+        isCut = true;
+        return `${kept}…`;
+      }
+      kept += segment;
+    }
+    return kept;
   });
-  table.push(...rows.map((row) => row.map((cell) => ({ content: cell }))));
-  return table
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+  return pieces.join("");
 }
 
 function fit(

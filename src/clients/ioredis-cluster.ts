@@ -1,27 +1,29 @@
-import type { RedisConnection } from "./contract.ts";
-import { type IoredisSubscriber, refuse } from "./ioredis.ts";
-import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
+import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { firstConnectOf } from "./first-connect.ts";
+import { hashSlot } from "./hash-slot.ts";
+import { openIoredisSubscriber, type IoredisDuplicator } from "./ioredis-subscriber.ts";
+import { connectWatch, library, refuse } from "./ioredis.ts";
+import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 
 /** What is used of a `Cluster` of ioredis 5 or 6 or of iovalkey. */
 export interface IoredisCluster {
   readonly isCluster: true;
   readonly status: string;
-  readonly options: {
-    /** Only versions that know this option have sharded pub/sub that follows the slots. */
-    readonly shardedSubscribers?: boolean;
-    readonly redisOptions?: object;
-  };
+  /** For each slot the nodes that serve it, as "host:port", its master first. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
+  nodes(role?: "master"): readonly ClusterMember[];
+  on(event: "+node", listener: (member: ClusterMember) => void): unknown;
   createBuiltinCommand(name: string): { readonly string: BuiltinCommand };
-  duplicate(startupNodes: never[], override: object): ShardedSubscriber;
+}
+
+/** The connection to one server of the Cluster. */
+interface ClusterMember extends IoredisDuplicator {
+  readonly options: { readonly host?: string; readonly port?: number };
+  on(event: "close", listener: () => void): unknown;
 }
 
 type BuiltinCommand = (this: IoredisCluster, args: string[]) => Promise<unknown>;
-
-interface ShardedSubscriber extends Omit<IoredisSubscriber, "subscribe" | "unsubscribe"> {
-  ssubscribe(channel: string): Promise<unknown>;
-  sunsubscribe(channel: string): Promise<unknown>;
-}
 
 /**
  * Serves a Cluster. Its own retries cannot be switched off from here: a command to a node that
@@ -30,9 +32,11 @@ interface ShardedSubscriber extends Omit<IoredisSubscriber, "subscribe" | "unsub
  */
 export function ioredisClusterConnection(client: IoredisCluster): RedisConnection {
   const commands = new Map<string, BuiltinCommand>();
-  const subscriptions = new Subscriptions(subscriberOf(client));
-  const connection: RedisConnection = {
-    library: "ioredis",
+  const subscriptions = new NodeSubscriptions<ClusterMember>((node, events) =>
+    openIoredisSubscriber(node, "sharded", events),
+  );
+  return {
+    library,
     topology: "cluster",
     send(_key, command) {
       if (client.status !== "ready") return refuse(client);
@@ -46,37 +50,42 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
       }
       return run.call(client, args);
     },
-    close: () => subscriptions.close(),
-  };
-  if (client.options.shardedSubscribers === undefined) return connection;
-  return {
-    ...connection,
+    firstConnect: firstConnectOf(client, connectWatch(client)),
+    resendEpoch: closedCounter(client),
     subscribe(channel, listener) {
-      if (client.status !== "ready") return refuse(client);
-      return subscriptions.subscribe(channel, listener);
+      const key = client.slots?.[hashSlot(channel)]?.[0] ?? "";
+      const node = client.status === "ready" ? masterAt(client, key) : undefined;
+      if (node !== undefined) return subscriptions.subscribe(key, node, channel, listener);
+      return neverSubscribed(listener, new NotConnectedError(library, client.status));
     },
   };
 }
 
-function subscriberOf(client: IoredisCluster): OpenSubscriber {
-  return (deliver) => {
-    const subscriber = client.duplicate([], {
-      lazyConnect: true,
-      shardedSubscribers: true,
-      enableOfflineQueue: true,
-      enableAutoPipelining: false,
-      keyPrefix: "",
-      // Connections to nodes nobody subscribes at stay closed.
-      redisOptions: { ...client.options.redisOptions, lazyConnect: true, keyPrefix: "" },
+/** One watch for each client, however many connections are made of it. */
+const watched = new WeakMap<IoredisCluster, () => number>();
+
+/**
+ * Returns what counts the closed connections to its servers: what was under way on one of them may
+ * be sent again, by the library's Cluster or by its client for that server.
+ */
+function closedCounter(client: IoredisCluster): () => number {
+  const known = watched.get(client);
+  if (known !== undefined) return known;
+  let closed = 0;
+  const watch = (member: ClusterMember): void => {
+    member.on("close", () => {
+      closed += 1;
     });
-    subscriber.on("error", () => undefined);
-    subscriber.on("smessage", deliver);
-    return {
-      connected: subscriber.connect(),
-      // Async, because the library throws before it has learnt who owns the channel's slot.
-      subscribe: async (channel) => subscriber.ssubscribe(channel),
-      unsubscribe: async (channel) => subscriber.sunsubscribe(channel),
-      close: () => subscriber.disconnect(),
-    };
   };
+  for (const member of client.nodes()) watch(member);
+  client.on("+node", watch);
+  const counter = (): number => closed;
+  watched.set(client, counter);
+  return counter;
+}
+
+function masterAt(client: IoredisCluster, key: string): ClusterMember | undefined {
+  return client
+    .nodes("master")
+    .find(({ options: { host = "127.0.0.1", port = 6379 } }) => `${host}:${port}` === key);
 }

@@ -1,15 +1,11 @@
 import type { RedisConnection } from "./contract.ts";
+import { firstConnectOf } from "./first-connect.ts";
 import { hashSlot } from "./hash-slot.ts";
 import { withKeyPrefix } from "./key-prefix.ts";
 import { commandOptionsOf, type DisconnectEmitter } from "./node-redis-options.ts";
-import {
-  destroy,
-  library,
-  type NodeRedisSubscriber,
-  type PubSubListener,
-  refuse,
-} from "./node-redis.ts";
-import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
+import { openNodeRedisSubscriber, type NodeRedisDuplicator } from "./node-redis-subscriber.ts";
+import { library, notConnected, refuse } from "./node-redis.ts";
+import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 
 /** What is used of `createCluster()` of node-redis 5 and 6. */
 export interface NodeRedisCluster extends DisconnectEmitter {
@@ -23,16 +19,15 @@ export interface NodeRedisCluster extends DisconnectEmitter {
     args: readonly string[],
     options: object,
   ): Promise<unknown>;
-  duplicate(overrides: object): ShardedSubscriber;
 }
 
 interface ClusterNode {
-  readonly client?: { readonly isReady: boolean } | undefined;
+  readonly address?: string;
+  readonly client?: NodeClient | undefined;
 }
 
-interface ShardedSubscriber extends Omit<NodeRedisSubscriber, "subscribe" | "unsubscribe"> {
-  sSubscribe(channel: string, listener: PubSubListener): Promise<unknown>;
-  sUnsubscribe(channel: string, listener: PubSubListener): Promise<unknown>;
+interface NodeClient extends NodeRedisDuplicator {
+  readonly isReady: boolean;
 }
 
 /**
@@ -43,7 +38,9 @@ interface ShardedSubscriber extends Omit<NodeRedisSubscriber, "subscribe" | "uns
 export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConnection {
   const prefix = String(client._keyPrefix ?? "");
   const options = commandOptionsOf(client, "node-reconnecting");
-  const subscriptions = new Subscriptions(subscriberOf(client));
+  const subscriptions = new NodeSubscriptions<NodeClient>((node, events) =>
+    openNodeRedisSubscriber(node, "sharded", events),
+  );
   return {
     library,
     topology: "cluster",
@@ -53,11 +50,26 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
       const args = prefix === "" ? command : withKeyPrefix(prefix, key, command);
       return client.sendCommand(routed, false, args, options());
     },
+    firstConnect: firstConnectOf(client, {
+      library,
+      readyEvent: "connect",
+      failedEvents: ["disconnect"],
+      state() {
+        if (!client.isOpen) return "idle";
+        // A node without a client is dialled when it is needed (`minimizeConnections`).
+        const isUsable = client.slots.some((slot) => slot && slot.master.client?.isReady !== false);
+        return isUsable ? "over" : "connecting";
+      },
+    }),
     subscribe(channel, listener) {
-      if (!client.isOpen) return refuse(false);
-      return subscriptions.subscribe(channel, listener);
+      const node = isConnected(client, channel)
+        ? client.slots[hashSlot(channel)]?.master
+        : undefined;
+      if (node?.client === undefined) {
+        return neverSubscribed(listener, notConnected(client.isOpen));
+      }
+      return subscriptions.subscribe(node.address ?? "", node.client, channel, listener);
     },
-    close: () => subscriptions.close(),
   };
 }
 
@@ -68,19 +80,4 @@ function isConnected(client: NodeRedisCluster, key: string): boolean {
   // With `minimizeConnections` a node is dialled on first use: dial it, for the next attempt.
   client.nodeClient(node).catch(() => undefined);
   return false;
-}
-
-function subscriberOf(client: NodeRedisCluster): OpenSubscriber {
-  return (deliver) => {
-    // Without connections for commands, of which it will send none.
-    const subscriber = client.duplicate({ commandOptions: {}, minimizeConnections: true });
-    subscriber.on("error", () => undefined);
-    const listener: PubSubListener = (message, channel) => deliver(channel, message);
-    return {
-      connected: subscriber.connect(),
-      subscribe: (channel) => subscriber.sSubscribe(channel, listener),
-      unsubscribe: (channel) => subscriber.sUnsubscribe(channel, listener),
-      close: () => destroy(subscriber),
-    };
-  };
 }

@@ -1,16 +1,16 @@
 import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { firstConnectOf } from "./first-connect.ts";
 import { withKeyPrefix } from "./key-prefix.ts";
 import { commandOptionsOf, type DisconnectEmitter } from "./node-redis-options.ts";
-import { type OpenSubscriber, Subscriptions } from "./subscriptions.ts";
+import { openNodeRedisSubscriber, type NodeRedisDuplicator } from "./node-redis-subscriber.ts";
+import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
 
 /** What all clients of node-redis 5 and 6 have in common. */
-interface NodeRedisBase extends DisconnectEmitter {
+interface NodeRedisBase extends DisconnectEmitter, Partial<NodeRedisDuplicator> {
   readonly isReady: boolean;
   readonly isOpen: boolean;
   /** Node-redis 6 keeps its `keyPrefix` option here, and applies it to no raw command. */
   readonly _keyPrefix?: string | Buffer | undefined;
-  /** Missing from the Sentinel client of node-redis 5, for which waiters then poll. */
-  duplicate?(overrides: object): NodeRedisSubscriber;
 }
 
 /** One server: `createClient()`. */
@@ -21,17 +21,15 @@ export interface NodeRedisClient extends NodeRedisBase {
 /** The master that Sentinel names: `createSentinel()`. */
 export interface NodeRedisSentinel extends NodeRedisBase {
   sendCommand(isReadonly: boolean, args: readonly string[], options: object): Promise<unknown>;
+  readonly commandOptions?: object;
+  /**
+   * What `sendCommand` goes through: calls `run` with the client of the master, and once more where
+   * the connection broke meanwhile. Not part of the documented interface.
+   */
+  _execute?(isReadonly: boolean, run: (master: MasterClient) => Promise<unknown>): Promise<unknown>;
 }
 
-export interface NodeRedisSubscriber {
-  connect(): Promise<unknown>;
-  destroy(): unknown;
-  on(event: "error", listener: (error: Error) => void): unknown;
-  subscribe(channel: string, listener: PubSubListener): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-}
-
-export type PubSubListener = (message: string, channel: string) => void;
+type MasterClient = Pick<NodeRedisClient, "sendCommand">;
 
 export const library = "node-redis";
 
@@ -52,7 +50,22 @@ const stringReplies = Object.freeze({ typeMapping: undefined });
  * timeout (five seconds in node-redis 6) stays: nothing else ends a command that waits for one.
  */
 export function nodeRedisSentinelConnection(client: NodeRedisSentinel): RedisConnection {
-  return connection(client, (command) => client.sendCommand(false, command, stringReplies));
+  if (typeof client._execute !== "function") {
+    const send = (command: readonly string[]): Promise<unknown> =>
+      client.sendCommand(false, command, stringReplies);
+    // Nothing shows which commands ran twice: any of them may have.
+    return { ...connection(client, send), resendEpoch: () => ({}) };
+  }
+  let resends = 0;
+  const send = async (command: readonly string[]): Promise<unknown> => {
+    let isFirst = true;
+    return await client._execute?.(false, (master) => {
+      if (!isFirst) resends += 1;
+      isFirst = false;
+      return master.sendCommand(command, { ...client.commandOptions, ...stringReplies });
+    });
+  };
+  return { ...connection(client, send), resendEpoch: () => resends };
 }
 
 function connection(
@@ -68,43 +81,37 @@ function connection(
       return send(prefix === "" ? command : withKeyPrefix(prefix, key, command));
     },
   };
-  const duplicate = client.duplicate?.bind(client);
-  if (duplicate === undefined) return sender;
-  const subscriptions = new Subscriptions(subscriberOf(duplicate));
+  // Not so the Sentinel client of node-redis 5, which emits nothing when it is ready, either.
+  if (!canDuplicate(client)) return sender;
+  const subscriptions = new Subscriptions((events) =>
+    openNodeRedisSubscriber(client, "shared", events),
+  );
   return {
     ...sender,
+    firstConnect: firstConnectOf(client, {
+      library,
+      readyEvent: "ready",
+      failedEvents: ["reconnecting", "terminated", "end"],
+      state() {
+        if (client.isReady) return "over";
+        return client.isOpen ? "connecting" : "idle";
+      },
+    }),
     subscribe(channel, listener) {
-      if (!client.isReady) return refuse(client.isOpen);
-      return subscriptions.subscribe(channel, listener);
+      if (client.isReady) return subscriptions.subscribe(channel, listener);
+      return neverSubscribed(listener, notConnected(client.isOpen));
     },
-    close: () => subscriptions.close(),
   };
+}
+
+function canDuplicate(client: NodeRedisBase): client is NodeRedisBase & NodeRedisDuplicator {
+  return client.duplicate !== undefined;
 }
 
 export function refuse(isOpen: boolean): Promise<never> {
-  return Promise.reject(new NotConnectedError(library, isOpen ? "connecting" : "closed"));
+  return Promise.reject(notConnected(isOpen));
 }
 
-function subscriberOf(duplicate: NonNullable<NodeRedisBase["duplicate"]>): OpenSubscriber {
-  return (deliver) => {
-    const subscriber = duplicate({ commandOptions: {} });
-    const listener: PubSubListener = (message, channel) => deliver(channel, message);
-    return {
-      // `connect` by itself keeps trying: the first failure is enough to let waiters poll.
-      connected: new Promise((resolve, reject) => {
-        subscriber.on("error", reject);
-        subscriber.connect().then(resolve, reject);
-      }),
-      subscribe: (channel) => subscriber.subscribe(channel, listener),
-      unsubscribe: (channel) => subscriber.unsubscribe(channel),
-      close: () => destroy(subscriber),
-    };
-  };
-}
-
-/** Some versions throw for a client that never connected: there is nothing left to close then. */
-export async function destroy(subscriber: Pick<NodeRedisSubscriber, "destroy">): Promise<void> {
-  try {
-    await subscriber.destroy();
-  } catch {}
+export function notConnected(isOpen: boolean): NotConnectedError {
+  return new NotConnectedError(library, isOpen ? "connecting" : "closed");
 }

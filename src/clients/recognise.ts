@@ -42,9 +42,9 @@ function isIoredis(client: object): client is IoredisClient {
 }
 
 function isIoredisCluster(client: object): client is IoredisCluster {
-  const { isCluster, options, status } = client as Partial<IoredisCluster>;
-  const known = isCluster === true && typeof status === "string" && typeof options === "object";
-  return known && has(client, "connect", "createBuiltinCommand", "duplicate");
+  const { isCluster, status } = client as Partial<IoredisCluster>;
+  const known = isCluster === true && typeof status === "string";
+  return known && has(client, "connect", "createBuiltinCommand", "nodes", "on");
 }
 
 function isNodeRedis(client: object): client is NodeRedisClient {

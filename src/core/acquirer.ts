@@ -3,17 +3,20 @@ import {
   acquire,
   ask,
   checked,
-  standsBehind,
+  giveBack,
+  mustWaitFirst,
   type AcquireContext,
   type Acquired,
   type FirstAttempt,
   type Refused,
 } from "./acquire.ts";
+import { CallerSignals } from "./caller-signals.ts";
 import { ClosedError } from "./errors.ts";
 import { HeldLease } from "./held-lease.ts";
 import type { Keeper } from "./keeper.ts";
 import type { LeaseHost } from "./lease-host.ts";
 import type { LeaseTerms } from "./lease.ts";
+import { Nesting } from "./nesting.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Instant } from "./ports.ts";
 import { now } from "./validity.ts";
@@ -27,13 +30,16 @@ export class Acquirer {
   readonly #keeper: Keeper;
   readonly #host: LeaseHost;
   readonly #calls = new Set<AcquireCall>();
+  readonly #signals = new CallerSignals();
   #onLastEnded: (() => void) | undefined;
   #terms: LeaseTerms | undefined;
+  readonly nesting: Nesting;
 
   constructor(context: AcquireContext, keeper: Keeper, host: LeaseHost) {
     this.#context = context;
     this.#keeper = keeper;
     this.#host = host;
+    this.nesting = new Nesting(context.runtime.asyncContext, host);
   }
 
   /** The manager closes: ends every call under way. */
@@ -49,10 +55,7 @@ export class Acquirer {
     });
   }
 
-  /**
-   * Usually the first attempt is granted, and there is no promise but the store's own and the
-   * caller's: whatever only others need is made when it turns out that they do.
-   */
+  /** A call that has a signal settles with its reason as soon as that aborts. */
   acquire<Nothing>(
     call: AcquireCall,
     renew: boolean | number,
@@ -60,18 +63,35 @@ export class Acquirer {
   ): Promise<HeldLease | Nothing> {
     const { signal } = call.options;
     if (signal?.aborted === true) throw signal.reason;
+    this.nesting.refuse(call);
     const { clock, stalls } = this.#context.runtime;
     stalls?.watch();
-    call.bind();
+    call.bind(this.#signals);
     this.#calls.add(call);
-    if (standsBehind(this.#context, call)) return this.#goOn(call, undefined, renew, onRefused);
-    const started = now(clock);
+    const work = mustWaitFirst(this.#context, call)
+      ? this.#goOn(call, undefined, renew, onRefused)
+      : this.#begin(call, now(clock), renew, onRefused);
+    return signal === undefined ? work : call.settling(work);
+  }
+
+  /**
+   * Usually the first attempt is granted, and there is no promise but the store's own and the
+   * caller's: whatever only others need is made when it turns out that they do.
+   */
+  #begin<Nothing>(
+    call: AcquireCall,
+    started: Instant,
+    renew: boolean | number,
+    onRefused: OnRefused<Nothing>,
+  ): Promise<HeldLease | Nothing> {
+    const { clock } = this.#context.runtime;
     const onFault = (error: unknown): never => {
       this.#ended(call);
       throw error;
     };
     try {
-      return ask(this.#context, this.#context.store, call, started).then((told) => {
+      const waitEndsMs = started.monotonicMs + call.options.waitMs;
+      return ask(this.#context, this.#context.store, call, started, waitEndsMs).then((told) => {
         try {
           const heard = now(clock);
           const outcome = checked(this.#context, call, 1, started, told, heard);
@@ -91,7 +111,17 @@ export class Acquirer {
     }
   }
 
-  async #goOn<Nothing>(
+  #goOn<Nothing>(
+    call: AcquireCall,
+    first: FirstAttempt | undefined,
+    renew: boolean | number,
+    onRefused: OnRefused<Nothing>,
+  ): Promise<HeldLease | Nothing> {
+    const work = this.#wait(call, first, renew, onRefused);
+    return call.options.signal === undefined ? call.settling(work) : work;
+  }
+
+  async #wait<Nothing>(
     call: AcquireCall,
     first: FirstAttempt | undefined,
     renew: boolean | number,
@@ -100,6 +130,8 @@ export class Acquirer {
     try {
       const outcome = await acquire(this.#context, call, first);
       if (!("grant" in outcome)) return onRefused(call, outcome);
+      // Cancelled in between: the caller has its reason already, and must not hold a lease.
+      if (call.cancelled) return await giveBack(this.#context, call, outcome.grant);
       return this.#lease(call, outcome, renew, now(this.#context.runtime.clock));
     } finally {
       this.#ended(call);

@@ -1,8 +1,20 @@
 import { AcquireCall } from "./acquire-call.ts";
-import { acquire, type AcquireContext } from "./acquire.ts";
-import { StoreError, UnsupportedError, type Holder } from "./errors.ts";
+import { acquire, type AcquireContext, type Acquired, type Refused } from "./acquire.ts";
+import { ForeignHolderError, StoreError, UnsupportedError, type Holder } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { quoted } from "./quoted.ts";
 import type { Inspection } from "./store.ts";
+
+/** Longest wait for the place of a broken holder to end: it has 150 ms from its grant. */
+const placeMsMax = 500;
+
+export interface BreakOptions {
+  /**
+   * Delete also a value that Holdfast did not write.
+   * @default false: it may be no lock at all, but other data under the same name
+   */
+  readonly foreign?: boolean;
+}
 
 /** What came of breaking a lock. */
 export type BreakOutcome =
@@ -33,13 +45,17 @@ export async function breakLock(
   context: AcquireContext,
   options: ResolvedOptions,
   seen: Inspection,
+  foreignToo: boolean,
 ): Promise<BreakOutcome> {
-  const { store } = context;
+  const { store, lines } = context;
   const { resource } = seen;
   if (store.break === undefined) {
     throw new UnsupportedError("this store cannot break a lock", { resources: [resource] });
   }
-  const holders = holdersIn(seen);
+  const found = holdersIn(seen);
+  const holders = found.filter(({ foreign }) => foreignToo || foreign !== true);
+  const [other] = found;
+  if (other !== undefined && holders.length === 0) throw foreignError(resource, other);
   if (holders.length === 0) {
     if (seen.state !== "unknown") return { broken: false, resource, reason: "free" };
     throw new StoreError(`too few nodes answered to tell who holds "${resource}"`, {
@@ -48,6 +64,7 @@ export async function breakLock(
     });
   }
   const owners = holders.map(({ owner }) => owner);
+  lines.endTurn(resource);
   const answer = await store.break(resource, owners);
   if (answer.kind === "failed") throw answer.error;
   if (answer.kind === "gone") {
@@ -56,6 +73,15 @@ export async function breakLock(
   }
   const fence = await fenceAfter(context, options, resource, holders);
   return { broken: true, resource, holders, fence };
+}
+
+function foreignError(resource: string, { owner }: Holder): ForeignHolderError {
+  return new ForeignHolderError(
+    "string",
+    `"${resource}" holds a value that Holdfast did not write, ${quoted(owner)}: another client's ` +
+      "lock, or no lock at all. To delete it all the same, break it with foreign: true (--foreign)",
+    { resources: [resource] },
+  );
 }
 
 function holdersIn({ nodes }: Inspection): readonly Holder[] {
@@ -76,8 +102,17 @@ async function fenceAfter(
   broken: readonly Holder[],
 ): Promise<bigint | undefined> {
   const once = { ...options, waitMs: 0, label: "break", signal: undefined };
-  const outcome = await acquire(context, new AcquireCall([resource], once));
+  const take = async (waitMs: number): Promise<Acquired | Refused> =>
+    await acquire(context, new AcquireCall([resource], { ...once, waitMs }));
+  let outcome = await take(0);
+  const isFree = !("grant" in outcome) && outcome.kind === "held" && outcome.holder === undefined;
+  // The place of the broken holder may outlive its lock by a moment. Calls of this manager that
+  // wait come before us: they take the lock next.
+  if (isFree && !context.lines.has(resource)) {
+    outcome = await take(placeMsMax).catch(() => outcome);
+  }
   if ("grant" in outcome) {
+    context.lines.over(outcome.grant);
     await context.store.release(outcome.grant);
     return outcome.grant.fence;
   }

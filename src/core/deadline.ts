@@ -17,10 +17,9 @@ const lateMsMax = 200;
 const never = -1;
 
 /**
- * When a lease is to be renewed, and when it ends: by whichever clock says so first, and never
- * after `maxHold`. Its times are whole milliseconds, rounded down, and the wall clock's count from
- * when the manager was made: small whole numbers need no memory of their own, and there may be very
- * many leases.
+ * When a lease is to be renewed, and when it ends: by whichever time says so first, and never
+ * after `maxHold`. Its times are whole milliseconds, rounded down: small whole numbers need no
+ * memory of their own, and there may be very many leases.
  */
 export class Deadline implements Omit<Task, "run"> {
   /** For the scheduler. */ dueMs = 0;
@@ -28,18 +27,18 @@ export class Deadline implements Omit<Task, "run"> {
   /** @internal Shared by leases of the same options. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;
-  readonly #startedWallMs: number;
+  readonly #startedSteadyMs: number;
   #untilMs: number;
-  #wallUntilMs: number;
+  #steadyUntilMs: number;
   #renewAtMs: number;
 
   constructor(terms: LeaseTerms, started: Instant, validityMs: number) {
     this.terms = terms;
     this.#startedMs = Math.floor(started.monotonicMs);
-    this.#startedWallMs = sinceEpoch(terms, started.wallMs);
+    this.#startedSteadyMs = Math.floor(started.steadyMs);
     const heldMs = Math.min(validityMs, terms.maxHoldMs);
     this.#untilMs = Math.floor(started.monotonicMs + heldMs);
-    this.#wallUntilMs = sinceEpoch(terms, started.wallMs + validityMs);
+    this.#steadyUntilMs = Math.floor(started.steadyMs + validityMs);
     const { renewEveryMs } = terms;
     this.#renewAtMs =
       renewEveryMs === undefined ? never : this.#startedMs + phased(renewEveryMs, terms);
@@ -78,16 +77,14 @@ export class Deadline implements Omit<Task, "run"> {
     return this.#startedMs;
   }
 
-  /** @internal The same on both clocks. */
+  /** @internal */
   get started(): Instant {
-    const wallMs = this.#startedWallMs + this.terms.host.epochMs;
-    return { monotonicMs: this.#startedMs, wallMs };
+    return { monotonicMs: this.#startedMs, steadyMs: this.#startedSteadyMs };
   }
 
   /** @internal */
-  leftMs({ monotonicMs, wallMs }: Instant): number {
-    const wallLeftMs = this.#wallUntilMs + this.terms.host.epochMs - wallMs;
-    return Math.min(this.#untilMs - monotonicMs, wallLeftMs);
+  leftMs({ monotonicMs, steadyMs }: Instant): number {
+    return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);
   }
 
   /** @internal */
@@ -110,8 +107,8 @@ export class Deadline implements Omit<Task, "run"> {
   prolong(started: Instant, validityMs: number): void {
     const untilMs = Math.max(this.#untilMs, Math.floor(started.monotonicMs + validityMs));
     this.#untilMs = Math.min(untilMs, this.#startedMs + this.terms.maxHoldMs);
-    const wallUntilMs = sinceEpoch(this.terms, started.wallMs + validityMs);
-    this.#wallUntilMs = Math.max(this.#wallUntilMs, wallUntilMs);
+    const steadyUntilMs = Math.floor(started.steadyMs + validityMs);
+    this.#steadyUntilMs = Math.max(this.#steadyUntilMs, steadyUntilMs);
     const { renewEveryMs } = this.terms;
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
@@ -123,11 +120,11 @@ export class Deadline implements Omit<Task, "run"> {
 
   /** @internal Which clock or bound ended it; `otherwise` where its time simply ran out. */
   whyOver(otherwise: LossReason): LossReason {
-    const { clock, epochMs } = this.terms.host;
-    const leftMs = this.#untilMs - clock.monotonicMs();
-    const wallLeftMs = this.#wallUntilMs + epochMs - clock.wallMs();
+    const { monotonicMs, steadyMs } = this.terms.host.clock.now();
+    const leftMs = this.#untilMs - monotonicMs;
+    const steadyLeftMs = this.#steadyUntilMs - steadyMs;
     // Where both clocks agree but for a hair, it is the time that ran out.
-    if (leftMs > dueLeftMs(this.terms) && leftMs - wallLeftMs >= clockStepMs) return "clock";
+    if (leftMs > dueLeftMs(this.terms) && leftMs - steadyLeftMs >= clockStepMs) return "clock";
     return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs ? "maxHold" : otherwise;
   }
 }
@@ -144,8 +141,4 @@ function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
 
 function phased(renewEveryMs: number, { host }: LeaseTerms): number {
   return Math.floor(renewEveryMs * host.phases.next());
-}
-
-function sinceEpoch({ host }: LeaseTerms, wallMs: number): number {
-  return Math.floor(wallMs - host.epochMs);
 }

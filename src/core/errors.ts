@@ -1,3 +1,9 @@
+import { nameOf, noNesting, type Holder } from "./holder.ts";
+import { errorJson, messageOf } from "./loggable.ts";
+import { list, shown } from "./quoted.ts";
+
+export type { Holder } from "./holder.ts";
+
 /**
  * One tree of errors. Each has a stable `code`; `isHoldfastError` works across duplicate copies of
  * the package, because it looks at a registered symbol and not at the prototype.
@@ -11,6 +17,8 @@ export type ErrorCode =
   | "LEASE_LOST"
   | "LEASE_RELEASED"
   | "FENCE_REJECTED"
+  | "FOREIGN_HOLDER"
+  | "SELF_DEADLOCK"
   | "STORE"
   | "REPLICATION"
   | "UNSUPPORTED"
@@ -36,6 +44,11 @@ export class HoldfastError extends Error {
     this.resources = details.resources ?? [];
     Object.defineProperty(this, brand, { value: true });
   }
+
+  /** For logs: fences as text, causes as their message, without `result` and `stack`. */
+  toJSON(): Record<string, unknown> {
+    return errorJson(this);
+  }
 }
 
 /** Tells a Holdfast error from any other, also when two copies of the package are loaded. */
@@ -44,34 +57,40 @@ export function isHoldfastError(value: unknown, code?: ErrorCode): value is Hold
   return code === undefined || ("code" in value && value.code === code);
 }
 
-/** What is known about whoever holds a resource. A foreign client leaves no label and no fence. */
-export interface Holder {
-  readonly owner: string;
-  readonly label?: string;
-  readonly fence?: bigint;
-  readonly remainingMs?: number;
-}
-
 /** The resource was held by others until `wait` ran out. Nothing is broken. */
 export class AcquireTimeoutError extends HoldfastError {
   readonly attempts: number;
   readonly waitedMs: number;
   readonly holder: Holder | undefined;
+  /**
+   * How each node answered the last attempt; empty where this call asked no node itself, and for
+   * stores without nodes. A quarantined or failed node among them made the others' votes scarce.
+   */
+  readonly votes: readonly Vote[];
 
   constructor(
     resources: readonly string[],
-    details: { attempts: number; waitedMs: number; holder?: Holder | undefined },
+    details: {
+      attempts: number;
+      waitedMs: number;
+      holder?: Holder | undefined;
+      votes?: readonly Vote[] | undefined;
+    },
   ) {
-    const by = details.holder?.label === undefined ? "others" : `"${details.holder.label}"`;
+    const { holder } = details;
     super(
       "ACQUIRE_TIMEOUT",
-      `${list(resources)} was held by ${by} until the wait of ${Math.round(details.waitedMs)} ms ` +
-        `ended (${details.attempts} attempts)`,
+      `${list(resources)} was held by ${nameOf(holder)} until the wait of ` +
+        `${Math.round(details.waitedMs)} ms ended (${details.attempts} attempts)` +
+        (holder?.neverExpires === true ? "; it has no expiry: it will not end by itself" : "") +
+        (holder?.self === true ? `; ${noNesting}` : "") +
+        missingVotes(details.votes),
       { resources },
     );
     this.attempts = details.attempts;
     this.waitedMs = details.waitedMs;
-    this.holder = details.holder;
+    this.holder = holder;
+    this.votes = details.votes ?? [];
   }
 }
 
@@ -99,14 +118,10 @@ export class QuorumError extends HoldfastError {
     votes: readonly Vote[],
     details: { quorum: number; cause?: unknown; hint?: string | undefined },
   ) {
-    const told = votes.map((vote) => {
-      const why = vote.cause === undefined ? "" : ` (${messageOf(vote.cause)})`;
-      return `${vote.node}: ${vote.vote}${why}`;
-    });
     super(
       "QUORUM",
       `could not ${action} ${list(resources)}: needs ${details.quorum} of ${votes.length} nodes; ` +
-        told.join("; ") +
+        textOf(votes) +
         (details.hint === undefined ? "" : `. ${details.hint}`),
       { resources, cause: details.cause },
     );
@@ -165,6 +180,20 @@ export class FenceRejectedError extends HoldfastError {
   }
 }
 
+/**
+ * Something that Holdfast did not write has the resource's name in the store. Waiting does not
+ * help: use another name or prefix, or break it with `foreign: true` if it is a value.
+ */
+export class ForeignHolderError extends HoldfastError {
+  /** What the store has there: `string` for a value, else its type, such as `hash`. */
+  readonly type: string;
+
+  constructor(type: string, message: string, details: ErrorDetails = {}) {
+    super("FOREIGN_HOLDER", message, details);
+    this.type = type;
+  }
+}
+
 /** The store answered something unexpected, or refused for a reason that waiting cannot cure. */
 export class StoreError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
@@ -216,17 +245,22 @@ export class InvalidOptionError extends HoldfastError {
   readonly option: string;
 
   constructor(option: string, expected: string, got: unknown) {
-    super("INVALID_OPTION", `Expected \`${option}\` to be ${expected}, got ${show(got)}`);
+    super("INVALID_OPTION", `Expected \`${option}\` to be ${expected}, got ${shown(got)}`);
     this.option = option;
   }
 }
 
-function list(resources: readonly string[]): string {
-  return resources.map((resource) => `"${resource}"`).join(", ");
+function textOf(votes: readonly Vote[]): string {
+  const texts = votes.map(({ node, vote, cause }) => {
+    return `${node}: ${vote}${cause === undefined ? "" : ` (${messageOf(cause)})`}`;
+  });
+  return texts.join("; ");
 }
 
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+/** The votes, if a node failed or may not vote: then fewer were left than the holder alone took. */
+function missingVotes(votes: readonly Vote[] = []): string {
+  const isMissing = votes.some(({ vote }) => vote === "failed" || vote === "blank");
+  return isMissing ? `. Nodes at the last attempt: ${textOf(votes)}` : "";
 }
 
 function explainLoss(reason: LossReason): string {
@@ -244,13 +278,4 @@ function explainLoss(reason: LossReason): string {
     default:
       return reason satisfies never;
   }
-}
-
-function show(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
-  if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "function") return "a function";
-  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
-  if (typeof value === "object" && value !== null) return "an object";
-  return String(value);
 }

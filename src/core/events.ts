@@ -1,5 +1,6 @@
 import type { FindingLevel } from "./doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
+import { loggable } from "./loggable.ts";
 import type { Diagnostics } from "./ports.ts";
 import type { StallReport } from "./stall-report.ts";
 
@@ -42,6 +43,8 @@ export interface LockEvents {
   released: About & {
     readonly released: boolean;
     readonly reason: LossReason | undefined;
+    /** True if the next waiting call of the manager has it, and the store was not asked. */
+    readonly handedOver: boolean;
     readonly heldMs: number;
   };
   /** A guard refused a write because it had seen a greater fence. */
@@ -115,7 +118,9 @@ export class Emitter {
     );
   }
 
-  emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void {
+  emit<Name extends LockEventName>(name: Name, about: LockEvents[Name]): void {
+    if (!this.wants(name)) return;
+    const event = loggable(about);
     for (const listener of this.#listeners.get(name) ?? []) {
       try {
         (listener as LockListener<Name>)(event);

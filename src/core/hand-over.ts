@@ -21,10 +21,10 @@ interface HandOverContext {
 }
 
 /**
- * Passes what `lease` holds on to the call that waits next, if that call asks for the same and all
- * is well with it: the store gives it a new, greater fence of those it has reserved, and hears of
- * the change of hands no more than of any other step of the holder's. Returns what is left to the
- * old lease, which is over then: its name and its fence, and no way to the store.
+ * Passes what `lease` holds on to the call that waits next, if that call asks for the same, waited
+ * before the store was asked for it, and all is well with it: the store gives it a new, greater
+ * fence of those it has reserved, and no request is sent. Returns what is left to the old lease,
+ * which is over then: its name and its fence, and no way to the store.
  */
 export function handOver(
   { lines, store }: HandOverContext,

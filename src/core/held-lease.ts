@@ -15,6 +15,7 @@ import {
 } from "./lease-extras.ts";
 import type { LeaseHost } from "./lease-host.ts";
 import { signalOf } from "./lease-signal.ts";
+import { showLeases } from "./lease-view.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
 import { ttlMinMs } from "./options.ts";
 import type { Instant } from "./ports.ts";
@@ -22,7 +23,7 @@ import type { Task } from "./scheduler.ts";
 import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "./store.ts";
 import { now } from "./validity.ts";
 
-const released: ReleaseOutcome = { released: true };
+const handedOver: ReleaseOutcome = { released: true, handedOver: true };
 
 /** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
 export class HeldLease extends Deadline implements Lease, Task {
@@ -280,8 +281,8 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#host.forget(this);
     if (spent !== undefined) {
       this.#grant = spent;
-      tellReleased(this, released);
-      return Promise.resolve(released);
+      tellReleased(this, handedOver);
+      return Promise.resolve(handedOver);
     }
     // First, so that the next one's question travels with the release.
     this.#host.over(this.#grant);
@@ -296,3 +297,4 @@ export class HeldLease extends Deadline implements Lease, Task {
 }
 
 hearGuards(HeldLease.prototype);
+showLeases(HeldLease.prototype);

@@ -49,6 +49,7 @@ export function tellReleased(lease: HeldLease, outcome: ReleaseOutcome): void {
     ...about(lease),
     released: outcome.released,
     reason: outcome.released ? undefined : outcome.reason,
+    handedOver: outcome.released && outcome.handedOver === true,
     heldMs: heldMs(lease),
   });
 }

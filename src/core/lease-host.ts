@@ -1,6 +1,6 @@
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { Instant, SteadyClock } from "./ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
 import type { Renewals } from "./renewals.ts";
 import type { StallReport } from "./stall-report.ts";
@@ -8,9 +8,7 @@ import type { Grant, OpenStore } from "./store.ts";
 
 /** What a lease needs from the manager that made it. */
 export interface LeaseHost {
-  readonly clock: Clock;
-  /** The wall clock when the manager was made: leases count their time from here. */
-  readonly epochMs: number;
+  readonly clock: SteadyClock;
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly ttlMaxMs: number;

@@ -24,7 +24,10 @@ export interface Lease extends AsyncDisposable {
    * with LeaseLostError, or with QuorumError, and then the old validity still stands.
    */
   extend(ttl?: Duration): Promise<void>;
-  /** Gives it back. Never rejects for an expired lease; a second call has the first outcome. */
+  /**
+   * Gives it back. Never rejects for an expired lease; a second call has the first outcome. With
+   * `handedOver` in it the store was not asked: call `prove()` before, if you need to know.
+   */
   release(): Promise<ReleaseOutcome>;
 }
 

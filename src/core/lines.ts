@@ -1,4 +1,4 @@
-import { TooManyWaitersError, type Holder } from "./errors.ts";
+import { TooManyWaitersError, type Holder, type Vote } from "./errors.ts";
 import type { Offer } from "./hand-over.ts";
 import type { LeaseTerms } from "./lease.ts";
 import type { Grant } from "./store.ts";
@@ -19,15 +19,28 @@ export interface LineWaiter {
   take(offer: Offer): void;
 }
 
+/** Why the store did not grant it, for those who wait behind the call that asked. */
+export interface Refusal {
+  readonly holder: Holder | undefined;
+  readonly votes?: () => readonly Vote[];
+}
+
 /** The waiters of one resource, in the order they came. */
 interface Line {
-  readonly waiters: Set<LineWaiter>;
+  /** Each with its number, which grows from one call of the manager to the next. */
+  readonly waiters: Map<LineWaiter, number>;
   /** The owner of a lease of ours that was granted it: nobody needs to ask before that is over. */
   heldBy: string | undefined;
   /** When the store granted it to one of ours; passing it on does not count. */
   sinceMs: number;
-  /** Who had it when somebody of ours asked last. */
+  /** The last call that had joined any line when the call in front asked the store last. */
+  askedAfter: number;
+  /** The last call that it may be passed on to: that had joined when what was granted was asked. */
+  heirsUpTo: number;
+  /** Who had it when the call in front asked last, or has it since. */
   holder: Holder | undefined;
+  /** How the nodes answered that call; undefined once one of ours was granted it. */
+  votes: (() => readonly Vote[]) | undefined;
 }
 
 /**
@@ -36,6 +49,7 @@ interface Line {
  */
 export class Lines {
   readonly #lines = new Map<string, Line>();
+  #joined = 0;
 
   /** Nobody waits for anything. */
   get isEmpty(): boolean {
@@ -50,11 +64,18 @@ export class Lines {
   join(resource: string, waiter: LineWaiter): void {
     let line = this.#lines.get(resource);
     if (line === undefined) {
-      line = { waiters: new Set(), heldBy: undefined, sinceMs: 0, holder: undefined };
+      line = newLine();
       this.#lines.set(resource, line);
     }
     if (line.waiters.size >= waitersMax) throw new TooManyWaitersError([resource], waitersMax);
-    line.waiters.add(waiter);
+    this.#joined += 1;
+    line.waiters.set(waiter, this.#joined);
+  }
+
+  /** The call in front is about to ask the store. */
+  asks(resource: string): void {
+    const line = this.#lines.get(resource);
+    if (line !== undefined) line.askedAfter = this.#joined;
   }
 
   /** Whether `waiter` is the one that contends. */
@@ -67,10 +88,16 @@ export class Lines {
     return this.#lines.get(resource)?.holder;
   }
 
+  votesOf(resource: string): (() => readonly Vote[]) | undefined {
+    return this.#lines.get(resource)?.votes;
+  }
+
   /** For those behind, who ask nobody themselves. */
-  noticeHolder(resource: string, holder: Holder | undefined): void {
+  noticeRefusal(resource: string, { holder, votes }: Refusal): void {
     const line = this.#lines.get(resource);
-    if (line !== undefined) line.holder = holder;
+    if (line === undefined) return;
+    line.holder = holder;
+    line.votes = votes;
   }
 
   /** `waiter` was granted it: the next one waits for the end of that lease. */
@@ -80,15 +107,28 @@ export class Lines {
     line.waiters.delete(waiter);
     line.heldBy = holder.owner;
     line.sinceMs = nowMs;
+    line.heirsUpTo = line.askedAfter;
     line.holder = holder;
+    line.votes = undefined;
     if (line.waiters.size === 0) this.#lines.delete(resource);
   }
 
-  /** The next one, while a lease of `owner` has it and the turn of this manager is not over. */
+  /**
+   * The next one, while a lease of `owner` has it and the turn of this manager is not over. Only a
+   * call that joined before the store was asked for what it granted: nothing that was done to the
+   * lock before a call began can then be hidden from that call.
+   */
   successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined {
     const line = this.#lines.get(resource);
     if (line?.heldBy !== owner || nowMs - line.sinceMs >= turnMsMax) return undefined;
-    return frontOf(line);
+    const [front] = line.waiters;
+    return front !== undefined && front[1] <= line.heirsUpTo ? front[0] : undefined;
+  }
+
+  /** The lock is about to be broken: the next call has to ask the store. */
+  endTurn(resource: string): void {
+    const line = this.#lines.get(resource);
+    if (line !== undefined) line.heirsUpTo = 0;
   }
 
   /** The lock was passed on to `waiter`, who was the next one. */
@@ -125,6 +165,18 @@ export class Lines {
   }
 }
 
+function newLine(): Line {
+  return {
+    waiters: new Map(),
+    heldBy: undefined,
+    sinceMs: 0,
+    askedAfter: 0,
+    heirsUpTo: 0,
+    holder: undefined,
+    votes: undefined,
+  };
+}
+
 function frontOf({ waiters }: Line): LineWaiter | undefined {
-  return waiters.values().next().value;
+  return waiters.keys().next().value;
 }

@@ -2,7 +2,7 @@ import { AcquireCall } from "./acquire-call.ts";
 import { failure, type AcquireContext, type Refused } from "./acquire.ts";
 import { Acquirer } from "./acquirer.ts";
 import { asked } from "./asked.ts";
-import { breakLock, type BreakOutcome } from "./break.ts";
+import { breakLock, type BreakOptions, type BreakOutcome } from "./break.ts";
 import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
@@ -13,11 +13,14 @@ import type { LeaseHost } from "./lease-host.ts";
 import type { Lease } from "./lease.ts";
 import {
   builtInDefaults,
+  knownOptions,
   resolveOptions,
   type LockDefaults,
   type LockOptions,
   type ResolvedOptions,
+  type StoreBounds,
 } from "./options.ts";
+import { loggable } from "./loggable.ts";
 import { Owners } from "./owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
 import { RenewalPhases } from "./renewal-phases.ts";
@@ -27,6 +30,7 @@ import { Scheduler } from "./scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
 import type { Locks, Resources, Work } from "./locks.ts";
 import { stallReport } from "./stall-report.ts";
+import { steadyRuntime } from "./steady-clock.ts";
 import { runUsing } from "./using.ts";
 
 /** Puts a manager together from its ports. `createLocks` in the root calls it with real ones. */
@@ -41,23 +45,27 @@ class LockManager implements Locks {
   readonly #store: OpenStore;
   readonly #events: Emitter;
   readonly #defaults: ResolvedOptions;
-  readonly #ttlMaxMs: number;
+  readonly #bounds: StoreBounds;
   readonly #stalls: Stalls | undefined;
   readonly #acquirer: Acquirer;
   /** Other calls under way, which `close` waits for: each of them is bounded. */
   readonly #underWay = new Set<Promise<unknown>>();
+  readonly #refuse = (call: AcquireCall, refused: Refused): never => {
+    throw failure(this.#context, call, refused, 1, 0);
+  };
   #closing: Promise<void> | undefined;
 
-  constructor(runtime: Runtime, store: Store, defaults: LockDefaults | undefined) {
+  constructor(given: Runtime, store: Store, defaults: LockDefaults | undefined) {
     if (typeof store !== "object" || store === null || typeof store.open !== "function") {
       throw new InvalidOptionError("store", "a store such as redis(client) or memory()", store);
     }
     if (defaults !== undefined && "signal" in defaults) {
       throw new InvalidOptionError("signal", "given to a call, not to createLocks", "a default");
     }
-    this.#ttlMaxMs = store.ttlMaxMs;
+    const runtime = steadyRuntime(given);
+    this.#bounds = store;
     this.#stalls = runtime.stalls;
-    this.#defaults = resolveOptions(defaults, builtInDefaults, store.ttlMaxMs);
+    this.#defaults = resolveOptions(defaults, builtInDefaults, store);
     const scheduler = new Scheduler(runtime.clock);
     const events = new Emitter(runtime.diagnostics);
     const keeper = new Keeper(scheduler, runtime.random);
@@ -77,7 +85,6 @@ class LockManager implements Locks {
     const { clock } = runtime;
     const host: LeaseHost = {
       clock,
-      epochMs: Math.floor(clock.wallMs()),
       store: this.#store,
       handOver: (lease, grant) => handOver(this.#context, lease, grant),
       over: (grant) => lines.over(grant),
@@ -92,14 +99,15 @@ class LockManager implements Locks {
       renewed: (lease, isRenewed, moment) => keeper.renewed(lease, isRenewed, moment),
     };
     this.#acquirer = new Acquirer(this.#context, keeper, host);
+    runtime.stalls?.open?.();
   }
 
   acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
     return asked(() => {
       const names = this.#checked(resources);
-      const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
+      const resolved = resolveOptions(options, this.#defaults, this.#bounds);
       const call = new AcquireCall(names, resolved);
-      return this.#acquirer.acquire(call, resolved.renew ?? false, refuse);
+      return this.#acquirer.acquire(call, resolved.renew ?? false, this.#refuse);
     });
   }
 
@@ -109,7 +117,7 @@ class LockManager implements Locks {
       if (options !== undefined && "wait" in options) {
         throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
       }
-      const resolved = { ...resolveOptions(options, this.#defaults, this.#ttlMaxMs), waitMs: 0 };
+      const resolved = { ...resolveOptions(options, this.#defaults, this.#bounds), waitMs: 0 };
       const call = new AcquireCall(names, resolved);
       return this.#acquirer.acquire(call, resolved.renew ?? false, nothingWhereHeld);
     });
@@ -126,9 +134,10 @@ class LockManager implements Locks {
       throw new InvalidOptionError("work", "a function that takes the lease", work);
     }
     const names = this.#checked(resources);
-    const resolved = resolveOptions(options, this.#defaults, this.#ttlMaxMs);
+    const resolved = resolveOptions(options, this.#defaults, this.#bounds);
     const call = new AcquireCall(names, resolved);
-    return await runUsing(await this.#acquirer.acquire(call, resolved.renew ?? true, refuse), work);
+    const lease = await this.#acquirer.acquire(call, resolved.renew ?? true, this.#refuse);
+    return await runUsing(lease, this.#acquirer.nesting.within(lease, work));
   }
 
   async inspect(resource: string): Promise<Inspection> {
@@ -136,25 +145,31 @@ class LockManager implements Locks {
     if (typeof resource !== "string" || name === undefined) {
       throw new InvalidOptionError("resource", "one name", resource);
     }
-    return await this.#track(this.#store.inspect(name));
+    return loggable(await this.#track(this.#store.inspect(name)));
   }
 
   async list(): Promise<readonly Inspection[]> {
     if (this.#closing !== undefined) throw new ClosedError();
     if (this.#store.list === undefined) throw new UnsupportedError("this store cannot list");
     const held = await this.#track(this.#store.list());
-    return held.toSorted((a, b) => (a.resource < b.resource ? -1 : 1));
+    return held.map(loggable).toSorted((a, b) => (a.resource < b.resource ? -1 : 1));
   }
 
-  async break(seen: string | Inspection): Promise<BreakOutcome> {
+  async break(seen: string | Inspection, options: BreakOptions = {}): Promise<BreakOutcome> {
+    knownOptions("options", options, ["foreign"]);
+    const { foreign = false } = options;
+    if (typeof foreign !== "boolean") {
+      throw new InvalidOptionError("foreign", "true or false", foreign);
+    }
     const shown = typeof seen === "string" ? await this.inspect(seen) : seen;
     this.#checked(shown.resource);
-    return await this.#track(breakLock(this.#context, this.#defaults, shown));
+    return loggable(await this.#track(breakLock(this.#context, this.#defaults, shown, foreign)));
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {
     if (this.#closing !== undefined) throw new ClosedError();
-    return await this.#track(this.#store.nodes());
+    const nodes = await this.#track(this.#store.nodes());
+    return nodes.map(loggable);
   }
 
   async doctor(): Promise<readonly Finding[]> {
@@ -210,11 +225,8 @@ class LockManager implements Locks {
     await Promise.allSettled(releases);
     await this.#store.close();
     this.#context.scheduler.end();
+    this.#stalls?.close?.();
   }
-}
-
-function refuse({ resources }: AcquireCall, refused: Refused): never {
-  throw failure(resources, refused, 1, 0);
 }
 
 function nothingWhereHeld(_: AcquireCall, refused: Refused): undefined {

@@ -1,4 +1,4 @@
-import type { BreakOutcome } from "./break.ts";
+import type { BreakOptions, BreakOutcome } from "./break.ts";
 import type { Finding } from "./doctor.ts";
 import type { LockEventName, LockListener } from "./events.ts";
 import type { Lease } from "./lease.ts";
@@ -29,9 +29,10 @@ export interface Locks extends AsyncDisposable {
   /**
    * Takes a lock away from its holder, who learns it at its next renewal and may still be writing:
    * give the fence of the outcome to your guards. An inspection says whom to take it from: a later
-   * holder keeps it. A name means whoever has it at this moment.
+   * holder keeps it. A name means the holder at this moment. Rejects with ForeignHolderError for
+   * what Holdfast did not write, unless `foreign` is true.
    */
-  break(seen: string | Inspection): Promise<BreakOutcome>;
+  break(seen: string | Inspection, options?: BreakOptions): Promise<BreakOutcome>;
   /** The state of each node of the store. */
   nodes(): Promise<readonly NodeStatus[]>;
   /**

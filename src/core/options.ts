@@ -22,7 +22,7 @@ export interface LockOptions {
    * Renew in the background while held. `using` renews unless told not to, `acquire` only when
    * told to: an explicit lease that nobody releases must not live on for `maxHold`. A duration
    * says how long after the last renewal; `true` means a third of the TTL, which leaves room for
-   * two that fail.
+   * two that fail. A duration has to leave an eighth of the TTL for a second try.
    */
   readonly renew?: boolean | Duration;
   /** @default "1h": a worker that hangs must not hold its resource for ever. */
@@ -52,6 +52,8 @@ export interface ResolvedOptions {
 
 /** Redis keeps whole milliseconds; below this, drift and round trips eat the whole lease. */
 export const ttlMinMs = 10;
+/** The longest pause after a failed renewal, as a part of the TTL. */
+const retryShare = 1 / 8;
 const dayMs = 86_400_000;
 const labelLengthMax = 200;
 
@@ -68,12 +70,20 @@ export const builtInDefaults: ResolvedOptions = {
 
 const lockOptionNames = ["ttl", "wait", "renew", "maxHold", "retry", "signal", "label"];
 
-/** Checks every option given and fills the rest from `defaults`. `ttlMaxMs` is the store's. */
+/** What a store allows, and what it makes of it. */
+export interface StoreBounds {
+  readonly ttlMaxMs: number;
+  /** For how long a lease of this TTL is valid. Left out: for all of it. */
+  validityMs?(ttlMs: number): number;
+}
+
+/** Checks every option given and fills the rest from `defaults`. `bounds` are the store's. */
 export function resolveOptions(
   given: LockOptions | undefined,
   defaults: ResolvedOptions,
-  ttlMaxMs: number,
+  bounds: StoreBounds,
 ): ResolvedOptions {
+  const { ttlMaxMs } = bounds;
   if (given === undefined) return checkedTtl(defaults, ttlMaxMs);
   knownOptions("options", given, lockOptionNames);
   const { ttl, wait, renew, maxHold, retry, signal, label } = given;
@@ -90,7 +100,7 @@ export function resolveOptions(
   return {
     ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
-    renew: checkedRenew(renew === undefined ? defaults.renew : renew, ttlMs),
+    renew: checkedRenew(renew === undefined ? defaults.renew : renew, ttlMs, bounds),
     maxHoldMs: orDefault("maxHold", maxHold, defaults.maxHoldMs, ttlMinMs, 30 * dayMs),
     retryMinMs,
     retryMaxMs,
@@ -130,10 +140,19 @@ function orDefault(
 function checkedRenew(
   value: boolean | Duration | undefined,
   ttlMs: number,
+  bounds: StoreBounds,
 ): boolean | number | undefined {
   if (value === undefined || typeof value === "boolean") return value;
-  // At the TTL or later there would be nothing left to renew.
-  return durationMs("renew", value, { minMs: 1, maxMs: ttlMs - 1 });
+  const validityMs = bounds.validityMs?.(ttlMs) ?? ttlMs;
+  const maxMs = Math.max(1, Math.floor(validityMs - ttlMs * retryShare));
+  try {
+    return durationMs("renew", value, { minMs: 1, maxMs });
+  } catch {
+    const valid = `a lease with ttl ${ttlMs} ms is valid for ${Math.floor(validityMs)} ms`;
+    const room = "and a renewal that fails needs time for a second try";
+    const range = `true, false, or a duration of whole milliseconds from 1 ms to ${maxMs} ms`;
+    throw new InvalidOptionError("renew", `${range} (${valid}, ${room})`, value);
+  }
 }
 
 function checkedLabel(value: unknown): string {

@@ -1,5 +1,11 @@
 import type { Random } from "./ports.ts";
 
+/** Begins every owner, so that no value of another client passes for one of ours. */
+const mark = "hf:";
+
+/** The mark, 22 random characters, `-`, a counter to the base 36, and `@` with an encoded label. */
+const shape = /^hf:[\w-]{22}-[1-9a-z][0-9a-z]{0,10}(?:@[\w.!~*'()%-]+)?$/;
+
 /**
  * Makes the unique value that an attempt writes in the store: a random base drawn once, a counter,
  * and the label if there is one. Never reused, not even for a retry of the same call: a late
@@ -10,7 +16,12 @@ export class Owners {
   #count = 0;
 
   constructor(random: Random) {
-    this.#base = random.uniqueBase();
+    this.#base = mark + random.uniqueBase();
+  }
+
+  /** True if an attempt of this manager wrote `owner`. */
+  isOurs(owner: string): boolean {
+    return owner.startsWith(`${this.#base}-`);
   }
 
   next(label: string | undefined): string {
@@ -21,7 +32,7 @@ export class Owners {
   }
 }
 
-/** The label inside an owner, or undefined for a foreign value or an owner without one. */
+/** The label inside an owner, or undefined for an owner without one. */
 export function labelOf(owner: string): string | undefined {
   const at = owner.indexOf("@");
   if (at < 0) return undefined;
@@ -34,5 +45,5 @@ export function labelOf(owner: string): string | undefined {
 
 /** Whether a value found in a store was made by `Owners`, and not by a foreign client. */
 export function isOwner(value: string): boolean {
-  return /^[\w-]{16,64}-[0-9a-z]+(@[^|\s]*)?$/.test(value);
+  return shape.test(value);
 }

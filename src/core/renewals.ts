@@ -1,8 +1,11 @@
 import { asked } from "./asked.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { Instant, SteadyClock } from "./ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "./store.ts";
 import { now } from "./validity.ts";
+
+/** Not queueMicrotask, which fake timers of a test replace. */
+const turn = Promise.resolve();
 
 /** A renewal that is due, as its lease begins it. */
 interface Due {
@@ -18,17 +21,17 @@ interface Due {
  * they come in great numbers.
  */
 export class Renewals {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   readonly #store: OpenStore;
   #due: Due[] = [];
 
-  constructor(clock: Clock, store: OpenStore) {
+  constructor(clock: SteadyClock, store: OpenStore) {
     this.#clock = clock;
     this.#store = store;
   }
 
   add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void {
-    if (this.#due.length === 0) queueMicrotask(() => this.#ask());
+    if (this.#due.length === 0) void turn.then(() => this.#ask());
     this.#due.push({ lease, grant, started, raised });
   }
 

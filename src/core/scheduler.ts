@@ -1,4 +1,5 @@
-import type { CancelTimer, Clock, Instant } from "./ports.ts";
+import type { CancelTimer, Clock, Instant, SteadyClock } from "./ports.ts";
+import { steadyClock } from "./steady-clock.ts";
 import { TaskHeap } from "./task-heap.ts";
 import { clockStepMs, now } from "./validity.ts";
 
@@ -32,7 +33,7 @@ const lookEvery = 32;
  * to be set anew whenever that changes, a busy process would put off what is due again and again.
  */
 export class Scheduler {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   /** Apart from the others, of which there may be very many: what comes and goes at once. */
   readonly #brief = new TaskHeap();
   readonly #lasting = new TaskHeap();
@@ -43,15 +44,16 @@ export class Scheduler {
   /** Whether that one keeps the process running by now. */
   #keeps = false;
   #running = false;
-  #offsetMs: number;
+  /** How much the wall clock had gained by the last step. */
+  #gainedMs: number;
   #stepped: (() => void) | undefined;
 
   constructor(clock: Clock) {
-    this.clock = clock;
-    this.#offsetMs = clock.wallMs() - clock.monotonicMs();
+    this.clock = steadyClock(clock);
+    this.#gainedMs = gainedMs(now(this.clock));
   }
 
-  /** `listener` runs when the two clocks have parted, before anything that is due. */
+  /** `listener` runs when the wall clock has gained a step, before anything that is due. */
   onClockStep(listener: () => void): void {
     this.#stepped = listener;
   }
@@ -160,8 +162,7 @@ export class Scheduler {
   #runDue(): void {
     this.#running = true;
     try {
-      this.#watchClocks();
-      let moment = now(this.clock);
+      let moment = this.#watchClocks();
       // A task may schedule itself again for now: the limit keeps one turn finite.
       for (let left = this.size; left > 0; left -= 1) {
         const first = this.#first();
@@ -179,11 +180,17 @@ export class Scheduler {
     }
   }
 
-  #watchClocks(): void {
-    const offsetMs = this.clock.wallMs() - this.clock.monotonicMs();
+  #watchClocks(): Instant {
+    const moment = now(this.clock);
+    const gained = gainedMs(moment);
     // Measured from the last step and not from the last look, so that small ones add up.
-    if (Math.abs(offsetMs - this.#offsetMs) < clockStepMs) return;
-    this.#offsetMs = offsetMs;
+    if (gained - this.#gainedMs < clockStepMs) return moment;
+    this.#gainedMs = gained;
     this.#stepped?.();
+    return now(this.clock);
   }
+}
+
+function gainedMs({ monotonicMs, steadyMs }: Instant): number {
+  return steadyMs - monotonicMs;
 }

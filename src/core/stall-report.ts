@@ -1,4 +1,4 @@
-import type { Clock, Instant, Stalls } from "./ports.ts";
+import type { Instant, Stalls, SteadyClock } from "./ports.ts";
 
 /** What was in the way of this process while it held a lease. */
 export interface StallReport {
@@ -13,7 +13,7 @@ export interface StallReport {
 }
 
 interface Sources {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   readonly stalls: Stalls | undefined;
   /** By how much a timer is late at this moment. */
   readonly overdueMs: number;
@@ -29,10 +29,11 @@ export function stallReport({ clock, stalls, overdueMs }: Sources, began: Instan
   const gcMs = Math.round(stalls?.gcMsMax?.(sinceMs) ?? 0);
   const sleptMs = Math.round(stalls?.suspendedMs?.(sinceMs) ?? 0);
   const suspendedMs = sleptMs >= leastSuspendMs ? sleptMs : 0;
-  const heldMs = clock.monotonicMs() - sinceMs;
+  const { monotonicMs, steadyMs } = clock.now();
+  const heldMs = monotonicMs - sinceMs;
   // A clock that is only slewed gains a little all the time, which ends nothing.
   const slewMs = heldMs / 1_000;
-  const wallAheadMs = clock.wallMs() - began.wallMs - heldMs - slewMs;
+  const wallAheadMs = steadyMs - began.steadyMs - heldMs - slewMs;
   return { stallMs, gcMs, suspendedMs, why: explain(stallMs, gcMs, suspendedMs, wallAheadMs) };
 }
 

@@ -1,8 +1,8 @@
 import type { Cancellation } from "./cancellation.ts";
 import type { Finding } from "./doctor.ts";
-import type { HoldfastError, Holder, LossReason, VoteKind } from "./errors.ts";
+import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
-import type { Instant, Runtime } from "./ports.ts";
+import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** What a store can promise. A call for more than that is an UnsupportedError, never a pretence. */
@@ -21,7 +21,12 @@ export interface AcquireRequest {
   readonly ttlMs: number;
   /** Taken before the first byte of this attempt; validity counts from here. */
   readonly started: Instant;
-  /** When cancelled, the attempt ends as failed, and cleans up after itself. */
+  /**
+   * When the caller's wait ends, by the monotonic clock; left out where it has no end. An attempt
+   * has one node's time to answer beyond it, and no more.
+   */
+  readonly waitEndsMs?: number;
+  /** When cancelled, the attempt ends as failed at once, and cleans up after itself. */
   readonly cancellation: Cancellation;
 }
 
@@ -43,8 +48,16 @@ export type AttemptOutcome =
       readonly holder: Holder | undefined;
       /** When to ask again if nobody tells us before; undefined where the store cannot say. */
       readonly retryInMs?: number | undefined;
-      /** Some of its nodes granted it, too few: rivals may be meeting, and would meet again. */
+      /**
+       * How many waiters stand in front of this one, if the store notifies it when its turn comes.
+       * It asks the more rarely the greater this is; left out, it asks as the first one does. Only
+       * the first one, 0, asks at short intervals while a client of another library holds it.
+       */
+      readonly rank?: number | undefined;
+      /** Some nodes granted it, too few, and no owner has a quorum: rivals may meet again. */
       readonly split?: boolean;
+      /** How each node answered, for the error of a wait that ends so; made when it is called. */
+      readonly votes?: () => readonly Vote[];
       readonly cleanup: Promise<void> | undefined;
     }
   | {
@@ -72,7 +85,14 @@ export type ProveOutcome =
 
 /** An expired lease is an outcome, not an exception. */
 export type ReleaseOutcome =
-  | { readonly released: true }
+  | {
+      readonly released: true;
+      /**
+       * True if the lock went to the next waiting call of the same manager, and the store was not
+       * asked: whether it still had the lock is not known. Otherwise it had it, and deleted it.
+       */
+      readonly handedOver?: true;
+    }
   | { readonly released: false; readonly reason: LossReason };
 
 export interface NodeInspection {
@@ -90,6 +110,10 @@ export interface Inspection {
    * of rival attempts. `unknown`: too few nodes answered.
    */
   readonly state: "held" | "free" | "split" | "unknown";
+  /** True if Holdfast did not write what holds it: it may be another client's lock, or no lock. */
+  readonly foreign?: true;
+  /** True if a quorum of nodes keeps it without an expiry: it does not end by itself. */
+  readonly neverExpires?: true;
   readonly label: string | undefined;
   readonly fence: bigint | undefined;
   /** For how long a quorum of nodes still has it. */
@@ -109,7 +133,7 @@ export type BreakAnswer =
 
 export interface NodeStatus {
   readonly node: string;
-  /** Undefined where the store admits no nodes, or has not asked yet. */
+  /** `off` if the store admits no nodes, `unknown` until it has asked. */
   readonly admission: "admitted" | "quarantined" | "unknown" | "off";
   /** How long a quarantined node still has to wait, as far as we know. */
   readonly quarantineLeftMs: number | undefined;
@@ -119,7 +143,7 @@ export interface NodeStatus {
 }
 
 export interface StoreContext {
-  readonly runtime: Runtime;
+  readonly runtime: SteadyRuntime;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
   /**
@@ -152,6 +176,11 @@ export interface OpenStore {
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
   /** Begins a wait. Left out, or undefined for these resources: whoever waits asks by turns. */
   waiting?(resources: readonly string[]): Waiting | undefined;
+  /**
+   * For how long this manager leaves these resources to clients of other libraries before it asks
+   * again; 0 if it does not. Left out where there are no such clients.
+   */
+  gapLeftMs?(resources: readonly string[]): number;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   /**
    * The same for many at once: tells of each grant, by its place in the list, as soon as its own
@@ -186,5 +215,10 @@ export interface Store {
   readonly capabilities: StoreCapabilities;
   /** The longest TTL that may be asked for. */
   readonly ttlMaxMs: number;
+  /**
+   * For how long a lease of this TTL is valid: less than the TTL by the allowance for drift. Left
+   * out: for all of it.
+   */
+  validityMs?(ttlMs: number): number;
   open(context: StoreContext): OpenStore;
 }

@@ -1,4 +1,4 @@
-import { isHoldfastError, LeaseLostError, type LossReason } from "./errors.ts";
+import { LeaseLostError, type LossReason } from "./errors.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Lease } from "./lease.ts";
 
@@ -24,10 +24,13 @@ export async function runUsing<Result>(
     if (lease.closed !== undefined) throw lease.closed;
     return settled.result;
   }
+  const loss = lost instanceof LeaseLostError ? lost : undefined;
   if (settled.ok) {
-    throw new LeaseLostError(lease.resources, reason, { result: settled.result });
+    const { result } = settled;
+    throw new LeaseLostError(lease.resources, reason, { result, cause: loss?.cause });
   }
-  if (isHoldfastError(settled.error, "LEASE_LOST")) throw settled.error;
+  // By identity: the work may also fail with the loss of another lease, which says nothing of ours.
+  if (loss !== undefined && settled.error === loss) throw loss;
   throw new LeaseLostError(lease.resources, reason, { cause: settled.error });
 }
 

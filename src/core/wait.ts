@@ -1,8 +1,8 @@
 import type { AcquireCall } from "./acquire-call.ts";
-import type { Holder } from "./errors.ts";
+import type { Holder, Vote } from "./errors.ts";
 import type { Offer } from "./hand-over.ts";
 import type { LeaseTerms } from "./lease.ts";
-import type { LineWaiter, Lines } from "./lines.ts";
+import type { LineWaiter, Lines, Refusal } from "./lines.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "./store.ts";
 
@@ -21,6 +21,7 @@ interface WaitContext {
 export class Wait implements LineWaiter {
   /** The store's side of it; undefined where the store has none. */
   readonly store: Waiting | undefined;
+  readonly #gaps: Pick<OpenStore, "gapLeftMs">;
   readonly #scheduler: Scheduler;
   readonly #lines: Lines;
   readonly #line: string | undefined;
@@ -29,9 +30,11 @@ export class Wait implements LineWaiter {
   /** Woken while nobody paused: the next pause is none. */
   #woken = false;
   #taken: Offer | undefined;
+  #leaving: Promise<void> | undefined;
 
   constructor(context: WaitContext, call: AcquireCall) {
     const { scheduler, lines, store } = context;
+    this.#gaps = store;
     this.#scheduler = scheduler;
     this.#lines = lines;
     this.#call = call;
@@ -47,15 +50,32 @@ export class Wait implements LineWaiter {
     return this.#line === undefined || this.#lines.isTurnOf(this.#line, this);
   }
 
-  /** Somebody else's turn, and still time and a wish to wait for its own. */
-  mustStandBy(leftMs: number): boolean {
-    if (this.#taken !== undefined) return false;
-    return leftMs > 0 && !this.#call.cancelled && !this.isItsTurn;
+  /** True if it may send an attempt: it is first in this manager's line, and no gap is open. */
+  get mayAsk(): boolean {
+    return this.isItsTurn && this.#gapLeftMs === 0;
+  }
+
+  get #gapLeftMs(): number {
+    return this.#gaps.gapLeftMs?.(this.#call.resources) ?? 0;
+  }
+
+  /**
+   * For how long to pause before it looks again whether it may ask, at most `leftMs`; 0 if it may,
+   * if there is nothing left to wait for, or no time.
+   */
+  standByMs(leftMs: number): number {
+    if (this.#taken !== undefined || leftMs <= 0 || this.#call.cancelled) return 0;
+    return this.isItsTurn ? Math.min(this.#gapLeftMs, leftMs) : leftMs;
   }
 
   /** Who holds it, as far as anybody in the line knows. */
   get holder(): Holder | undefined {
     return this.#line === undefined ? undefined : this.#lines.holderOf(this.#line);
+  }
+
+  /** How the nodes answered the last attempt of the call in front, where they refused it. */
+  get votes(): (() => readonly Vote[]) | undefined {
+    return this.#line === undefined ? undefined : this.#lines.votesOf(this.#line);
   }
 
   wake(): void {
@@ -85,10 +105,11 @@ export class Wait implements LineWaiter {
   /** From here on only what happens after the attempt began is a reason for another. */
   attemptBegins(): void {
     this.#woken = false;
+    if (this.#line !== undefined) this.#lines.asks(this.#line);
   }
 
-  refused(holder: Holder | undefined): void {
-    if (this.#line !== undefined) this.#lines.noticeHolder(this.#line, holder);
+  refused(refusal: Refusal): void {
+    if (this.#line !== undefined) this.#lines.noticeRefusal(this.#line, refusal);
   }
 
   granted({ owner, fence }: Grant, label: string | undefined): void {
@@ -101,17 +122,23 @@ export class Wait implements LineWaiter {
     this.#lines.granted(this.#line, this, holder, this.#scheduler.clock.monotonicMs());
   }
 
-  /** Gives up both places. Never rejects. */
-  async leave(): Promise<void> {
+  /** Gives up both places, once. Never rejects. */
+  leave(): Promise<void> {
+    this.#leaving ??= this.#leaveNow();
+    return this.#leaving;
+  }
+
+  async #leaveNow(): Promise<void> {
     if (this.#line !== undefined) this.#lines.leave(this.#line, this);
     await this.store?.leave();
   }
 
   /**
-   * Resolves after `ms`, or when woken, told or cancelled. One promise and no more: whoever is
-   * woken by a release has to ask in the very turn in which it is sent, to travel with it.
+   * Resolves after `ms`, or when woken or cancelled. With `isOpenToStore` a wake-up from the store
+   * ends it as well; one that has come already ends it at once. One promise and no more: a call
+   * that is woken by a release has to ask in the very turn in which it is sent, to travel with it.
    */
-  pause(ms: number): Promise<void> {
+  pause(ms: number, isOpenToStore = true): Promise<void> {
     if (this.#call.cancelled || this.#woken) {
       this.#woken = false;
       return Promise.resolve();
@@ -129,7 +156,7 @@ export class Wait implements LineWaiter {
       const task = this.#scheduler.at(dueMs, true, () => this.wake());
       this.#call.listen(() => this.wake());
       // Last, for it may call at once.
-      this.store?.listen(() => this.wake());
+      if (isOpenToStore) this.store?.listen(() => this.wake());
     });
   }
 }

@@ -1,3 +1,6 @@
+// Taken when this module is loaded: fake timers of a test, installed later, replace them.
+const { setTimeout: later, clearTimeout: cancel } = globalThis;
+
 /**
  * Lets requests on one resource through one after another. Admission alone is not enough: a
  * request with a smaller fence that was admitted first could still write last.
@@ -60,9 +63,9 @@ export class Lanes {
 
   #inTime(turn: Promise<unknown>): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), this.#limits.queueTimeoutMs);
+      const timer = later(() => resolve(false), this.#limits.queueTimeoutMs);
       void turn.then(() => {
-        clearTimeout(timer);
+        cancel(timer);
         resolve(true);
       });
     });

@@ -24,6 +24,12 @@ export class GarbageCollections {
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
+  end(): void {
+    this.#observer?.disconnect();
+    this.#observer = undefined;
+    this.#kept = [];
+  }
+
   /** The longest that ended after `sinceMs` by `performance.now()`. */
   maxMs(sinceMs: number): number {
     // Those that Node has noted already, and would deliver only later.

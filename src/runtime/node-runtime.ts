@@ -1,23 +1,30 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import { channel, type Channel } from "node:diagnostics_channel";
-// The global of this name is a getter, asked anew on every look at the clock.
-import { performance } from "node:perf_hooks";
-import type { Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
+import type { AsyncContext, Clock, Diagnostics, Random, Runtime } from "../core/ports.ts";
+import {
+  clearImmediate,
+  clearTimeout,
+  fakeTimersAtLoad,
+  monotonicMs,
+  setImmediate,
+  setTimeout,
+  wallMs,
+} from "./real-time.ts";
 import { LoopStalls } from "./stalls.ts";
 
 /** A timer that is late by so much was held up by more than its neighbours. */
 const stallMs = 5;
 
 const clock: Clock = {
-  // CLOCK_MONOTONIC: nobody can set it, but it stands still while the machine is suspended.
-  monotonicMs: () => performance.now(),
-  wallMs: () => Date.now(),
+  monotonicMs,
+  wallMs,
   setTimer(delayMs, keepAlive, callback) {
-    const dueMs = performance.now() + delayMs;
+    const dueMs = monotonicMs() + delayMs;
     let hop: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
       // After a stall Node first has to tell what it was: a garbage collection, perhaps.
-      if (performance.now() - dueMs < stallMs) callback();
+      if (monotonicMs() - dueMs < stallMs) callback();
       else hop = setImmediate(callback);
     }, delayMs);
     if (!keepAlive) timer.unref();
@@ -57,10 +64,26 @@ const diagnostics: Diagnostics = {
   },
 };
 
+const storage = new AsyncLocalStorage<object>();
+
+const asyncContext: AsyncContext = {
+  run: (value, work) => storage.run(value, work),
+  current: () => storage.getStore(),
+};
+
 /** The real clock, timers and randomness of this process. */
 export const nodeRuntime: Runtime = {
   clock,
   random,
   diagnostics,
-  stalls: new LoopStalls(() => clock.monotonicMs()),
+  asyncContext,
+  stalls: new LoopStalls(monotonicMs),
 };
+
+if (fakeTimersAtLoad) {
+  process.emitWarning(
+    "Holdfast was loaded while fake timers were installed: its waits and renewals stand still. " +
+      "Load it before, or give createLocks the runtime of holdfast/testing",
+    "HoldfastWarning",
+  );
+}

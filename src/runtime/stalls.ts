@@ -19,9 +19,9 @@ const spanMsMin = 1_000;
 const spansMax = 64;
 
 /**
- * Stalls of this process's event loop, measured by Node itself, from the first lease on. Its timer
- * keeps no process running. Kept by spans of time, so that an old stall is not blamed for the loss
- * of a later lease.
+ * Stalls of this process's event loop, measured by Node itself, from the first lease on until the
+ * last manager is closed. Its timer keeps no process running. Kept by spans of time, so that an old
+ * stall is not blamed for the loss of a later lease.
  */
 export class LoopStalls implements Stalls {
   readonly #nowMs: () => number;
@@ -30,6 +30,8 @@ export class LoopStalls implements Stalls {
   readonly #collections = new GarbageCollections();
   /** The oldest first. */
   readonly #spans: Span[] = [];
+  /** Managers that are open. Those that are never closed keep it measuring. */
+  #managers = 0;
   #histogram: IntervalHistogram | undefined;
   #spanBeganMs = 0;
   #firstAheadMs = 0;
@@ -37,6 +39,19 @@ export class LoopStalls implements Stalls {
   constructor(nowMs: () => number, uptimeMs: () => number = () => uptime() * 1_000) {
     this.#nowMs = nowMs;
     this.#uptimeMs = uptimeMs;
+  }
+
+  open(): void {
+    this.#managers += 1;
+  }
+
+  close(): void {
+    this.#managers -= 1;
+    if (this.#managers > 0) return;
+    this.#histogram?.disable();
+    this.#histogram = undefined;
+    this.#collections.end();
+    this.#spans.length = 0;
   }
 
   watch(): void {

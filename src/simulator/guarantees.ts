@@ -56,7 +56,7 @@ export class Guarantees {
     this.#excuseExclusion(`the clock of ${node.name} was set forward by ${Math.round(byMs)} ms`);
   }
 
-  /** A suspend hides from one clock of a client what setting back the other hides from that. */
+  /** A suspend and a step back between two looks at the clocks hide each other. */
   onSuspended(machine: SimulatedProcess): void {
     this.#suspends.set(machine, this.#scene.nowMs);
     this.#excuseFooled(machine, this.#setsBack);
@@ -114,10 +114,10 @@ export class Guarantees {
     }
   }
 
-  /** Both within the life of one lease: no clock is left to tell that it is over. */
+  /** Both within the life of one lease, and unseen: no clock is left to show that it is over. */
   #excuseFooled(machine: SimulatedProcess, other: Map<SimulatedProcess, number>): void {
     const otherMs = other.get(machine);
-    if (otherMs === undefined) return;
+    if (otherMs === undefined || machine.hasLookedSince(otherMs)) return;
     const apartMs = this.#scene.nowMs - otherMs;
     if (apartMs > 2 * this.#plan.ttlMaxMs + machine.pausedMs()) return;
     this.#excuseExclusion(`${machine.name} was suspended, and its wall clock set back`);

@@ -46,6 +46,7 @@ export interface Violation {
     | "trust-beyond-validity"
     | "too-few-votes"
     | "vote-given-up"
+    | "false-loss"
     | "stale-write"
     | "orphan-key"
     | "late-promise"

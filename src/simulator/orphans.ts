@@ -72,7 +72,9 @@ export class Orphans {
     if (this.#strays.has(`${node.name} ${attempt.owner}`)) return true;
     if ((this.#setBackMs.get(node) ?? -1) >= attempt.startedMs) return true;
     // A node whose clock is slow keeps it beyond the time that its client counts.
-    return node.server.data.pttl(key) < attempt.ttlMs * this.#scenario.store.driftFactor;
+    const { work, store } = this.#scenario;
+    const lifeMs = Math.max(attempt.ttlMs, ...(work.lives ?? []));
+    return node.server.data.pttl(key) < lifeMs * store.driftFactor;
   }
 }
 

@@ -88,6 +88,8 @@ export interface WorkPlan {
   /** Loops of each client that lock and work side by side. */
   readonly loops: number;
   readonly ttlMs: number;
+  /** TTLs of which each acquire and each extend takes one; left out, all take `ttlMs`. */
+  readonly lives?: readonly number[];
   readonly waitMs: number;
   readonly thinkMs: number;
   readonly holdMs: number;

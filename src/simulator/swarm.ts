@@ -1,3 +1,4 @@
+import { ttlMinMs } from "../core/options.ts";
 import type { Scenario, StorePlan } from "./scenario.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { faultsOf, type Temper } from "./swarm-faults.ts";
@@ -38,7 +39,7 @@ export function scenarioOf(seed: number): Scenario {
     ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
     : ttlMs * random.integer(6, 25);
   const sizes = { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs };
-  return crowded({
+  const scenario: Scenario = {
     seed,
     nodes: Array.from({ length: nodeCount }, () => ({
       version: isOld || random.chance(0.05) ? "6.2.14" : "7.0.15",
@@ -57,7 +58,23 @@ export function scenarioOf(seed: number): Scenario {
     safetyMs,
     // Each loop may hold for eight TTLs when all heals, and once more before its client leaves.
     livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
-  });
+  };
+  return crowded(withLives(scenario));
+}
+
+/**
+ * In some worlds each acquire and each extend has a TTL of its own, so that a lease outlives what
+ * it was acquired for, and its renewals ask for less than it has. Drawn apart, as the crowds are.
+ */
+function withLives(scenario: Scenario): Scenario {
+  const random = new SeededRandom(`lives ${scenario.seed}`);
+  if (!random.chance(0.4)) return scenario;
+  const { work, store } = scenario;
+  const shares = [random.between(0.25, 0.5), random.between(0.5, 0.9), 1];
+  const lives = shares.map((share) => Math.max(ttlMinMs, Math.round(work.ttlMs * share)));
+  if (store.ttlMaxMs > work.ttlMs) lives.push(random.integer(work.ttlMs, store.ttlMaxMs));
+  const extendChance = Math.max(work.extendChance, random.pick([0.2, 0.5]));
+  return { ...scenario, work: { ...work, lives, extendChance } };
 }
 
 /**

@@ -21,6 +21,8 @@ interface Tenure {
  * not: the scheduler looks at it every second.
  */
 const clockLookMs = 1_100;
+/** A process sees whole milliseconds of its wall clock, and takes less than two for no step. */
+const steadySlackMs = 3;
 
 /** Watches every lease of a world, asking only what a user could ask, and notes what is wrong. */
 export class Witness {
@@ -255,5 +257,6 @@ function leftMs({ machine, record }: Tenure): number {
   return Math.min(
     record.validUntilMonotonicMs - machine.monotonicMs(),
     record.validUntilWallMs - machine.wallMs(),
+    record.validUntilSteadyMs - machine.steadyMs() + steadySlackMs,
   );
 }

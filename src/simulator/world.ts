@@ -4,6 +4,7 @@ import type { Store } from "../core/store.ts";
 import { resolveStoreOptions } from "../stores/redis/options.ts";
 import { RedisStore } from "../stores/redis/redis-store.ts";
 import { Assumptions } from "./assumptions.ts";
+import { FalseLosses } from "./false-losses.ts";
 import { Guarantees } from "./guarantees.ts";
 import { MissingScripts } from "./missing-scripts.ts";
 import { Link } from "./network/link.ts";
@@ -42,6 +43,7 @@ export class World implements FaultTargets {
   readonly #orphans: Orphans;
   readonly #votes: Votes;
   readonly #missingScripts: MissingScripts;
+  readonly #falseLosses: FalseLosses;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, keepTrace: boolean) {
@@ -54,6 +56,7 @@ export class World implements FaultTargets {
     this.#missingScripts = new MissingScripts(this.scene, (text) =>
       this.witness.report("vote-given-up", text),
     );
+    this.#falseLosses = new FalseLosses(size, (text) => this.witness.report("false-loss", text));
     this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
@@ -145,6 +148,8 @@ export class World implements FaultTargets {
       validityMs: (ttlMs) => ttlMs - ttlMs * driftFactor - driftFixedMs,
       onGranted: (record) => witness.granted(record),
       onConfirmed: (record, startedMs) => witness.confirmed(record, startedMs),
+      onReleasing: (owner, resources) => this.#falseLosses.onReleasing(owner, resources),
+      onReleased: (owner, outcome) => this.#falseLosses.onReleased(owner, outcome),
     });
     const locks = this.#locks(machine, recording.over(this.#store(links)));
     const parts = { machine, locks, recording, storage, witness, promises, fencing };
@@ -166,7 +171,9 @@ export class World implements FaultTargets {
     const { link } = this.#scenario;
     return new Link(this.scene, machine, node, link, {
       onSent: (command) => this.#missingScripts.onSent(machine.name, node.name, command),
+      onExecuting: (command) => this.#falseLosses.onExecuting(node, command),
       onExecuted: (command, reply, isStray) => {
+        this.#falseLosses.onExecuted(node);
         const text = `${told(command)} → ${String(reply)}`;
         this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
         this.#guarantees.onExecuted(node, command, reply);

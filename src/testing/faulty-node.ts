@@ -54,12 +54,14 @@ const recordedMax = 100_000;
 export class FaultyNode implements RedisConnection {
   readonly library: string;
   readonly topology: RedisConnection["topology"];
+  readonly firstConnect?: NonNullable<RedisConnection["firstConnect"]>;
   readonly subscribe?: NonNullable<RedisConnection["subscribe"]>;
-  readonly close?: () => Promise<void>;
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
   readonly #faults = new Set<Injected>();
   readonly #sent: SentCommand[] = [];
+  #epoch: object = {};
+  #epochBehind: unknown;
   #held: (() => void)[] = [];
 
   constructor(connection: RedisConnection, clock: Clock) {
@@ -67,10 +69,12 @@ export class FaultyNode implements RedisConnection {
     this.#clock = clock;
     this.library = connection.library;
     this.topology = connection.topology;
+    if (connection.firstConnect !== undefined) {
+      this.firstConnect = connection.firstConnect.bind(connection);
+    }
     if (connection.subscribe !== undefined) {
       this.subscribe = connection.subscribe.bind(connection);
     }
-    if (connection.close !== undefined) this.close = connection.close.bind(connection);
   }
 
   /** Every command since the beginning or the last `forget()`, in the order of sending. */
@@ -116,6 +120,15 @@ export class FaultyNode implements RedisConnection {
     return fault === undefined ? this.#pass(key, command) : this.#spoil(fault, key, command);
   }
 
+  /** Another one after each command that a fault ran twice, and where the connection says so. */
+  resendEpoch(): object {
+    const connection = this.#connection;
+    const behind = connection.resendEpoch?.() ?? connection.line?.();
+    if (behind !== this.#epochBehind) this.#epoch = {};
+    this.#epochBehind = behind;
+    return this.#epoch;
+  }
+
   /** The oldest fault that fits decides. */
   #faultFor(key: string, command: readonly string[]): Fault | undefined {
     for (const injected of this.#faults) {
@@ -152,6 +165,7 @@ export class FaultyNode implements RedisConnection {
         throw new NotConnectedError(this.library, "cut off by a fault");
       case "duplicate":
         await settled(this.#pass(key, command));
+        this.#epoch = {};
         return await this.#pass(key, command);
       default:
         return fault satisfies never;

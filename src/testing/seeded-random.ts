@@ -1,5 +1,8 @@
 import type { Random } from "../core/ports.ts";
 
+const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const baseLength = 22;
+
 /** The same numbers for the same seed, on every machine: sfc32, by Chris Doty-Humphrey. */
 export class SeededRandom implements Random {
   #a: number;
@@ -21,7 +24,13 @@ export class SeededRandom implements Random {
 
   uniqueBase(): string {
     const words = Array.from({ length: 4 }, () => this.#next().toString(16).padStart(8, "0"));
-    return words.join("");
+    let bits = BigInt(`0x${words.join("")}`);
+    let base = "";
+    while (base.length < baseLength) {
+      base += base64url.charAt(Number(bits & 63n));
+      bits >>= 6n;
+    }
+    return base;
   }
 
   /** 32 bits, as a number from 0. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { InvalidOptionError, QuorumError } from "../../src/index.ts";
+import { AcquireTimeoutError, InvalidOptionError, QuorumError } from "../../src/index.ts";
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { field, maxTtl, openAdmitted, openStrict, states } from "./strict-locks.ts";
 
@@ -101,9 +101,31 @@ test("a user without INFO is told so, and takes nobody's vote away", async () =>
   expect(lost).toEqual([]);
 });
 
-test("a user without INFO may lock where admission is off, and takes nobody's vote away", async () => {
-  await openAdmitted(redis);
+test("a user without INFO may lock where admission is off for all clients", async () => {
   const blind = openLocks(await connectBlind(), { admission: "off", maxTtl }, { ttl: maxTtl });
   await (await blind.acquire("b")).release();
+  // Strict nodes would grant to it without knowing whether they have restarted.
+  await openAdmitted(redis);
+  const error = await refusedCall(blind.acquire("b", patient));
+  expect(String(error)).toContain("may not run INFO");
   for (const server of redis.servers) expect(await field(server, "st")).toBe("A");
+});
+
+test("a wait that a quarantined server made hopeless names it, for each call in line", async () => {
+  const locks = await openAdmitted(redis, { maxTtl: 30_000 }, { ttl: 10_000 });
+  await redis.server(0).restart({ empty: true });
+  await redis.holdByForeigner([1], "a");
+  const wait = 1_000;
+  const calls = [locks.acquire("a", { wait }), locks.acquire("a", { wait })];
+  for (const error of await Promise.all(calls.map((call) => rejection(call)))) {
+    expect(error).toBeInstanceOf(AcquireTimeoutError);
+    const { votes, message } = error as AcquireTimeoutError;
+    expect(votes.map(({ node, vote }) => `${node} ${vote}`)).toEqual([
+      "node-1 blank",
+      "node-2 held",
+      "node-3 granted",
+    ]);
+    expect(message).toMatch(/node-1: blank \(.*\d+ s.*\); node-2: held; node-3: granted/);
+  }
+  await redis.freeByForeigner([1], "a");
 });

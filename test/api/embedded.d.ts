@@ -11,6 +11,8 @@ export { embedded, type EmbeddedOptions } from "./embedded.ts";
 
 // dist/core/events.d.ts: in index.d.ts
 
+// dist/core/holder.d.ts: in index.d.ts
+
 // dist/core/ports.d.ts: in index.d.ts
 
 // dist/core/scheduler.d.ts: in index.d.ts

@@ -12,6 +12,8 @@ export type { FenceGuard, FenceGuardOptions, GuardedRequest } from "./http-guard
 
 // dist/core/errors.d.ts: in index.d.ts
 
+// dist/core/holder.d.ts: in index.d.ts
+
 // dist/fencing/fence-store.d.ts
 export type Admission = {
     readonly accepted: true;

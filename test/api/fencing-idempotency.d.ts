@@ -4,6 +4,8 @@ export declare function idempotencyKey(fenced: Fenced, purpose?: string): string
 
 // dist/core/errors.d.ts: in index.d.ts
 
+// dist/core/holder.d.ts: in index.d.ts
+
 // dist/fencing/guard.d.ts
 import { FenceRejectedError } from "../core/errors.ts";
 export interface Fenced {

@@ -28,6 +28,8 @@ export declare function redisFences(client: unknown, options?: RedisFencesOption
 
 // dist/core/errors.d.ts: in index.d.ts
 
+// dist/core/holder.d.ts: in index.d.ts
+
 // dist/fencing/fence-store.d.ts
 export type Admission = {
     readonly accepted: true;

@@ -10,17 +10,19 @@ export declare function createLocks(store: Store, options?: CreateLocksOptions):
 export { renderFindings } from "./core/doctor.ts";
 export type { Finding, FindingLevel } from "./core/doctor.ts";
 export type { Duration } from "./core/durations.ts";
-export { AcquireTimeoutError, ClosedError, FenceRejectedError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, ReplicationError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
-export type { BreakOutcome } from "./core/break.ts";
+export { AcquireTimeoutError, ClosedError, FenceRejectedError, ForeignHolderError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, ReplicationError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
+export { SelfDeadlockError } from "./core/self-deadlock-error.ts";
+export type { BreakOptions, BreakOutcome } from "./core/break.ts";
 export type { ErrorCode, Holder, LossReason, ReplicationFault, Vote, VoteKind, } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
-export type { Clock, Diagnostics, Instant, Random, Runtime, Stalls } from "./core/ports.ts";
+export type { AsyncContext, Clock, Diagnostics, Instant, Random, Runtime, Stalls, } from "./core/ports.ts";
 export type { Inspection, NodeInspection, NodeStatus, ReleaseOutcome, Store, StoreCapabilities, } from "./core/store.ts";
 
 // dist/core/acquire-call.d.ts
+import type { CallerSignals } from "./caller-signals.ts";
 import { Cancellation } from "./cancellation.ts";
 import type { ResolvedOptions } from "./options.ts";
 export declare class AcquireCall extends Cancellation {
@@ -28,8 +30,11 @@ export declare class AcquireCall extends Cancellation {
     readonly resources: readonly string[];
     readonly options: ResolvedOptions;
     constructor(resources: readonly string[], options: ResolvedOptions);
-    bind(): void;
+    bind(signals: CallerSignals): void;
     unbind(): void;
+    cancel(reason: unknown): void;
+    settling<Result>(work: Promise<Result>): Promise<Result>;
+    fail(error: unknown): void;
 }
 
 // dist/core/acquire.d.ts
@@ -37,11 +42,11 @@ import type { AcquireCall } from "./acquire-call.ts";
 import type { Emitter } from "./events.ts";
 import type { Lines } from "./lines.ts";
 import type { Owners } from "./owners.ts";
-import type { Instant, Runtime } from "./ports.ts";
+import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
 export interface AcquireContext {
-    readonly runtime: Runtime;
+    readonly runtime: SteadyRuntime;
     readonly scheduler: Scheduler;
     readonly store: OpenStore;
     readonly events: Emitter;
@@ -62,10 +67,11 @@ export interface FirstAttempt {
     readonly started: Instant;
     readonly outcome: AttemptOutcome;
 }
-export declare function ask({ owners }: AcquireContext, store: Pick<OpenStore, "attempt">, call: AcquireCall, started: Instant): Promise<AttemptOutcome>;
+export declare function ask({ owners }: AcquireContext, store: Pick<OpenStore, "attempt">, call: AcquireCall, started: Instant, waitEndsMs: number): Promise<AttemptOutcome>;
 export declare function acquire(context: AcquireContext, call: AcquireCall, first?: FirstAttempt): Promise<Acquired | Refused>;
-export declare function standsBehind({ lines }: AcquireContext, { resources, options }: AcquireCall): boolean;
-export declare function failure(resources: readonly string[], refused: Refused, attempts: number, waitedMs: number): Error;
+export declare function giveBack({ store, lines }: AcquireContext, call: AcquireCall, grant: Grant): Promise<never>;
+export declare function mustWaitFirst(context: AcquireContext, call: AcquireCall): boolean;
+export declare function failure(context: AcquireContext, { resources }: AcquireCall, refused: Refused, attempts: number, waitedMs: number): Error;
 export declare function checked(context: AcquireContext, call: AcquireCall, attempt: number, started: Instant, told: AttemptOutcome, heard: Instant): AttemptOutcome;
 
 // dist/core/break.d.ts
@@ -73,6 +79,9 @@ import { type AcquireContext } from "./acquire.ts";
 import { type Holder } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Inspection } from "./store.ts";
+export interface BreakOptions {
+    readonly foreign?: boolean;
+}
 export type BreakOutcome = {
     readonly broken: true;
     readonly resource: string;
@@ -83,7 +92,22 @@ export type BreakOutcome = {
     readonly resource: string;
     readonly reason: "free" | "changed";
 };
-export declare function breakLock(context: AcquireContext, options: ResolvedOptions, seen: Inspection): Promise<BreakOutcome>;
+export declare function breakLock(context: AcquireContext, options: ResolvedOptions, seen: Inspection, foreignToo: boolean): Promise<BreakOutcome>;
+
+// dist/core/caller-signals.d.ts
+import type { Cancellation } from "./cancellation.ts";
+export declare class CallerSignals {
+    #private;
+    bind(signal: AbortSignal, call: Cancellation): SignalBinding;
+    unbind(binding: SignalBinding, call: Cancellation): void;
+}
+export declare class SignalBinding {
+    #private;
+    readonly signal: AbortSignal;
+    constructor(signal: AbortSignal, first: Cancellation);
+    add(call: Cancellation): void;
+    remove(call: Cancellation): boolean;
+}
 
 // dist/core/cancellation.d.ts
 export declare class Cancellation {
@@ -132,7 +156,9 @@ export interface DurationBounds {
 export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
 
 // dist/core/errors.d.ts
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
+import { type Holder } from "./holder.ts";
+export type { Holder } from "./holder.ts";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
     readonly cause?: unknown;
@@ -141,22 +167,19 @@ export declare class HoldfastError extends Error {
     readonly code: ErrorCode;
     readonly resources: readonly string[];
     constructor(code: ErrorCode, message: string, details?: ErrorDetails);
+    toJSON(): Record<string, unknown>;
 }
 export declare function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError;
-export interface Holder {
-    readonly owner: string;
-    readonly label?: string;
-    readonly fence?: bigint;
-    readonly remainingMs?: number;
-}
 export declare class AcquireTimeoutError extends HoldfastError {
     readonly attempts: number;
     readonly waitedMs: number;
     readonly holder: Holder | undefined;
+    readonly votes: readonly Vote[];
     constructor(resources: readonly string[], details: {
         attempts: number;
         waitedMs: number;
         holder?: Holder | undefined;
+        votes?: readonly Vote[] | undefined;
     });
 }
 export type VoteKind = "granted" | "held" | "unknown" | "failed" | "blank";
@@ -191,6 +214,10 @@ export declare class FenceRejectedError extends HoldfastError {
     readonly seen: bigint | undefined;
     constructor(resource: string, fence: bigint, seen: bigint | undefined);
 }
+export declare class ForeignHolderError extends HoldfastError {
+    readonly type: string;
+    constructor(type: string, message: string, details?: ErrorDetails);
+}
 export declare class StoreError extends HoldfastError {
     constructor(message: string, details?: ErrorDetails);
 }
@@ -212,7 +239,6 @@ export declare class InvalidOptionError extends HoldfastError {
     readonly option: string;
     constructor(option: string, expected: string, got: unknown);
 }
-export {};
 
 // dist/core/events.d.ts
 import type { FindingLevel } from "./doctor.ts";
@@ -258,6 +284,7 @@ export interface LockEvents {
     released: About & {
         readonly released: boolean;
         readonly reason: LossReason | undefined;
+        readonly handedOver: boolean;
         readonly heldMs: number;
     };
     "fenced-off": About & {
@@ -313,7 +340,7 @@ export declare class Emitter {
     constructor(diagnostics: Diagnostics);
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
     wants(name: LockEventName): boolean;
-    emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
+    emit<Name extends LockEventName>(name: Name, about: LockEvents[Name]): void;
 }
 export {};
 
@@ -357,17 +384,31 @@ export declare class HeldLease extends Deadline implements Lease, Task {
     run(moment: Instant): void;
 }
 
+// dist/core/holder.d.ts
+export interface Holder {
+    readonly owner: string;
+    readonly foreign?: true;
+    readonly self?: true;
+    readonly sinceMs?: number;
+    readonly neverExpires?: true;
+    readonly label?: string;
+    readonly fence?: bigint;
+    readonly remainingMs?: number;
+}
+export declare const noNesting = "leases do not nest";
+export declare function nameOf(holder: Holder | undefined): string;
+export declare function timeOf(ms: number): string;
+
 // dist/core/lease-host.d.ts
 import type { Emitter } from "./events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { Instant, SteadyClock } from "./ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
 import type { Renewals } from "./renewals.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 export interface LeaseHost {
-    readonly clock: Clock;
-    readonly epochMs: number;
+    readonly clock: SteadyClock;
     readonly store: OpenStore;
     readonly events: Emitter;
     readonly ttlMaxMs: number;
@@ -407,7 +448,7 @@ export interface LeaseTerms {
 }
 
 // dist/core/lines.d.ts
-import { type Holder } from "./errors.ts";
+import { type Holder, type Vote } from "./errors.ts";
 import type { Offer } from "./hand-over.ts";
 import type { LeaseTerms } from "./lease.ts";
 import type { Grant } from "./store.ts";
@@ -416,23 +457,30 @@ export interface LineWaiter {
     wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
     take(offer: Offer): void;
 }
+export interface Refusal {
+    readonly holder: Holder | undefined;
+    readonly votes?: () => readonly Vote[];
+}
 export declare class Lines {
     #private;
     get isEmpty(): boolean;
     has(resource: string): boolean;
     join(resource: string, waiter: LineWaiter): void;
+    asks(resource: string): void;
     isTurnOf(resource: string, waiter: LineWaiter): boolean;
     holderOf(resource: string): Holder | undefined;
-    noticeHolder(resource: string, holder: Holder | undefined): void;
+    votesOf(resource: string): (() => readonly Vote[]) | undefined;
+    noticeRefusal(resource: string, { holder, votes }: Refusal): void;
     granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void;
     successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined;
+    endTurn(resource: string): void;
     passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void;
     leave(resource: string, waiter: LineWaiter): void;
     over({ resources, owner }: Pick<Grant, "resources" | "owner">): void;
 }
 
 // dist/core/locks.d.ts
-import type { BreakOutcome } from "./break.ts";
+import type { BreakOptions, BreakOutcome } from "./break.ts";
 import type { Finding } from "./doctor.ts";
 import type { LockEventName, LockListener } from "./events.ts";
 import type { Lease } from "./lease.ts";
@@ -448,7 +496,7 @@ export interface Locks extends AsyncDisposable {
     using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
     inspect(resource: string): Promise<Inspection>;
     list(): Promise<readonly Inspection[]>;
-    break(seen: string | Inspection): Promise<BreakOutcome>;
+    break(seen: string | Inspection, options?: BreakOptions): Promise<BreakOutcome>;
     nodes(): Promise<readonly NodeStatus[]>;
     doctor(): Promise<readonly Finding[]>;
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
@@ -483,7 +531,11 @@ export interface ResolvedOptions {
 }
 export declare const ttlMinMs = 10;
 export declare const builtInDefaults: ResolvedOptions;
-export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions;
+export interface StoreBounds {
+    readonly ttlMaxMs: number;
+    validityMs?(ttlMs: number): number;
+}
+export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, bounds: StoreBounds): ResolvedOptions;
 export declare function knownOptions(option: string, given: object, names: readonly string[]): void;
 
 // dist/core/owners.d.ts
@@ -491,6 +543,7 @@ import type { Random } from "./ports.ts";
 export declare class Owners {
     #private;
     constructor(random: Random);
+    isOurs(owner: string): boolean;
     next(label: string | undefined): string;
 }
 export declare function labelOf(owner: string): string | undefined;
@@ -499,7 +552,7 @@ export declare function isOwner(value: string): boolean;
 // dist/core/ports.d.ts
 export interface Instant {
     readonly monotonicMs: number;
-    readonly wallMs: number;
+    readonly steadyMs: number;
 }
 export interface CancelTimer {
     (): void;
@@ -511,6 +564,9 @@ export interface Clock {
     setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
     readonly timerSlackMs: number;
 }
+export interface SteadyClock extends Clock {
+    now(): Instant;
+}
 export interface Random {
     fraction(): number;
     uniqueBase(): string;
@@ -521,16 +577,26 @@ export interface Diagnostics {
     listenerFailed(error: unknown): void;
 }
 export interface Stalls {
+    open?(): void;
+    close?(): void;
     watch(): void;
     maxMs(sinceMs: number): number;
     gcMsMax?(sinceMs: number): number;
     suspendedMs?(sinceMs: number): number;
 }
+export interface AsyncContext {
+    run<Result>(value: object, work: () => Result): Result;
+    current(): object | undefined;
+}
 export interface Runtime {
     readonly clock: Clock;
     readonly random: Random;
     readonly diagnostics: Diagnostics;
+    readonly asyncContext?: AsyncContext;
     readonly stalls?: Stalls;
+}
+export interface SteadyRuntime extends Runtime {
+    readonly clock: SteadyClock;
 }
 
 // dist/core/renewal-phases.d.ts
@@ -541,16 +607,16 @@ export declare class RenewalPhases {
 
 // dist/core/renewals.d.ts
 import type { HeldLease } from "./held-lease.ts";
-import type { Clock, Instant } from "./ports.ts";
+import type { Instant, SteadyClock } from "./ports.ts";
 import type { Grant, OpenStore } from "./store.ts";
 export declare class Renewals {
     #private;
-    constructor(clock: Clock, store: OpenStore);
+    constructor(clock: SteadyClock, store: OpenStore);
     add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void;
 }
 
 // dist/core/scheduler.d.ts
-import type { Clock, Instant } from "./ports.ts";
+import type { Clock, Instant, SteadyClock } from "./ports.ts";
 export interface Task {
     dueMs: number;
     heapIndex: number;
@@ -561,7 +627,7 @@ export interface Task {
 }
 export declare class Scheduler {
     #private;
-    readonly clock: Clock;
+    readonly clock: SteadyClock;
     constructor(clock: Clock);
     onClockStep(listener: () => void): void;
     get size(): number;
@@ -573,8 +639,16 @@ export declare class Scheduler {
     end(): void;
 }
 
+// dist/core/self-deadlock-error.d.ts
+import { HoldfastError } from "./errors.ts";
+export declare class SelfDeadlockError extends HoldfastError {
+    readonly label: string | undefined;
+    readonly sinceMs: number;
+    constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
+}
+
 // dist/core/stall-report.d.ts
-import type { Clock, Instant, Stalls } from "./ports.ts";
+import type { Instant, Stalls, SteadyClock } from "./ports.ts";
 export interface StallReport {
     readonly stallMs: number;
     readonly gcMs: number;
@@ -582,7 +656,7 @@ export interface StallReport {
     readonly why: string | undefined;
 }
 interface Sources {
-    readonly clock: Clock;
+    readonly clock: SteadyClock;
     readonly stalls: Stalls | undefined;
     readonly overdueMs: number;
 }
@@ -592,9 +666,9 @@ export {};
 // dist/core/store.d.ts
 import type { Cancellation } from "./cancellation.ts";
 import type { Finding } from "./doctor.ts";
-import type { HoldfastError, Holder, LossReason, VoteKind } from "./errors.ts";
+import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
-import type { Instant, Runtime } from "./ports.ts";
+import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 export interface StoreCapabilities {
     readonly fencing: boolean;
@@ -605,6 +679,7 @@ export interface AcquireRequest {
     readonly owner: string;
     readonly ttlMs: number;
     readonly started: Instant;
+    readonly waitEndsMs?: number;
     readonly cancellation: Cancellation;
 }
 export interface Grant {
@@ -620,7 +695,9 @@ export type AttemptOutcome = {
     readonly kind: "held";
     readonly holder: Holder | undefined;
     readonly retryInMs?: number | undefined;
+    readonly rank?: number | undefined;
     readonly split?: boolean;
+    readonly votes?: () => readonly Vote[];
     readonly cleanup: Promise<void> | undefined;
 } | {
     readonly kind: "failed";
@@ -650,6 +727,7 @@ export type ProveOutcome = {
 };
 export type ReleaseOutcome = {
     readonly released: true;
+    readonly handedOver?: true;
 } | {
     readonly released: false;
     readonly reason: LossReason;
@@ -663,6 +741,8 @@ export interface NodeInspection {
 export interface Inspection {
     readonly resource: string;
     readonly state: "held" | "free" | "split" | "unknown";
+    readonly foreign?: true;
+    readonly neverExpires?: true;
     readonly label: string | undefined;
     readonly fence: bigint | undefined;
     readonly remainingMs: number | undefined;
@@ -689,7 +769,7 @@ export interface NodeStatus {
     readonly lastFault: unknown;
 }
 export interface StoreContext {
-    readonly runtime: Runtime;
+    readonly runtime: SteadyRuntime;
     readonly scheduler: Scheduler;
     readonly events: Emitter;
     reconsider(judge: (grant: Grant) => LossReason | undefined): void;
@@ -703,6 +783,7 @@ export interface Waiting {
 export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;
     waiting?(resources: readonly string[]): Waiting | undefined;
+    gapLeftMs?(resources: readonly string[]): number;
     extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
     extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
     prove(grant: Grant): Promise<ProveOutcome>;
@@ -719,5 +800,6 @@ export interface Store {
     readonly name: string;
     readonly capabilities: StoreCapabilities;
     readonly ttlMaxMs: number;
+    validityMs?(ttlMs: number): number;
     open(context: StoreContext): OpenStore;
 }

@@ -11,9 +11,15 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    firstConnect?(): Promise<void> | undefined;
     line?(): object | undefined;
-    subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
-    close?(): Promise<void>;
+    resendEpoch?(): unknown;
+    subscribe?(channel: string, listener: SubscriptionListener): () => Promise<void>;
+}
+export interface SubscriptionListener {
+    onReady(): void;
+    onMessage(message: string): void;
+    onLost(cause: unknown): void;
 }
 export declare class NotConnectedError extends Error {
     readonly name = "NotConnectedError";
@@ -29,6 +35,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
+
+// dist/core/holder.d.ts: in index.d.ts
 
 // dist/core/ports.d.ts: in index.d.ts
 
@@ -82,6 +90,7 @@ export interface RedisStoreOptions {
     readonly maxTtl?: Duration;
     readonly crossSlot?: "refuse" | "ordered";
     readonly replicas?: ReplicasOptions;
+    readonly foreignGap?: Duration;
 }
 export interface ResolvedStoreOptions {
     readonly replicas: ResolvedReplicas | undefined;
@@ -94,6 +103,7 @@ export interface ResolvedStoreOptions {
     readonly admission: "strict" | "off";
     readonly ttlMaxMs: number;
     readonly crossSlot: "refuse" | "ordered";
+    readonly foreignGapMs: number;
     readonly nodeCount: number;
     readonly wireFormat: string;
 }

@@ -18,9 +18,15 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    firstConnect?(): Promise<void> | undefined;
     line?(): object | undefined;
-    subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
-    close?(): Promise<void>;
+    resendEpoch?(): unknown;
+    subscribe?(channel: string, listener: SubscriptionListener): () => Promise<void>;
+}
+export interface SubscriptionListener {
+    onReady(): void;
+    onMessage(message: string): void;
+    onLost(cause: unknown): void;
 }
 export declare class NotConnectedError extends Error {
     readonly name = "NotConnectedError";
@@ -34,6 +40,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
+
+// dist/core/holder.d.ts: in index.d.ts
 
 // dist/core/ports.d.ts: in index.d.ts
 
@@ -141,7 +149,7 @@ export interface ConfirmationRecord {
     readonly startedMs: number;
 }
 export interface Violation {
-    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "vote-given-up" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "vote-given-up" | "false-loss" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
     readonly atMs: number;
     readonly text: string;
 }
@@ -152,7 +160,7 @@ export interface History {
 }
 
 // dist/simulator/network/link.d.ts
-import { type RedisConnection } from "../../clients/contract.ts";
+import { type RedisConnection, type SubscriptionListener } from "../../clients/contract.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
@@ -167,6 +175,7 @@ export interface LinkPlan {
 }
 export interface LinkWatch {
     onSent(command: readonly string[]): void;
+    onExecuting(command: readonly string[]): void;
     onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
     onHeard(heard: HeardReply): void;
 }
@@ -179,7 +188,7 @@ export declare class Link implements RedisConnection {
     constructor(scene: Scene, machine: SimulatedProcess, node: SimulatedNode, plan: LinkPlan, watch: LinkWatch);
     send(_key: string, command: readonly string[]): Promise<unknown>;
     line(): object | undefined;
-    subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
+    subscribe(channel: string, listener: SubscriptionListener): () => Promise<void>;
     cut(there: boolean, back: boolean): void;
     heal(there: boolean, back: boolean): void;
     calm(): void;
@@ -191,7 +200,8 @@ export declare class Link implements RedisConnection {
 }
 
 // dist/simulator/node/keyspace.d.ts
-type Value = string | Map<string, string>;
+import { SortedSet } from "./sorted-set.ts";
+type Value = string | Map<string, string> | SortedSet;
 interface Entry {
     readonly value: Value;
     readonly expiresMs: number | undefined;
@@ -206,6 +216,9 @@ export declare class Keyspace {
     get(key: string): string | undefined;
     textOf(key: string): string | undefined;
     hash(key: string): Map<string, string> | undefined;
+    sortedSet(key: string): SortedSet | undefined;
+    zadd(key: string, member: string, score: number): void;
+    zrem(key: string, ...members: readonly string[]): void;
     set(key: string, value: string, ttlMs: number | "keep" | undefined): void;
     hset(key: string, pairs: readonly string[]): number;
     delete(key: string): number;
@@ -276,8 +289,22 @@ export declare class SimulatedNode {
     restart(kept: Kept): boolean;
 }
 
+// dist/simulator/node/sorted-set.d.ts
+export declare class SortedSet {
+    #private;
+    constructor(scores?: Iterable<readonly [string, number]>);
+    get size(): number;
+    score(member: string): number | undefined;
+    add(member: string, score: number): void;
+    remove(member: string): void;
+    count(from: number, to: number): number;
+    members(): readonly string[];
+    pairs(): readonly string[];
+    copy(): SortedSet;
+}
+
 // dist/simulator/process/recording-store.d.ts
-import type { Store } from "../../core/store.ts";
+import type { ReleaseOutcome, Store } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 export interface AttemptRecord {
@@ -294,6 +321,7 @@ export interface AttemptRecord {
     fence: bigint | undefined;
     validUntilMonotonicMs: number;
     validUntilWallMs: number;
+    validUntilSteadyMs: number;
 }
 export interface RecordingOptions {
     readonly scene: Scene;
@@ -301,6 +329,8 @@ export interface RecordingOptions {
     readonly validityMs: (ttlMs: number) => number;
     readonly onGranted: (record: AttemptRecord) => void;
     readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
+    readonly onReleasing: (owner: string, resources: readonly string[]) => void;
+    readonly onReleased: (owner: string, outcome: ReleaseOutcome) => void;
 }
 export declare class RecordingStore {
     #private;
@@ -333,6 +363,8 @@ export declare class SimulatedProcess {
     get isPaused(): boolean;
     monotonicMs(): number;
     wallMs(): number;
+    steadyMs(): number;
+    hasLookedSince(ms: number): boolean;
     pausedMs(): number;
     runsForMs(): number;
     enter(source: Source, run: () => void): void;
@@ -461,6 +493,7 @@ export interface WorkPlan {
     readonly resources: readonly string[];
     readonly loops: number;
     readonly ttlMs: number;
+    readonly lives?: readonly number[];
     readonly waitMs: number;
     readonly thinkMs: number;
     readonly holdMs: number;

@@ -11,9 +11,15 @@ export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
     send(key: string, command: readonly string[]): Promise<unknown>;
+    firstConnect?(): Promise<void> | undefined;
     line?(): object | undefined;
-    subscribe?(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
-    close?(): Promise<void>;
+    resendEpoch?(): unknown;
+    subscribe?(channel: string, listener: SubscriptionListener): () => Promise<void>;
+}
+export interface SubscriptionListener {
+    onReady(): void;
+    onMessage(message: string): void;
+    onLost(cause: unknown): void;
 }
 export declare class NotConnectedError extends Error {
     readonly name = "NotConnectedError";
@@ -25,6 +31,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/acquire.d.ts: in index.d.ts
 
 // dist/core/break.d.ts: in index.d.ts
+
+// dist/core/caller-signals.d.ts: in index.d.ts
 
 // dist/core/cancellation.d.ts: in index.d.ts
 
@@ -41,6 +49,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/hand-over.d.ts: in index.d.ts
 
 // dist/core/held-lease.d.ts: in index.d.ts
+
+// dist/core/holder.d.ts: in index.d.ts
 
 // dist/core/lease-host.d.ts: in index.d.ts
 
@@ -138,8 +148,8 @@ export declare class FaultyNode implements RedisConnection {
     #private;
     readonly library: string;
     readonly topology: RedisConnection["topology"];
+    readonly firstConnect?: NonNullable<RedisConnection["firstConnect"]>;
     readonly subscribe?: NonNullable<RedisConnection["subscribe"]>;
-    readonly close?: () => Promise<void>;
     constructor(connection: RedisConnection, clock: Clock);
     get sent(): readonly SentCommand[];
     get heldCount(): number;
@@ -148,6 +158,7 @@ export declare class FaultyNode implements RedisConnection {
     letGo(count?: number): void;
     forget(): void;
     send(key: string, command: readonly string[]): Promise<unknown>;
+    resendEpoch(): object;
 }
 export declare function faultyNode(connection: RedisConnection, clock: Clock): FaultyNode;
 

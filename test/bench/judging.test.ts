@@ -74,3 +74,38 @@ test("a bar is judged by the median of the ratios within a round", () => {
   const others = verdicts.filter((each) => each !== verdict);
   expect(others.every(({ met }) => met === undefined)).toBe(true);
 });
+
+test("many waiters are judged against few of them, and against as many that poll", () => {
+  const waiting = (contender: string, count: number, values: Series["values"]): Series => {
+    return {
+      workload: "waiting",
+      label: `${count} waiters`,
+      nodes: 1,
+      contender,
+      values,
+      problems: {},
+    };
+  };
+  const verdicts = verdictsOf(
+    new Lookup([
+      waiting("fenced", 0, { otherP99Ms: [1] }),
+      waiting("fenced", 10, { askCpuUs: [30, 40], handOverP99Ms: [2], failed: [0, 0] }),
+      waiting("fenced", 1_000, {
+        askCpuUs: [42, 42],
+        serverCpuPercent: [1, 3],
+        otherP99Ms: [3],
+        handOverP99Ms: [4],
+        failed: [0, 1],
+      }),
+      waiting("floor", 1_000, { serverCpuPercent: [2, 4] }),
+    ]),
+  );
+  const known = verdicts.filter(({ met }) => met !== undefined);
+  expect(known.map(({ bar, ours, met }) => ({ bar, ours, met }))).toEqual([
+    { bar: "≤ 2 × with 10", ours: "1.20 × with 10", met: true },
+    { bar: "< 1 × as many that poll", ours: "0.63 × as many that poll", met: true },
+    { bar: "≤ 0", ours: "1.00", met: false },
+    { bar: "≤ 2 × without them", ours: "3.00 × without them", met: false },
+    { bar: "≤ 3 × with 10", ours: "2.00 × with 10", met: true },
+  ]);
+});

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { compile } from "../../scripts/build.mjs";
+import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
 /** A compiler and a dozen processes, side by side with other tests. */
@@ -43,9 +43,9 @@ test(
   { timeout: boundMs },
   async () => {
     const [dist, out] = [temporaryFolder(), temporaryFolder()];
-    expect(compile(dist)).toMatchObject({ status: 0 });
+    await buildPrograms(dist);
     const few = ["--only", "fenced", "--no-peers", "--nodes", "1", "--rounds", "2"];
-    const args = ["sequential", "held", ...few, "--scale", "0.2", "--out", out];
+    const args = ["sequential", "held", "import", ...few, "--scale", "0.2", "--out", out];
     const { code, output } = await run(args, dist);
     expect({ code, output }).toMatchObject({ code: 0 });
 
@@ -57,12 +57,13 @@ test(
     expect(seen.sort()).toEqual([
       "held 1000 fenced {}",
       "held 1000 floor {}",
+      "import fresh process fenced {}",
       "sequential 1 fenced {}",
       "sequential 1 floor {}",
     ]);
     for (const { workload, values } of series) {
       if (workload === "sequential") expect(values.perSecond).toHaveLength(2);
-      for (const value of values.perSecond) expect(value).toBeGreaterThan(0);
+      for (const value of values.perSecond ?? values.importMs) expect(value).toBeGreaterThan(0);
     }
 
     const page = readFileSync(join(out, "results.md"), "utf8");
@@ -71,7 +72,7 @@ test(
     );
     expect(page).toContain("| sequential, N = 5, fenced | ≥ 0.95 F | not measured | – |");
     const plots = readdirSync(join(out, "plots")).sort();
-    expect(plots).toEqual(["held-1000-n1.svg", "sequential-n1.svg"]);
+    expect(plots).toEqual(["held-1000-n1.svg", "import-fresh-process-n1.svg", "sequential-n1.svg"]);
     for (const name of plots) expect(page).toContain(`](plots/${name})`);
     expect(readFileSync(join(out, "plots", "held-1000-n1.svg"), "utf8")).toMatch(
       /^<svg [^]*<\/svg>\n$/,

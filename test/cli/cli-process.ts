@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
-import { bundleCli } from "../../scripts/build.mjs";
+import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
 /** The command line as users run it: built from these sources, a process of its own each time. */
@@ -51,7 +51,7 @@ export function builtCli(): Cli {
     state = mkdtempSync(join(root, "state-"));
   });
   beforeAll(async () => {
-    await bundleCli(join(root, "dist"));
+    await buildPrograms(join(root, "dist"));
     copyFileSync(join(projectRoot, "package.json"), join(root, "package.json"));
     symlinkSync(join(projectRoot, "node_modules"), join(root, "node_modules"));
   });

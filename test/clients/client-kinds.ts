@@ -22,8 +22,11 @@ export interface ClientKind {
   readonly showsState: boolean;
   /** Resolves when the client is connected. */
   open(port: number, options?: object): Promise<OpenClient>;
+  /** A client that has just begun to connect. */
+  readonly openConnecting?: (port: number) => OpenClient;
+  readonly openConnectingCluster?: (ports: readonly number[]) => OpenClient;
   /** A client that was never told to connect, and what tells it. */
-  openIdle?(port: number): OpenClient & { connect(): Promise<unknown> };
+  readonly openIdle?: (port: number) => OpenClient & { connect(): Promise<unknown> };
   openCluster(ports: readonly number[], options?: object): Promise<OpenClient>;
 }
 
@@ -51,6 +54,12 @@ function ioredisKind(
       const result = opened(client);
       await eventually(() => client.status === "ready");
       return result;
+    },
+    openConnecting: (port) => opened(new Client({ host, port, retryStrategy })),
+    openConnectingCluster(ports) {
+      const client = new ClusterClient(ports.map((port) => ({ host, port })));
+      client.on("error", () => undefined);
+      return { client, close: () => client.disconnect() };
     },
     openIdle: (port) => opened(new Client({ host, port, retryStrategy, lazyConnect: true })),
     async openCluster(ports, options = {}) {
@@ -87,6 +96,18 @@ function nodeRedisKind(
       const result = opened(port, options);
       await result.connect();
       return result;
+    },
+    openConnecting(port) {
+      const result = opened(port, {});
+      result.connect().catch(() => undefined);
+      return result;
+    },
+    openConnectingCluster(ports) {
+      const rootNodes = ports.map((port) => ({ socket: { host, port } }));
+      const client = createMany({ rootNodes, defaults: { socket } });
+      client.on("error", () => undefined);
+      client.connect().catch(() => undefined);
+      return { client, close: () => client.destroy() };
     },
     openIdle: (port) => opened(port, {}),
     async openCluster(ports, options = {}) {

@@ -5,7 +5,7 @@ import { hashSlot } from "../../src/clients/hash-slot.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
-import { adapt } from "./open-connection.ts";
+import { adapt, subscribed } from "./open-connection.ts";
 
 let cluster: RedisCluster;
 let ports: readonly number[];
@@ -61,13 +61,13 @@ describe.each(allKinds)("$name", (kind) => {
   });
 });
 
-describe.each(allKinds.filter(({ name }) => name !== "iovalkey"))("$name", (kind) => {
+describe.each(allKinds)("$name", (kind) => {
   test("subscribes to sharded channels wherever they live", async () => {
     const connection = adapt(await kind.openCluster(ports));
     const heard: string[] = [];
     const channels = resources.slice(0, 10).map((resource) => `wake:{${resource}}`);
     const leaves = await Promise.all(
-      channels.map((channel) => connection.subscribe(channel, () => heard.push(channel))),
+      channels.map((channel) => subscribed(connection, channel, () => heard.push(channel))),
     );
     for (const channel of channels) {
       await (await cluster.nodeOf(channel)).command("SPUBLISH", channel, "x");
@@ -109,13 +109,6 @@ test("wakes a lazy cluster by the send that it refuses", async () => {
   await expect(connection.send("k", ["SET", "early", "x"])).rejects.toThrow(NotConnectedError);
   expect(await eventually(() => connection.send("k", ["SET", "k", "x"]))).toBe("OK");
   expect(await (await cluster.nodeOf("early")).command("EXISTS", "early")).toBe(0);
-});
-
-test("leaves subscribe out for iovalkey, whose sharded channels ignore the slots", async () => {
-  const kind = ioredisKinds.find(({ name }) => name === "iovalkey");
-  const opened = await kind?.openCluster(ports);
-  if (opened === undefined) throw new Error("iovalkey is not among the kinds");
-  expect(adapt(opened)).not.toHaveProperty("subscribe");
 });
 
 describe.each(nodeRedisKinds)("$name", (kind) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { ioredisKinds } from "./client-kinds.ts";
-import { adapt, openConnection } from "./open-connection.ts";
+import { adapt, openConnection, subscribed } from "./open-connection.ts";
 
 let server: RedisServer;
 
@@ -80,7 +80,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
   test("leaves the user's keyPrefix out of channels", async () => {
     const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
     const heard: string[] = [];
-    await connection.subscribe("channel", (message) => heard.push(message));
+    await subscribed(connection, "channel", (message) => heard.push(message));
     await server.command("PUBLISH", "channel", "hello");
     await eventually(() => heard.length > 0);
     expect(heard).toEqual(["hello"]);
@@ -94,7 +94,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
       null,
     ]);
     const heard: string[] = [];
-    await connection.subscribe("numbers", (message) => heard.push(message));
+    await subscribed(connection, "numbers", (message) => heard.push(message));
     await server.command("PUBLISH", "numbers", "1");
     await eventually(() => heard.length > 0);
   });
@@ -115,7 +115,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     });
     const keys = (await server.command("KEYS", "*")) as string[];
     expect(keys.sort()).toEqual(["app:a", "app:b", "app:c"]);
-    await connection.subscribe("piped", () => undefined);
+    await subscribed(connection, "piped");
   });
 
   test("works with the options of a careful user", async () => {
@@ -132,7 +132,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     expect(
       await server.command("EVAL", "redis.call('SELECT', 3) return redis.call('GET', 'k')", "0"),
     ).toBe("v");
-    await connection.subscribe("careful", () => undefined);
+    await subscribed(connection, "careful");
   });
 });
 
@@ -153,7 +153,7 @@ describe.each([{ protocol: 2 }, { protocol: 3 }, { protocol: 3, replyMapping: "r
       expect(reply).toEqual([1, "a", null, ["k"]]);
       expect(await connection.send("k", ["SET", "k", "v", "NX", "GET", "PX", "60000"])).toBeNull();
       const heard: string[] = [];
-      await connection.subscribe("resp", (message) => heard.push(message));
+      await subscribed(connection, "resp", (message) => heard.push(message));
       await server.command("PUBLISH", "resp", "hello");
       await eventually(() => heard.length > 0);
       expect(heard).toEqual(["hello"]);

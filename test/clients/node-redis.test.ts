@@ -4,7 +4,7 @@ import { connectionOf } from "../../src/clients/recognise.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { nodeRedisKinds } from "./client-kinds.ts";
-import { adapt, openConnection } from "./open-connection.ts";
+import { adapt, openConnection, subscribed } from "./open-connection.ts";
 
 let server: RedisServer;
 
@@ -48,7 +48,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
       const options = { RESP, commandOptions: { typeMapping: buffers } };
       const connection = await openConnection(kind, server.port, options);
       const heard: unknown[] = [];
-      await connection.subscribe("mapped", (message) => heard.push(message));
+      await subscribed(connection, "mapped", (message) => heard.push(message));
       await server.command("PUBLISH", "mapped", "hello");
       await eventually(() => heard.length > 0);
       expect(heard).toEqual(["hello"]);
@@ -84,7 +84,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
   test("works without the user's offline queue", async () => {
     const connection = await openConnection(kind, server.port, { disableOfflineQueue: true });
     expect(await connection.send("k", ["PING"])).toBe("PONG");
-    await connection.subscribe("offline", () => undefined);
+    await subscribed(connection, "offline");
   });
 });
 
@@ -105,7 +105,7 @@ describe("node-redis 6", () => {
     const keys = (await server.command("KEYS", "*")) as string[];
     expect(keys.sort()).toEqual(["app:a", "app:b", "app:c", "app:d", "app:e"]);
     const heard: string[] = [];
-    await connection.subscribe("channel", (message) => heard.push(message));
+    await subscribed(connection, "channel", (message) => heard.push(message));
     await server.command("PUBLISH", "channel", "hello");
     await eventually(() => heard.length > 0);
   });

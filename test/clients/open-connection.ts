@@ -3,15 +3,14 @@ import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import type { ClientKind, OpenClient } from "./client-kinds.ts";
 
-/** What a test needs of a connection that can subscribe and close. */
+/** A connection that can do all that one may. */
 export type FullConnection = Required<RedisConnection>;
 
-/** The adapter of a client; both are closed when the test is over. */
+/** The adapter of a client, which is closed when the test is over. */
 export function adapt(opened: OpenClient): FullConnection {
   const connection = connectionOf(opened.client);
   if (connection === undefined) throw new Error("the client was not recognised");
   onTestFinished(async () => {
-    await connection.close?.();
     await opened.close();
   });
   return connection as FullConnection;
@@ -23,4 +22,27 @@ export async function openConnection(
   options?: object,
 ): Promise<FullConnection> {
   return adapt(await kind.open(port, options));
+}
+
+/**
+ * Subscribes, and resolves to what ends it once the server has confirmed; rejects if it is lost
+ * before. `onLost` is called for a loss after that. Ended when the test is over.
+ */
+export function subscribed(
+  connection: FullConnection,
+  channel: string,
+  onMessage: (message: string) => unknown = () => undefined,
+  onLost: (cause: unknown) => void = () => undefined,
+): Promise<() => Promise<void>> {
+  return new Promise((resolve, reject) => {
+    const end = connection.subscribe(channel, {
+      onReady: () => resolve(end),
+      onMessage,
+      onLost(cause) {
+        reject(cause instanceof Error ? cause : new Error(String(cause)));
+        onLost(cause);
+      },
+    });
+    onTestFinished(end);
+  });
 }

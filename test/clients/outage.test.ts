@@ -4,7 +4,7 @@ import { NotConnectedError } from "../../src/clients/contract.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
-import { adapt, openConnection } from "./open-connection.ts";
+import { adapt, openConnection, subscribed } from "./open-connection.ts";
 
 async function startOwn(): Promise<RedisServer> {
   const server = await startRedis();
@@ -43,7 +43,7 @@ describe.each(allKinds)("$name", (kind) => {
     const connection = adapt(opened);
     await opened.close();
     await expect(connection.send("k", ["SET", "k", "x"])).rejects.toThrow(NotConnectedError);
-    await expect(connection.subscribe("c", () => undefined)).rejects.toThrow(NotConnectedError);
+    await expect(subscribed(connection, "c")).rejects.toThrow(NotConnectedError);
     expect(await server.command("EXISTS", "k")).toBe(0);
   });
 });

@@ -1,8 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { allKinds } from "./client-kinds.ts";
-import { openConnection } from "./open-connection.ts";
+import { openConnection, subscribed } from "./open-connection.ts";
 
 let server: RedisServer;
 
@@ -41,9 +42,9 @@ describe.each(allKinds)("$name", (kind) => {
   test("delivers the messages of each channel to its listeners until they leave", async () => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
-    const leaveFirst = await connection.subscribe("канал", (m) => heard.push(`first ${m}`));
-    const leaveSecond = await connection.subscribe("канал", (m) => heard.push(`second ${m}`));
-    const leaveOther = await connection.subscribe("other", (m) => heard.push(`other ${m}`));
+    const leaveFirst = await subscribed(connection, "канал", (m) => heard.push(`first ${m}`));
+    const leaveSecond = await subscribed(connection, "канал", (m) => heard.push(`second ${m}`));
+    const leaveOther = await subscribed(connection, "other", (m) => heard.push(`other ${m}`));
     await server.command("PUBLISH", "канал", "één");
     await server.command("PUBLISH", "other", "two");
     await eventually(() => heard.length === 3);
@@ -62,8 +63,8 @@ describe.each(allKinds)("$name", (kind) => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
     const listener = (message: string) => heard.push(message);
-    const leave = await connection.subscribe("twice", listener);
-    await connection.subscribe("twice", listener);
+    const leave = await subscribed(connection, "twice", listener);
+    await subscribed(connection, "twice", listener);
     await leave();
     await server.command("PUBLISH", "twice", "once");
     await eventually(() => heard.length > 0);
@@ -76,7 +77,7 @@ describe.each(allKinds)("$name", (kind) => {
     const before = await connectionCount(own);
     const socketsBefore = socketCount();
     const channels = Array.from({ length: 20 }, (_, index) => `channel-${index}`);
-    const leaves = await Promise.all(channels.map((c) => connection.subscribe(c, () => undefined)));
+    const leaves = await Promise.all(channels.map((c) => subscribed(connection, c)));
     expect(await connectionCount(own)).toBe(before + 1);
     await Promise.all(leaves.map((leave) => leave()));
     await eventually(async () => (await connectionCount(own)) === before);
@@ -89,66 +90,115 @@ describe.each(allKinds)("$name", (kind) => {
     const connection = await openConnection(kind, own.port);
     const before = await connectionCount(own);
     const socketsBefore = socketCount();
-    const leave = await connection.subscribe("closing", () => undefined);
-    await connection.close();
-    await connection.close();
+    const leave = await subscribed(connection, "closing");
+    await leave();
     await eventually(async () => (await connectionCount(own)) === before);
     await eventually(() => socketCount() <= socketsBefore);
     await leave();
     expect(await connection.send("k", ["PING"])).toBe("PONG");
   });
 
-  test("leaves no connection behind when it is closed while it still subscribes", async () => {
+  test("leaves no connection behind when it is ended before it is ready", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     const before = await connectionCount(own);
     const socketsBefore = socketCount();
-    const subscribing = connection.subscribe("hasty", () => undefined).catch(() => undefined);
-    await connection.close();
-    await subscribing;
+    const calls: string[] = [];
+    const listener = {
+      onReady: () => calls.push("ready"),
+      onMessage: () => calls.push("message"),
+      onLost: () => calls.push("lost"),
+    };
+    // In the same turn, while it dials, while it introduces itself, and while it subscribes.
+    for (let turns = 0; turns < 12; turns += 1) {
+      const end = connection.subscribe("hasty", listener);
+      for (let turn = 0; turn < turns; turn += 1) await setImmediate();
+      const count = calls.length;
+      await end();
+      expect(calls.length).toBe(count);
+    }
+    expect(calls).not.toContain("lost");
     await eventually(async () => (await connectionCount(own)) === before);
     await eventually(() => socketCount() <= socketsBefore);
   });
 
-  test("subscribes again after the last left and after close", async () => {
+  test("subscribes again after the last left", async () => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
-    const leave = await connection.subscribe("again", () => heard.push("first"));
-    const stay = await connection.subscribe("stay", () => undefined);
+    const leave = await subscribed(connection, "again", () => heard.push("first"));
+    const stay = await subscribed(connection, "stay");
     // Leaving and returning at once: the last word counts.
     const left = leave();
-    await connection.subscribe("again", () => heard.push("second"));
+    const leaveSecond = await subscribed(connection, "again", () => heard.push("second"));
     await left;
-    // GLIDE tells us before its server knows.
+    // GLIDE confirms before its server knows.
     await eventually(async () => (await subscriberCount("again", server)) === 1);
     await stay();
-    await connection.close();
-    await connection.subscribe("again", () => heard.push("third"));
+    await leaveSecond();
+    await subscribed(connection, "again", () => heard.push("third"));
     await eventually(async () => (await subscriberCount("again", server)) === 1);
     await server.command("PUBLISH", "again", "x");
     await eventually(() => heard.length > 0);
     expect(heard).toEqual(["third"]);
   });
 
-  test("listens again after the server was restarted", async () => {
-    const own = await startOwn();
-    const connection = await openConnection(kind, own.port);
-    const heard: string[] = [];
-    await connection.subscribe("back", (message) => heard.push(message));
-    await own.restart();
-    await eventually(async () => (await subscriberCount("back", own)) === 1);
-    await own.command("PUBLISH", "back", "hello");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["hello"]);
-  });
-
   test("rejects when the server is down, and can subscribe once it is back", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     await own.kill();
-    await expect(connection.subscribe("c", () => undefined)).rejects.toThrow(Error);
+    await expect(subscribed(connection, "c")).rejects.toThrow(Error);
     await own.restart();
-    await eventually(() => connection.subscribe("c", () => undefined));
+    await eventually(() => subscribed(connection, "c"));
     expect(await subscriberCount("c", own)).toBe(1);
+  });
+
+  test("ends only the subscription that is ended, whoever else has one", async () => {
+    const connection = await openConnection(kind, server.port);
+    const heard: string[] = [];
+    const leaveOwn = await subscribed(connection, "own", () => heard.push("own"));
+    await subscribed(connection, "other", () => heard.push("other"));
+    await leaveOwn();
+    await server.command("PUBLISH", "own", "x");
+    await server.command("PUBLISH", "other", "x");
+    await eventually(() => heard.length > 0);
+    expect(heard).toEqual(["other"]);
+  });
+});
+
+// GLIDE subscribes again by itself, and shows nothing of it.
+describe.each(allKinds.filter(({ showsState }) => showsState))("$name", (kind) => {
+  test("reports each subscription that ends by itself, once, and can subscribe again", async () => {
+    const own = await startOwn();
+    const connection = await openConnection(kind, own.port);
+    const lost: string[] = [];
+    await subscribed(connection, "a", undefined, () => lost.push("a"));
+    await subscribed(connection, "a", undefined, () => lost.push("a"));
+    await subscribed(connection, "b", undefined, () => lost.push("b"));
+    expect(await own.command("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
+    await eventually(() => lost.length >= 3);
+    expect(lost.toSorted()).toEqual(["a", "a", "b"]);
+    expect(await subscriberCount("a", own)).toBe(0);
+    const heard: string[] = [];
+    await subscribed(connection, "a", (message) => heard.push(message));
+    await own.command("PUBLISH", "a", "hello");
+    await eventually(() => heard.length > 0);
+    expect([heard, lost.length]).toEqual([["hello"], 3]);
+  });
+
+  test("reports what is lost with a server that restarts, and what it is refused", async () => {
+    const own = await startOwn();
+    const connection = await openConnection(kind, own.port);
+    const lost: unknown[] = [];
+    await subscribed(connection, "a", undefined, (cause) => lost.push(cause));
+    await own.restart();
+    await eventually(() => lost.length > 0);
+    await eventually(() => connection.send("k", ["PING"]));
+    await own.command("ACL", "SETUSER", "default", "resetchannels", "&allowed");
+    await expect(subscribed(connection, "denied")).rejects.toThrow(/^NOPERM/);
+    await subscribed(connection, "allowed", undefined, (cause) => lost.push(cause));
+    await expect(subscribed(connection, "denied")).rejects.toThrow(/^NOPERM/);
+    expect(lost.length).toBe(1);
+    await own.command("ACL", "SETUSER", "default", "resetchannels");
+    await eventually(() => lost.length === 2);
   });
 });

@@ -5,7 +5,7 @@ import { serverError } from "../../src/clients/valkey-glide-errors.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { glideKinds } from "./client-kinds.ts";
-import { openConnection } from "./open-connection.ts";
+import { openConnection, subscribed } from "./open-connection.ts";
 
 let server: RedisServer;
 
@@ -30,7 +30,7 @@ describe.each(glideKinds)("$name", (kind) => {
       "FINE",
     ]);
     const heard: unknown[] = [];
-    await connection.subscribe("decoded", (message) => heard.push(message));
+    await subscribed(connection, "decoded", (message) => heard.push(message));
     await server.command("PUBLISH", "decoded", "hello");
     await eventually(() => heard.length > 0);
     expect(heard).toEqual(["hello"]);

@@ -67,6 +67,7 @@ test("the brand is not in the way when an error is logged or copied", () => {
   expect(Object.keys(new ClosedError()).toSorted()).toEqual(["code", "name", "resources"]);
   expect(JSON.parse(JSON.stringify(new ClosedError()))).toEqual({
     code: "CLOSED",
+    message: "the lock manager is closed",
     name: "ClosedError",
     resources: [],
   });

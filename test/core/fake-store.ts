@@ -62,12 +62,14 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
       note("release");
       return (await behaviour.release?.(grant)) ?? released;
     },
-    inspect: () => Promise.reject(new Error("not asked here")),
+    inspect: behaviour.inspect ?? (() => Promise.reject(new Error("not asked here"))),
     nodes: () => Promise.resolve([]),
     doctor: async (ttlMs) => (await behaviour.doctor?.(ttlMs)) ?? [],
     close: async () => await behaviour.close?.(),
     ...(behaviour.waiting === undefined ? {} : { waiting: behaviour.waiting }),
     ...(behaviour.extendMany === undefined ? {} : { extendMany: behaviour.extendMany }),
+    ...(behaviour.gapLeftMs === undefined ? {} : { gapLeftMs: behaviour.gapLeftMs }),
+    ...(behaviour.break === undefined ? {} : { break: behaviour.break }),
     ...(behaviour.passOn === undefined ? {} : { passOn: behaviour.passOn }),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };

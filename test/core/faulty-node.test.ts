@@ -43,27 +43,23 @@ test("is taken where a client is taken, and passes everything on", async () => {
   expect(node.sent).toEqual([]);
 });
 
-test("subscribes and closes where the connection can", async () => {
+test("subscribes where the connection can", async () => {
   const calls: string[] = [];
-  const connection = {
+  const connection: RedisConnection = {
     library: "none",
     topology: "standalone",
     send: () => Promise.resolve("OK"),
-    async subscribe(this: unknown, channel: string) {
+    subscribe(this: unknown, channel, listener) {
       expect(this).toBe(connection);
-      calls.push(channel);
+      listener.onMessage(channel);
       return () => Promise.resolve();
     },
-    async close(this: unknown) {
-      expect(this).toBe(connection);
-      calls.push("close");
-    },
-  } as const;
+  };
   const node = faultyNode(connection, new ManualClock());
-  await node.subscribe?.("channel", () => undefined);
-  await node.close?.();
-  expect(calls).toEqual(["channel", "close"]);
-  expect([setUp().node.subscribe, setUp().node.close]).toEqual([undefined, undefined]);
+  const listener = { onReady() {}, onMessage: (text: string) => calls.push(text), onLost() {} };
+  await node.subscribe?.("channel", listener)();
+  expect(calls).toEqual(["channel"]);
+  expect(setUp().node.subscribe).toBeUndefined();
 });
 
 describe("a fault", () => {

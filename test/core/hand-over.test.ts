@@ -66,7 +66,7 @@ describe("a release with somebody of the same manager behind it", () => {
     table.locks.on("acquired", ({ attempts, fence }) => acquired.push([attempts, fence]));
     for (const call of calls) {
       const fence = before.fence;
-      expect(await before.release()).toEqual({ released: true });
+      expect(await before.release()).toEqual({ released: true, handedOver: true });
       const lease = await taken(call);
       expect([before.state, lease.state]).toEqual(["released", "held"]);
       // The one that is over keeps its own: with the new one it would pass every guard.
@@ -182,10 +182,87 @@ describe("a release with somebody of the same manager behind it", () => {
     const released = first.release();
     controller.abort(new Error("no longer wanted"));
     await expect(calls[0]).rejects.toThrow("no longer wanted");
-    expect(await released).toEqual({ released: true });
+    expect(await released).toEqual({ released: true, handedOver: true });
     const lease = await taken(last);
     expect(asked()).toEqual(["release", "attempt"]);
     await lease.release();
     expect(table.entries.size).toBe(0);
   });
+});
+
+describe("a lock is passed on only to calls that waited before the store was asked for it", () => {
+  test("and a call that came later has the store asked, before it may have it", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 1);
+    const late = table.locks.acquire("a");
+    await settle();
+    const asked = askedSince(table);
+    expect(await first.release()).toEqual({ released: true, handedOver: true });
+    const second = await taken(calls[0]);
+    expect(asked()).toEqual([]);
+    expect(await second.release()).toEqual({ released: true });
+    await taken(late);
+    expect(asked()).toEqual(["release", "attempt"]);
+  });
+
+  test("so that one that begins after another process broke it waits for the new holder", async () => {
+    const table = reserving();
+    const { first, calls } = await lineOf(table, 1);
+    table.entries.set("a", { owner: "of another process", untilMs: Infinity });
+    const late = table.locks.acquire("a");
+    await settle();
+    expect(await first.release()).toEqual({ released: true, handedOver: true });
+    const second = await taken(calls[0]);
+    expect(await second.release()).toEqual({ released: false, reason: "taken" });
+    await expect(taken(late)).rejects.toThrow("it still waits");
+    await table.locks.close();
+    await expect(late).rejects.toThrow("closed");
+  });
+
+  test("which those are that waited when the attempt that was granted began, not the first one", async () => {
+    const table = reserving();
+    table.entries.set("a", { owner: "of another process", untilMs: 1_000 });
+    const front = table.locks.acquire("a", { retry: { minDelay: 600, maxDelay: 600 } });
+    await table.clock.advance(700);
+    const second = table.locks.acquire("a");
+    await table.clock.advance(505);
+    const first = await taken(front);
+    expect(await first.release()).toEqual({ released: true, handedOver: true });
+    await (await taken(second)).release();
+  });
+
+  test("and to none once the lock was broken by the same manager", async () => {
+    const table = reserving((made) => ({
+      async break(resource: string) {
+        made().entries.delete(resource);
+        return { kind: "broken" };
+      },
+      inspect: async (resource: string) => {
+        const owner = made().entries.get(resource)?.owner ?? "";
+        const seen = { node: "fake", vote: "held", holder: { owner, fence: 20n } } as const;
+        const state = "held";
+        const rest = { label: undefined, fence: 20n, remainingMs: 1 };
+        return { resource, state, ...rest, nodes: [seen] };
+      },
+    }));
+    const { first, calls } = await lineOf(table, 1);
+    expect(await table.locks.break("a")).toMatchObject({ broken: true });
+    expect(await first.release()).toEqual({ released: false, reason: "taken" });
+    const next = await taken(calls[0]);
+    expect(next.fence).toBeGreaterThan(first.fence);
+    await next.release();
+  });
+});
+
+test("the event of a release tells whether the store was asked", async () => {
+  const table = reserving();
+  const { first, calls } = await lineOf(table, 1);
+  const told: unknown[] = [];
+  table.locks.on("released", ({ released, handedOver }) => told.push([released, handedOver]));
+  await first.release();
+  await (await taken(calls[0])).release();
+  expect(told).toEqual([
+    [true, true],
+    [true, false],
+  ]);
 });

@@ -383,3 +383,59 @@ test("has no fence where the store gives none", async () => {
   const lease = await locks.acquire("a");
   expect(() => lease.fence).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
 });
+
+describe("using whose work fails with the loss of a lease", () => {
+  test("reports its own loss where the work's is that of another lease, and keeps that as cause", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const inner = new LeaseLostError(["b"], "taken");
+    const call = locks.using("a", { renew: false }, () => {
+      clock.pause(5_000);
+      throw inner;
+    });
+    const error: unknown = await call.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "LEASE_LOST", resources: ["a"], reason: "expired" });
+    expect(error).toHaveProperty("cause", inner);
+  });
+
+  test("passes on the loss of another lease where its own is held", async () => {
+    const { locks } = scene({}, { ttl });
+    const inner = new LeaseLostError(["b"], "taken");
+    await expect(locks.using("a", () => Promise.reject(inner))).rejects.toBe(inner);
+  });
+
+  test("reports both where two nested leases are lost", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    const call = locks.using("a", { renew: false }, () =>
+      locks.using("b", { renew: false }, (lease) => {
+        clock.pause(5_000);
+        lease.assertHeld();
+      }),
+    );
+    const error: unknown = await call.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ resources: ["a"], cause: { resources: ["b"] } });
+  });
+
+  test("passes on its own loss as it is", async () => {
+    const { locks, clock } = scene({}, { ttl });
+    let own: unknown;
+    const call = locks.using("a", { renew: false }, (lease) => {
+      clock.pause(5_000);
+      own = lease.signal.reason;
+      lease.assertHeld();
+    });
+    const error: unknown = await call.catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LeaseLostError);
+    expect(error).toBe(own);
+  });
+
+  test("keeps the last failed renewal as cause of a loss where the work returned", async () => {
+    const { locks, clock } = scene({ extend: async () => failed }, { ttl });
+    const call = locks.using("a", async () => {
+      await clock.advance(5_000);
+      return "done";
+    });
+    const error: unknown = await call.catch((thrown: unknown) => thrown);
+    const expected = { reason: "unreachable", result: "done", cause: failed.error };
+    expect(error).toMatchObject(expected);
+  });
+});

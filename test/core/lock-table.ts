@@ -5,6 +5,8 @@ import { type Behaviour, scene, type Scene } from "./fake-store.ts";
 interface Entry {
   readonly owner: string;
   readonly untilMs: number;
+  /** Written by a client of another library. */
+  readonly foreign?: true;
 }
 
 export interface Table extends Scene {
@@ -50,7 +52,8 @@ export function attemptOn(
   for (const name of resources) {
     const held = entries.get(name);
     if (held === undefined || held.untilMs <= nowMs) continue;
-    return { kind: "held", holder: { owner: held.owner }, cleanup: undefined };
+    const holder = { owner: held.owner, ...(held.foreign ? { foreign: held.foreign } : {}) };
+    return { kind: "held", holder, cleanup: undefined };
   }
   for (const name of resources) entries.set(name, { owner, untilMs: nowMs + ttlMs });
   return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: ttlMs } };

@@ -1,13 +1,17 @@
+import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { builtInDefaults, resolveOptions } from "../../src/core/options.ts";
 import { resourcesOf } from "../../src/core/resources.ts";
-import { createLocks, type LockOptions } from "../../src/index.ts";
+import { createLocks, InvalidOptionError, type LockOptions } from "../../src/index.ts";
+import { embedded } from "../../src/stores/embedded/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
+import { redis, redlock } from "../../src/stores/redis/index.ts";
+import { scene } from "./fake-store.ts";
 
 const ttlMaxMs = 30_000;
 
 function resolve(given?: LockOptions, defaults = builtInDefaults) {
-  return resolveOptions(given, defaults, ttlMaxMs);
+  return resolveOptions(given, defaults, { ttlMaxMs });
 }
 
 describe("options", () => {
@@ -62,9 +66,10 @@ describe("options", () => {
   });
 
   test("the default TTL bows to what the store allows, a given one does not", () => {
-    expect(resolveOptions(undefined, builtInDefaults, 2_000).ttlMs).toBe(2_000);
-    expect(resolveOptions({ wait: 0 }, builtInDefaults, 2_000).ttlMs).toBe(2_000);
-    expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, 2_000)).toThrow("`ttl`");
+    const short = { ttlMaxMs: 2_000 };
+    expect(resolveOptions(undefined, builtInDefaults, short).ttlMs).toBe(2_000);
+    expect(resolveOptions({ wait: 0 }, builtInDefaults, short).ttlMs).toBe(2_000);
+    expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow("`ttl`");
   });
 
   test("a least delay above the default greatest raises that one", () => {
@@ -74,12 +79,38 @@ describe("options", () => {
     });
   });
 
-  test("a renewal that would come after the end is refused, also as a default", () => {
-    expect(resolve({ ttl: 1_000, renew: 999 }).renew).toBe(999);
-    expect(() => resolve({ ttl: 1_000, renew: 1_000 })).toThrow("`renew`");
+  test("a renewal that leaves no time for a second try is refused, also as a default", () => {
+    expect(resolve({ ttl: 1_000, renew: 875 }).renew).toBe(875);
+    expect(() => resolve({ ttl: 1_000, renew: 876 })).toThrow("`renew`");
     const manager = resolve({ ttl: 10_000, renew: "5s" });
     expect(resolve({ ttl: 6_000 }, manager).renew).toBe(5_000);
     expect(() => resolve({ ttl: 3_000 }, manager)).toThrow("`renew`");
+  });
+
+  test("a renewal that would come after the validity is refused, in each store", () => {
+    const stores = [
+      [memory(), 8_750],
+      [embedded("/nowhere"), 8_749],
+      [redis(new Redis({ lazyConnect: true })), 8_648],
+      [redlock.groups([[new Redis({ lazyConnect: true })]]), 8_648],
+    ] as const;
+    for (const [store, mostMs] of stores) {
+      createLocks(store, { ttl: "10s", renew: mostMs });
+      const late = (): unknown => createLocks(store, { ttl: "10s", renew: mostMs + 1 });
+      expect(late, store.name).toThrow(InvalidOptionError);
+      expect(late, store.name).toThrow(
+        `Expected \`renew\` to be true, false, or a duration of whole milliseconds from 1 ms to ` +
+          `${mostMs} ms (a lease with ttl 10000 ms is valid for`,
+      );
+    }
+  });
+
+  test("a renewal after the end of a call's TTL is refused before anything is sent", async () => {
+    const { locks, calls } = scene({}, { ttl: "20s", renew: "9s" });
+    await expect(locks.acquire("a", { ttl: "10s" })).rejects.toThrow("`renew`");
+    await expect(locks.tryAcquire("a", { ttl: "10s" })).rejects.toThrow("`renew`");
+    await expect(locks.using("a", { ttl: "10s" }, () => "done")).rejects.toThrow("`renew`");
+    expect(calls).toEqual([]);
   });
 
   test("waiting for ever is a wait without end", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ExtendOutcome, Grant, TellExtended } from "../../src/core/store.ts";
+import { steadyClock } from "../../src/core/steady-clock.ts";
 import { now } from "../../src/core/validity.ts";
 import { extended, failed, scene } from "./fake-store.ts";
 
@@ -20,7 +21,7 @@ function together() {
       extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended) {
         const names = grants.map(({ resources }) => resources.join());
         const answer = (name: string, outcome: ExtendOutcome): void => {
-          tell(names.indexOf(name), outcome, now(made.clock));
+          tell(names.indexOf(name), outcome, now(steadyClock(made.clock)));
         };
         asked.push({ names, ttlMs, answer });
       },

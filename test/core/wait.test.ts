@@ -19,8 +19,8 @@ interface Queued extends Table {
   readonly answers: (AttemptOutcome | Promise<AttemptOutcome>)[];
 }
 
-/** A store with places in a queue, which tells a waiter only when the test says so. */
-function queued(freeIn: number | "unknown" = Infinity): Queued {
+/** A store with places in a queue, which notifies a waiter only when the test says so. */
+function queued(freeIn: number | "unknown" = Infinity, rank?: number): Queued {
   const retryInMs = freeIn === "unknown" ? undefined : freeIn;
   const places: Place[] = [];
   const answers: (AttemptOutcome | Promise<AttemptOutcome>)[] = [];
@@ -33,7 +33,7 @@ function queued(freeIn: number | "unknown" = Infinity): Queued {
         async attempt(request) {
           place.attempts.push(own().clock.monotonicMs());
           const outcome = (await answers.shift()) ?? attemptOn(own(), request);
-          return outcome.kind === "held" ? { ...outcome, retryInMs } : outcome;
+          return outcome.kind === "held" ? { ...outcome, retryInMs, rank } : outcome;
         },
         listen(listener) {
           place.listener = listener;
@@ -45,6 +45,12 @@ function queued(freeIn: number | "unknown" = Infinity): Queued {
     },
   }));
   return { ...table, places, answers };
+}
+
+/** Between one attempt of a waiter and the next. */
+function pausesOf(place: Place | undefined): number[] {
+  const at = place?.attempts ?? [];
+  return at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
 }
 
 describe("a wait in the store's queue", () => {
@@ -180,6 +186,102 @@ describe("a wait in the store's queue", () => {
       await locks.close();
     },
   );
+
+  test("asks every minDelay while a client of another library holds it", async () => {
+    const { locks, clock, places, entries } = queued(Infinity, 0);
+    entries.set("a", { owner: "by hand", untilMs: Infinity, foreign: true });
+    const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
+    await clock.advance(2_000);
+    const pauses = pausesOf(places[0]);
+    expect(pauses.length).toBeGreaterThan(150);
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(7.5);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(12.5);
+    // With jitter: two that began together do not stay together.
+    expect(new Set(pauses).size).toBeGreaterThan(100);
+    entries.set("a", { owner: "another manager", untilMs: Infinity });
+    await clock.advance(20);
+    const before = places[0]?.attempts.length ?? 0;
+    await clock.advance(2_000);
+    const since = (places[0]?.attempts.length ?? 0) - before;
+    expect(since).toBeLessThanOrEqual(2_000 / 150 + 1);
+    entries.clear();
+    await clock.advance(2_000);
+    await (await waiting).release();
+    await locks.close();
+  });
+
+  test.each([1, 4, undefined])("does not with rank %s: only the first one does", async (rank) => {
+    const { locks, clock, places, entries } = queued(Infinity, rank);
+    entries.set("a", { owner: "by hand", untilMs: Infinity, foreign: true });
+    const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
+    await clock.advance(20_000);
+    expect(Math.min(...pausesOf(places[0]))).toBeGreaterThanOrEqual(150);
+    entries.clear();
+    await clock.advance(5_000);
+    await (await waiting).release();
+    await locks.close();
+  });
+
+  const ranks = [
+    { rank: 0, leastMs: 150, mostMs: 250 },
+    { rank: 1, leastMs: 300, mostMs: 500 },
+    { rank: 4, leastMs: 750, mostMs: 1_250 },
+    { rank: 4_999, leastMs: 3_000, mostMs: 5_000 },
+  ];
+  test.each(ranks)("asks every $leastMs to $mostMs ms behind $rank others", async (pace) => {
+    const { locks, clock, places, entries } = queued(Infinity, pace.rank);
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
+    await clock.advance(60_000);
+    const pauses = pausesOf(places[0]);
+    expect(pauses.length).toBeGreaterThan(10);
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(pace.leastMs);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(pace.mostMs);
+    entries.clear();
+    await clock.advance(5_000);
+    await (await waiting).release();
+    await locks.close();
+  });
+
+  const expiries = [
+    { rank: 0, leastMs: 50, mostMs: 52 },
+    { rank: 1, leastMs: 57, mostMs: 64 },
+    { rank: 2, leastMs: 65, mostMs: 77 },
+    { rank: 3, leastMs: 600, mostMs: 1_000 },
+    { rank: 500, leastMs: 3_000, mostMs: 5_000 },
+  ];
+  test.each(expiries)(
+    "asks after $leastMs to $mostMs ms behind $rank others, if the holder has 50 ms left",
+    async ({ rank, leastMs, mostMs }) => {
+      const { locks, clock, places, entries } = queued(50, rank);
+      entries.set("a", { owner: "foreign", untilMs: Infinity });
+      const call = locks.acquire("a", { wait: "6s", retry: { minDelay: 10, maxDelay: 200 } });
+      const ended = call.catch((error: unknown) => error);
+      await clock.advance(6_000);
+      await ended;
+      const [first = 0] = pausesOf(places[0]);
+      expect(first).toBeGreaterThanOrEqual(leastMs);
+      expect(first).toBeLessThanOrEqual(mostMs);
+      await locks.close();
+    },
+  );
+
+  test("asks when the time of the first waiter is over, if it finds the lock free", async () => {
+    const { locks, clock, places, answers, entries } = queued(150, 500);
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const free = { kind: "held", holder: undefined, cleanup: undefined } as const;
+    answers.push(free, free, free);
+    const call = locks.acquire("a", { wait: "1s" }).catch((error: unknown) => error);
+    await clock.advance(1_000);
+    await call;
+    const pauses = pausesOf(places[0]).slice(0, 3);
+    expect(pauses).toHaveLength(3);
+    for (const ms of pauses) {
+      expect(ms).toBeGreaterThanOrEqual(150);
+      expect(ms).toBeLessThanOrEqual(190);
+    }
+    await locks.close();
+  });
 
   test.each(["a split vote", "a fault"])(
     "spaces the questions after %s at random",

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { buildCommandLine, type BuiltProject } from "../support/built-project.ts";
+import { buildProject, type BuiltProject } from "../support/built-project.ts";
 
 export interface Ended {
   readonly code: number | null;
@@ -59,7 +59,7 @@ export class Stage {
   }
 
   static async open(): Promise<Stage> {
-    return new Stage(await buildCommandLine());
+    return new Stage(await buildProject());
   }
 
   start(...args: readonly string[]): DemoProcess {

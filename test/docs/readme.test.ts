@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { Pool } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { compile } from "../../scripts/build.mjs";
+import { buildPrograms } from "../../scripts/build.mjs";
 import { fenceColumnSql } from "../../src/fencing/postgres.ts";
 import * as holdfast from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
@@ -135,6 +135,18 @@ describe("the code in the documentation", () => {
   });
 });
 
+test("the example of the page on testing runs as it is written", async () => {
+  const [example, ...more] = samplesOf("docs/testing.md").filter(({ runnable }) => runnable);
+  expect(more).toEqual([]);
+  let code = example?.code ?? "";
+  for (const [name, source] of sourcesByName()) {
+    code = code.replace(`from "${name}"`, `from ${JSON.stringify(source)}`);
+  }
+  const path = join(folder(), "testing.ts");
+  writeFileSync(path, `${code}\nexport const state = lease.state;\n`);
+  expect(await import(path)).toMatchObject({ state: "lost" });
+});
+
 describe("the example at the top of the README", () => {
   watchLeaks();
 
@@ -196,10 +208,10 @@ async function admitAll(servers: readonly { readonly url: string }[]): Promise<v
 }
 
 describe("the quickstart", () => {
-  test("shows what happens, and says so by its exit code", () => {
+  test("shows what happens, and says so by its exit code", async () => {
     const path = folder();
     // The package as it would be installed, built from these sources and not from an old dist/.
-    compile(join(path, "dist"), ["--noCheck", "--declaration", "false"]);
+    await buildPrograms(join(path, "dist"));
     copyFileSync(join(root, "package.json"), join(path, "package.json"));
     mkdirSync(join(path, "examples"));
     const script = join(path, "examples", "quickstart.mjs");

@@ -106,3 +106,23 @@ test("stalls are kept by spans, the oldest merged, so that memory stays bounded"
   }
   expect(stalls.maxMs(0)).toBeGreaterThanOrEqual(0);
 });
+
+test("measuring ends with the last manager, and begins again with the next lease", async () => {
+  const runtime = freshRuntime();
+  const [one, two] = [open(runtime, 1_000), open(runtime, 1_000)];
+  await (await one.acquire("a")).release();
+  await sleep(250);
+  const stallOf = async (): Promise<number> => {
+    block(400);
+    await sleep(250);
+    return runtime.stalls?.maxMs(0) ?? 0;
+  };
+  await one.close();
+  expect(await stallOf()).toBeGreaterThanOrEqual(200);
+  await two.close();
+  expect(await stallOf()).toBe(0);
+  const three = open(runtime, 1_000);
+  await (await three.acquire("a")).release();
+  await sleep(250);
+  expect(await stallOf()).toBeGreaterThanOrEqual(200);
+});

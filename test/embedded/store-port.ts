@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Cancellation } from "../../src/core/cancellation.ts";
 import { Emitter, type LockEvents } from "../../src/core/events.ts";
-import type { Runtime } from "../../src/core/ports.ts";
+import type { Runtime, SteadyRuntime } from "../../src/core/ports.ts";
 import { Scheduler } from "../../src/core/scheduler.ts";
+import { steadyRuntime } from "../../src/core/steady-clock.ts";
 import type { AcquireRequest, AttemptOutcome, Grant } from "../../src/core/store.ts";
 import { now } from "../../src/core/validity.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
@@ -33,9 +34,10 @@ let owners = 0;
 export class Port {
   readonly store: EmbeddedStore;
   readonly warnings: LockEvents["warning"][] = [];
-  readonly #runtime: Runtime;
+  readonly #runtime: SteadyRuntime;
 
-  constructor(directory: string, machine: Machine = thisMachine(), runtime: Runtime = nodeRuntime) {
+  constructor(directory: string, machine: Machine = thisMachine(), given: Runtime = nodeRuntime) {
+    const runtime = steadyRuntime(given);
     const events = new Emitter(runtime.diagnostics);
     events.on("warning", (warning) => this.warnings.push(warning));
     const scheduler = new Scheduler(runtime.clock);

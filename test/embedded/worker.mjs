@@ -61,7 +61,9 @@ async function queue(resource) {
   const { Scheduler } = await core("scheduler");
   const { Emitter } = await core("events");
   const { Cancellation } = await core("cancellation");
-  const { nodeRuntime: runtime } = await import(join(dist, "runtime", "node-runtime.js"));
+  const { steadyRuntime } = await core("steady-clock");
+  const { nodeRuntime } = await import(join(dist, "runtime", "node-runtime.js"));
+  const runtime = steadyRuntime(nodeRuntime);
   const scheduler = new Scheduler(runtime.clock);
   const events = new Emitter(runtime.diagnostics);
   const store = embedded(directory, { maxTtl: "24h" }).open({ runtime, scheduler, events });
@@ -70,7 +72,7 @@ async function queue(resource) {
     resources: [resource],
     owner: `owner ${process.pid}`,
     ttlMs: 3_600_000,
-    started: { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() },
+    started: clock.now(),
     cancellation: new Cancellation(),
   });
   tell(`queued ${kind}`);

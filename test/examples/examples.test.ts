@@ -34,8 +34,8 @@ interface Ended {
 let project: BuiltProject;
 let temporary: string;
 
-beforeAll(() => {
-  project = buildProject(["examples"]);
+beforeAll(async () => {
+  project = await buildProject(["examples"]);
   temporary = join(project.folder, "temporary");
 });
 

@@ -71,7 +71,7 @@ export class ModelNode {
     if (!this.firstAsked.has(owner)) this.firstAsked.set(owner, step);
     const held = keys.flatMap((key) => this.#keys.get(key) ?? []);
     const other = held.find((lock) => lock.owner !== owner);
-    if (other !== undefined) return `H 0 0 ${this.#index}f 1 ${other.owner}|${other.fence}`;
+    if (other !== undefined) return `H 0 0 ${this.#index}f 1 - ${other.owner}|${other.fence}`;
     if (held.length === keys.length) return `G 0 0 ${this.#index}f ${held.at(-1)?.fence}`;
     if (held.length > 0) return `X PARTIAL ${held.length}`;
     const counters = shards.map((shard) => (this.#counters.get(shard) ?? 0) + 1);

@@ -3,8 +3,9 @@ import { NotConnectedError } from "../../src/clients/contract.ts";
 import { Cancellation } from "../../src/core/cancellation.ts";
 import { Emitter } from "../../src/core/events.ts";
 import { Owners } from "../../src/core/owners.ts";
-import type { Clock, Instant, Runtime } from "../../src/core/ports.ts";
+import type { Clock, Instant, SteadyRuntime } from "../../src/core/ports.ts";
 import { Scheduler } from "../../src/core/scheduler.ts";
+import { steadyClock, steadyRuntime } from "../../src/core/steady-clock.ts";
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
 import { now } from "../../src/core/validity.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
@@ -69,10 +70,10 @@ export class StillClock implements Clock {
 
 let bases = 0;
 
-function runtimeOf(clock: Clock): Runtime {
+function runtimeOf(clock: Clock): SteadyRuntime {
   bases += 1;
-  const base = `base${bases}`;
-  return {
+  const base = `base${bases}`.padEnd(22, "-");
+  return steadyRuntime({
     clock,
     random: { fraction: () => 0.5, uniqueBase: () => base },
     diagnostics: {
@@ -82,7 +83,7 @@ function runtimeOf(clock: Clock): Runtime {
         throw error;
       },
     },
-  };
+  });
 }
 
 /** Lets every promise that can settle do so. */
@@ -106,7 +107,7 @@ export class Actor {
   constructor(backends: readonly Backend[], options: StageOptions, actor: ActorOptions) {
     const { mutations = {}, held = ["acquire", "touch", "release"], ...storeOptions } = options;
     this.clock = new StillClock(actor.proposes ?? 1);
-    this.started = now(this.clock);
+    this.started = now(steadyClock(this.clock));
     const cutOff = () => Promise.reject(new NotConnectedError("held", "cut off"));
     this.lines = backends.map((backend, index) => {
       const reaches = actor.cutOff?.includes(index + 1) !== true;
@@ -134,7 +135,7 @@ export class Actor {
 
   /** Starts an attempt. Its acquires are on their way when this resolves, and go no further. */
   async begins(owner: string = this.#owners.next(undefined)): Promise<void> {
-    const started = now(this.clock);
+    const started = now(steadyClock(this.clock));
     const cancellation = new Cancellation();
     const request = { resources: [resource], owner, ttlMs, started, cancellation };
     this.started = started;

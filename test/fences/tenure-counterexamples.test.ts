@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FenceRejectedError } from "../../src/core/errors.ts";
+import { steadyClock } from "../../src/core/steady-clock.ts";
 import { leftMs } from "../../src/core/validity.ts";
 import { guardedSet } from "../../src/fencing/redis.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
@@ -197,14 +198,14 @@ test("C21: validity counts from the first send, because a repeat does not refres
       await a.hearsNothing("acquire", n);
     }
     a.clock.nowMs += ttlMs / 2;
-    const resent = { monotonicMs: a.clock.monotonicMs(), wallMs: a.clock.wallMs() };
+    const resent = steadyClock(a.clock).now();
     for (const n of [1, 2]) expect(await a.runs("acquire", n)).toMatch(/^G .* 1$/);
     const lives = [1, 2].map((n) => stage.server(n).command("PTTL", resource));
     const validityMs = a.grant?.validityMs ?? 0;
     return {
       keyMs: Math.max(...(await Promise.all(lives)).map(Number)),
-      trustedMs: leftMs(a.clock, a.started, validityMs),
-      fromResendMs: leftMs(a.clock, resent, validityMs),
+      trustedMs: leftMs(steadyClock(a.clock), a.started, validityMs),
+      fromResendMs: leftMs(steadyClock(a.clock), resent, validityMs),
     };
   }
   const { keyMs, trustedMs, fromResendMs } = await play(servers, asItIs, schedule);

@@ -126,7 +126,7 @@ test("the key is the resource's name, with the prefix and nothing else", async (
   const kept = values.filter((value) => value !== null);
   expect(kept.length).toBeGreaterThanOrEqual(2);
   for (const value of kept) {
-    expect(value).toMatch(new RegExp(String.raw`^[\w-]+@billing\|${lease.fence}$`));
+    expect(value).toMatch(new RegExp(String.raw`^hf:[\w-]{22}-\w+@billing\|${lease.fence}$`));
   }
   const keys = (await redis.server(values.indexOf(kept[0])).command("KEYS", "*")) as string[];
   expect(keys.sort()).toEqual(["holdfast:node", "shop:invoice:42"]);

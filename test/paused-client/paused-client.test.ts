@@ -39,7 +39,7 @@ let built: BuiltPackage;
 beforeAll(async () => {
   // First, because the nodes have to be up for a while anyway.
   scene = await setScene();
-  built = buildPackage();
+  built = await buildPackage();
 });
 
 afterAll(async () => {

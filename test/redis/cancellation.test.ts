@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { getEventListeners } from "node:events";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ClosedError, type Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import {
@@ -95,6 +96,30 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     controller.abort(reason);
     expect(await rejection(waiting)).toBe(reason);
     expect(await bench.values(key)).toEqual(values);
+    await holder.release();
+    await bench.untilFree();
+  });
+
+  test("fifty calls share one listener on their signal, and all end on its abort", async () => {
+    const warnings: string[] = [];
+    const note = (warning: Error): void => void warnings.push(warning.name);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
+    const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
+    const holder = await theirs.acquire(key);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const contended = collect(ours, "contended");
+    const waits = Array.from({ length: 50 }, (_, index) => {
+      const resources = index % 2 === 0 ? key : [key, `other:${index}`];
+      return rejection(ours.acquire(resources, { wait: "forever", signal }));
+    });
+    await eventually(() => contended.length > 25);
+    expect(getEventListeners(signal, "abort")).toHaveLength(1);
+    controller.abort(reason);
+    expect(new Set(await Promise.all(waits))).toEqual(new Set([reason]));
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+    expect(warnings).toEqual([]);
     await holder.release();
     await bench.untilFree();
   });

@@ -9,6 +9,7 @@ import { NodeServer } from "../../faults/node-server.ts";
 import type { Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, connect, openLocks } from "../support/redis-harness.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 
 const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdfast-steps-"));
@@ -179,6 +180,51 @@ runCase(
     }
     expectOrderedFences(tenures);
     expect(new Set(tenures.map(({ client }) => client)).size).toBeGreaterThan(1);
+  },
+  180_000,
+);
+
+test.skipIf(library === undefined)(
+  "a lease rests on the nodes of its longest extend, also after a shorter one",
+  async () => {
+    // The limit of the strict tests before binds every client of these nodes.
+    for (const server of servers) await server.command("DEL", "holdfast:node");
+    const proxies = await Promise.all(servers.slice(0, 3).map(({ port }) => startTcpProxy(port)));
+    // An extend that was cut off must not be sent again after the reconnect.
+    const once = { autoResendUnfulfilledCommands: false };
+    const clients = await Promise.all(proxies.map(({ port }) => connect(port, once)));
+    const options = { nodeTimeout: "1s", maxTtl: "60s", admission: "off" } as const;
+    const locks = openLocks(clients, options, { ttl: "10s", maxHold: "5m" });
+    const heldBy = async (count: number): Promise<void> =>
+      await eventually(async () => {
+        const { nodes } = await locks.inspect(key);
+        expect(nodes.filter(({ vote }) => vote === "held")).toHaveLength(count);
+      }, withinMs);
+    const without = async (index: number, ttl: "50s" | "10s"): Promise<void> => {
+      const proxy = proxies[index];
+      if (proxy === undefined) throw new Error("there are three proxies");
+      proxy.requests = "drop";
+      await lease.extend(ttl);
+      proxy.requests = "pass";
+      proxy.cutBeforeReply();
+      await heldBy(3);
+    };
+    const lease = await locks.acquire(key);
+    await heldBy(3);
+    await without(2, "50s");
+    await without(1, "10s");
+    expect(lease.state).toBe("held");
+    const lost = collect(locks, "lost");
+
+    // The second node had the long life, which its clock ends now; the third one never had it.
+    servers[1]?.setClock(70_000);
+    await eventually(async () => {
+      const other = await locks.acquire("warm");
+      await other.release();
+      expect(lease.state).toBe("lost");
+    }, withinMs);
+    expect(lost).toMatchObject([{ reason: "clock" }]);
+    await lease.release();
   },
   180_000,
 );

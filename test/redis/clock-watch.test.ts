@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { compileClockLibrary } from "../../faults/clock-library.ts";
 import { NodeServer } from "../../faults/node-server.ts";
+import { steadyClock } from "../../src/core/steady-clock.ts";
 import { LeaseLostError } from "../../src/index.ts";
 import { ClockWatch, stampOf } from "../../src/stores/redis/clock-watch.ts";
 import { collect, connect, openLocks, rejection } from "../support/redis-harness.ts";
@@ -20,7 +21,8 @@ function bench() {
     setTimer: () => () => undefined,
     timerSlackMs: 0,
   };
-  const watch = new ClockWatch(clock, { factor: 0.01, fixedMs: 2 });
+  const steady = steadyClock(clock);
+  const watch = new ClockWatch(steady, { factor: 0.01, fixedMs: 2 });
   const pass = (ms: number): void => {
     times.monotonicMs += ms;
     times.wallMs += ms;
@@ -28,7 +30,7 @@ function bench() {
   };
   /** A round trip of `tripMs`, answered half-way. */
   const trip = (tripMs = 2, runId = "aaaaaaaaaaaa"): number => {
-    const sent = { monotonicMs: times.monotonicMs, wallMs: times.wallMs };
+    const sent = steady.now();
     pass(tripMs / 2);
     const { serverMs } = times;
     pass(tripMs / 2);
@@ -56,6 +58,16 @@ describe("a server's clock", () => {
     times.serverMs += 40;
     // Half of 100 ms may be the way there alone.
     expect(trip(100)).toBe(0);
+  });
+
+  test("is still compared with the last good answer after a slow one", () => {
+    const { times, pass, trip } = bench();
+    expect(trip()).toBe(0);
+    pass(1_000);
+    expect(trip(1_000)).toBe(0);
+    times.serverMs += 300;
+    // Compared with the slow answer, which may be 500 ms wrong, it would be no step.
+    expect(trip()).toBe(300);
   });
 
   test("is another one after a restart", () => {

@@ -1,6 +1,12 @@
 import { Cluster } from "ioredis";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createLocks, InvalidOptionError, type Locks, UnsupportedError } from "../../src/index.ts";
+import {
+  createLocks,
+  HoldfastError,
+  InvalidOptionError,
+  type Locks,
+  UnsupportedError,
+} from "../../src/index.ts";
 import { redis, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
@@ -146,6 +152,30 @@ test("locks resources of different slots one after the other where that is asked
   await lease.extend();
   expect(await lease.release()).toEqual({ released: true });
   expect(await keys((key) => !isCounter(key))).toEqual([]);
+});
+
+test("gives back the slots before one that refuses for good", async () => {
+  const locks = await openClusterLocks({ crossSlot: "ordered" });
+  const slots = await Promise.all(
+    ["account:7", "account:9", "account:11"].map(async (name) => {
+      const node = await cluster.nodeOf(name);
+      return { name, node, slot: Number(await node.command("CLUSTER", "KEYSLOT", name)) };
+    }),
+  );
+  slots.sort((a, b) => a.slot - b.slot);
+  const last = slots.at(-1);
+  await last?.node.command("LPUSH", last.name, "not a lock");
+  const names = slots.map(({ name }) => name);
+  const attempts: unknown[] = [];
+  locks.on("attempt", (event) => attempts.push(event));
+  await expect(locks.acquire(names, { wait: "30s" })).rejects.toThrow(HoldfastError);
+  expect(attempts).toHaveLength(1);
+  expect(await keys((key) => !isCounter(key))).toEqual([last?.name]);
+  await last?.node.command("DEL", last.name);
+  // Nothing of it is sent where one of the names is reserved.
+  const before = (await keys(() => true)).length;
+  await expect(locks.acquire(["free:1", "holdfast:x"])).rejects.toThrow("holdfast:");
+  expect(await keys(() => true)).toHaveLength(before);
 });
 
 test("has no admission to offer", async () => {

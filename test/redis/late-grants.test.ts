@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { connect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -49,4 +50,44 @@ test("it is given back once more where the driver promises no order", async () =
 test("it is given back once more where that release did not find it", async () => {
   const meanwhile = () => bench.server(2).command("DEL", key);
   expect(await giveBackEarly({ ordered: true, meanwhile })).toBe(1);
+});
+
+test("the fence of a late grant lifts the proposals that come after it", async () => {
+  const proxy = await startTcpProxy(bench.server(2).port);
+  const others = [await connect(bench.server(0).port), await connect(bench.server(1).port)];
+  const third = await connect(proxy.port);
+  const locks = openLocks([...others, third], { nodeTimeout: "10s" });
+  await bench.warmUp(locks);
+  // Another client whose clock is 40 s ahead has raised the counter of this resource there.
+  const aheadUs = (Date.now() + 40_000) * 1_000;
+  await bench.server(2).command("HSET", "holdfast:node", String(shardOf(key)), String(aheadUs));
+  proxy.replies = "hold";
+  const lease = await locks.acquire(key, { ttl: "20s" });
+  expect(lease.fence).toBeLessThan(BigInt(aheadUs));
+  await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 1);
+  proxy.replies = "pass";
+  await third.ping();
+  const other = await locks.acquire("another", { ttl: "20s" });
+  expect(other.fence).toBeGreaterThan(BigInt(aheadUs));
+  await Promise.all([lease.release(), other.release()]);
+  await bench.untilFree();
+});
+
+test("the fence that a late refusal names lifts the proposals that come after it", async () => {
+  const proxy = await startTcpProxy(bench.server(2).port);
+  const others = [await connect(bench.server(0).port), await connect(bench.server(1).port)];
+  const third = await connect(proxy.port);
+  const locks = openLocks([...others, third], { nodeTimeout: "10s" });
+  await bench.warmUp(locks);
+  const aheadUs = (Date.now() + 40_000) * 1_000;
+  await bench.server(2).command("SET", key, `hf:${"A".repeat(22)}-1|${aheadUs}`, "PX", "60000");
+  proxy.replies = "hold";
+  const lease = await locks.acquire(key, { ttl: "20s" });
+  proxy.replies = "pass";
+  await third.ping();
+  const other = await locks.acquire("another", { ttl: "20s" });
+  expect(other.fence).toBeGreaterThan(BigInt(aheadUs));
+  await Promise.all([lease.release(), other.release()]);
+  await bench.server(2).command("DEL", key);
+  await bench.untilFree();
 });

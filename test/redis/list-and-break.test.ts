@@ -154,11 +154,25 @@ describe("break", () => {
     expect(await namesOf(locks)).toEqual([]);
   });
 
-  test("takes a foreign client's lock away, too", async () => {
+  test("takes a foreign client's lock away if it is asked to", async () => {
     const locks = await open([server]);
     await server.command("SET", "r", "foreign-value", "PX", "20000");
-    const outcome = await locks.break("r");
+    const outcome = await locks.break("r", { foreign: true });
     expect(outcome).toMatchObject({ broken: true, holders: [{ owner: "foreign-value" }] });
     expect(await server.command("EXISTS", "r")).toBe(0);
+  });
+
+  test("has a fence also if the holder had waited and its place is still in the queue", async () => {
+    const [ours, theirs] = [await open([server]), await open([server])];
+    const first = await ours.acquire("r");
+    const waiting = theirs.acquire("r", { wait: "20s" });
+    await eventually(async () => (await ours.inspect("r")).waiters === 1);
+    await first.release();
+    const second = await waiting;
+    const outcome = await ours.break("r");
+    expect(outcome.broken && (outcome.fence ?? 0n) > second.fence).toBe(true);
+    expect(await second.release()).toEqual({ released: false, reason: "taken" });
+    expect((await ours.inspect("r")).state).toBe("free");
+    await server.command("FLUSHALL");
   });
 });

@@ -62,7 +62,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const attempts = collect(locks, "attempt");
     const askedBefore = proxy.countRequests(`\r\n${key}\r\n`);
     proxy.replies = "hold";
-    const attempt = locks.acquire(key, { wait: 0, ttl: ttlMs });
+    const attempt = locks.acquire(key, { wait: ttlMs / 2, ttl: ttlMs });
     await eventually(isSet);
     const expiresAt = await server.command("PEXPIRETIME", key);
     await eventually(() => proxy.countRequests(`\r\n${key}\r\n`) === askedBefore + 2);

@@ -4,6 +4,7 @@ import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { createLocks, InvalidOptionError, QuorumError, ReplicationError } from "../../src/index.ts";
 import type { Locks } from "../../src/index.ts";
+import { acknowledged } from "../../src/stores/redis/acknowledged.ts";
 import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { allKinds } from "../clients/client-kinds.ts";
 import { diagnose } from "../doctor/findings.ts";
@@ -321,4 +322,30 @@ describe("the doctor", () => {
     expect(String(error)).toContain("NOPERM");
     expect(await master.command("EXISTS", key)).toBe(0);
   });
+});
+
+test("a connection written as a class keeps its methods beside acks", async () => {
+  const client = await connect(master.port);
+  const given = connectionOf(client);
+  if (given === undefined) throw new Error("ioredis is not recognised");
+  class OwnConnection implements RedisConnection {
+    readonly library = "own";
+    readonly topology = "standalone";
+    readonly #given: RedisConnection;
+    constructor(connection: RedisConnection) {
+      this.#given = connection;
+    }
+    send(name: string, command: readonly string[]): Promise<unknown> {
+      return this.#given.send(name, command);
+    }
+    line(): object | undefined {
+      return this.#given.line?.();
+    }
+  }
+  const own = new OwnConnection(given);
+  const both = acknowledged(own, { acks: 1, timeoutMs: 100 }, () => undefined);
+  expect(both.line?.()).toBe(own.line());
+  expect(both.line?.()).toBeDefined();
+  expect("subscribe" in both).toBe(false);
+  expect(await both.send("", ["PING"])).toBe("PONG");
 });

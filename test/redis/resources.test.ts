@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AcquireTimeoutError, InvalidOptionError, QuorumError } from "../../src/index.ts";
+import { AcquireTimeoutError, ForeignHolderError, InvalidOptionError } from "../../src/index.ts";
 import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
 
 const bench = shareRedis(3);
@@ -117,8 +117,8 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const attempts = collect(locks, "attempt");
     for (const server of bench.servers) await server.command("LPUSH", key, "not a lock");
     const error = await rejection(locks.acquire(resources));
-    expect(error).toBeInstanceOf(QuorumError);
-    expect(String(error)).toContain("WRONGTYPE");
+    expect(error).toBeInstanceOf(ForeignHolderError);
+    expect(error).toMatchObject({ type: "list", resources });
     expect(attempts).toHaveLength(1);
     expect(await bench.keysLeft()).toHaveLength(3);
     for (const server of bench.servers) {

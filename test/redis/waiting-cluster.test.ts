@@ -76,6 +76,24 @@ describe("in a Cluster", () => {
     expect(served).toEqual([0, 1, 2, 3]);
   });
 
+  test("names that differ only in braces share a slot, and no queue", async () => {
+    const [ours, theirs] = [await openLocks(), await openLocks()];
+    const holder = await ours.acquire("x");
+    const waiting = theirs.acquire("x");
+    await untilWaiting(ours, "x", 1);
+    expect(await ours.inspect("{x}")).toMatchObject({ state: "free", waiters: 0 });
+    const other = await ours.tryAcquire("{x}");
+    expect(other?.state).toBe("held");
+    const waitingToo = theirs.acquire("{x}");
+    await untilWaiting(ours, "{x}", 1);
+    await other?.release();
+    // The waiters of `x` are still there, and were not notified of this.
+    await (await waitingToo).release();
+    expect(await ours.inspect("x")).toMatchObject({ state: "held", waiters: 1 });
+    await holder.release();
+    await (await waiting).release();
+  });
+
   test("several resources of one slot wait together, and block none of them alone", async () => {
     const ours = await openLocks();
     const theirs = await openLocks({}, { runtime: withoutTimers });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { SubscriptionListener } from "../../src/clients/contract.ts";
 import type { CreateLocksOptions, Lease, Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import {
@@ -138,8 +139,8 @@ describe.each([true, false])("with fencing %s", (fencing) => {
   test("whoever listened and does not hear any more is passed over at once", async () => {
     const server = bench.server(0);
     const [client, ear] = [await connect(server.port), await connect(server.port)];
-    const subscribe = async (channel: string) => {
-      await ear.subscribe(channel);
+    const subscribe = (channel: string, listener: SubscriptionListener) => {
+      void ear.subscribe(channel).then(() => listener.onReady());
       return () => Promise.resolve();
     };
     const listening = { ...watchConnection(client), subscribe };
@@ -250,7 +251,7 @@ test("an abort while it begins to listen ends the wait, and no place is taken", 
   // Never opened, and timers that never fire: only the abort can end it.
   connection.subscribe = () => {
     begun += 1;
-    return new Promise(() => undefined);
+    return () => Promise.resolve();
   };
   const defaults = { wait: "forever", runtime: withoutTimers } as const;
   const locks = openLocks([connection], {}, defaults);

@@ -1,6 +1,7 @@
 import { beforeAll, expect } from "vitest";
 import type { Runtime } from "../../src/core/ports.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
+import { queueKeyOf } from "../../src/stores/redis/dialect.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import type { RedisBench } from "../support/redis-harness.ts";
@@ -20,6 +21,30 @@ export const withoutTimers: Runtime = {
   },
 };
 
+/** A runtime whose timers fire only when the test says so, those that are due by then. */
+export interface TimersOnDemand extends Runtime {
+  fire(): void;
+}
+
+export function timersOnDemand(): TimersOnDemand {
+  const pending = new Set<() => void>();
+  return {
+    ...nodeRuntime,
+    clock: {
+      ...withoutTimers.clock,
+      setTimer(_delayMs, _keepAlive, callback) {
+        pending.add(callback);
+        return () => pending.delete(callback);
+      },
+    },
+    fire() {
+      const callbacks = [...pending];
+      pending.clear();
+      for (const callback of callbacks) callback();
+    },
+  };
+}
+
 export interface Place {
   readonly ticket: number;
   readonly lapseMs: number;
@@ -29,11 +54,16 @@ export interface Place {
 
 /** The queue of `resource` as the server has it, lapsed places and all. */
 export async function queueOn(server: RedisServer, resource: string): Promise<Place[]> {
-  const text = await server.command("GET", `holdfast:queue:${resource}`);
-  if (typeof text !== "string") return [];
-  return text.split(" ").map((place) => {
-    const [, ticket, lapse, mark, id = ""] = /^(\d+):(\d+)([:=])(.*)$/.exec(place) ?? [];
-    return { ticket: Number(ticket), lapseMs: Number(lapse), id, listened: mark === "=" };
+  const key = queueKeyOf(resource);
+  const members = (await server.command("ZRANGE", key, "0", "-1", "WITHSCORES")) as string[];
+  const scores = new Map<string, number>();
+  for (let at = 0; at < members.length; at += 2) {
+    scores.set(members[at] ?? "", Number(members[at + 1]));
+  }
+  return [...scores].flatMap(([id, ticket]) => {
+    if (ticket < 0) return [];
+    const ends = -(scores.get(`~${id}`) ?? 0);
+    return [{ ticket, lapseMs: Math.floor(ends / 2), id, listened: ends % 2 === 1 }];
   });
 }
 

@@ -8,8 +8,8 @@ import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 import * as lua from "../../src/stores/redis/scripts/generated.ts";
 import { startRedis } from "../support/redis-server.ts";
 
-/** Asked for by the doctor and by layouts of groups, neither of which the simulator runs. */
-const withoutTwin = new Set(["layout", "probe"]);
+/** For the doctor, for lists and for layouts of groups, none of which the simulator runs. */
+const withoutTwin = new Set(["find-locks", "layout", "probe"]);
 
 test("every script of the protocol has a simulated twin", () => {
   const names = Object.values(lua).map(({ name }) => name);
@@ -31,7 +31,7 @@ test("the simulated node answers as a real server does", async () => {
     { realMs: () => performance.now() - startedMs, newRunId: () => random.hex(40) },
   );
   const sides = { simulated, scripts: knownScripts, random, sendAll: respSender(socket) };
-  const { differences, answers } = await compare(sides, 6_000);
+  const { differences, answers, ways } = await compare(sides, 20_000);
   expect(differences).toEqual([]);
   // Every kind of answer occurred, or the comparison shows nothing.
   for (const answer of [
@@ -50,7 +50,19 @@ test("the simulated node answers as a real server does", async () => {
     "VT",
     "NOSCRIPT",
     "WRONGTYPE",
+    "batch G",
+    "batch H",
+    "batch B",
+    "batch K",
+    "batch N",
+    "batch R",
   ]) {
     expect(answers.get(answer), answer).toBeGreaterThan(0);
+  }
+  // Each way decided often enough.
+  for (const name of ["acquire", "release", "batch", "plain-batch", "renew", "plain-renew"]) {
+    const { short, long } = ways.get(name) ?? { short: 0, long: 0, fresh: 0 };
+    expect(short / (short + long), `${name} took its short way`).toBeGreaterThan(0.15);
+    expect(long / (short + long), `${name} took its long way`).toBeGreaterThan(0.15);
   }
 });

@@ -55,6 +55,7 @@ function attemptOf(machine: SimulatedProcess, isDecided: boolean): AttemptRecord
     fence: undefined,
     validUntilMonotonicMs: 100,
     validUntilWallMs: 100,
+    validUntilSteadyMs: Infinity,
   };
 }
 

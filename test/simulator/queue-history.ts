@@ -4,7 +4,7 @@ import { batchCall, type BatchPart } from "../../src/stores/redis/batch.ts";
 import type { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
 export const locks = ["a", "b", "c"] as const;
-export const queueOf = (lock: string): string => `holdfast:queue:${lock}`;
+export const queueOf = (lock: string): string => `holdfast:waiters:${lock}`;
 /** The second is told apart from the first only by the last "-w" of a waiter's id. */
 export const bases = ["m1", "m1-w2", "m2"] as const;
 
@@ -96,6 +96,8 @@ export class QueueHistory {
   }
 
   #batch(fenced: boolean): string[] {
+    const again = this.#random.chance(0.4) ? this.#asksAgain(fenced) : undefined;
+    if (again !== undefined) return this.#called([again], fenced);
     const parts = Array.from({ length: this.#random.integer(1, 5) }, (): BatchPart => {
       const keys = this.#keys();
       const code = this.#random.pick(["W", "W", "W", "A", "R", "P", "T"] as const);
@@ -105,6 +107,24 @@ export class QueueHistory {
       if (code === "W") args.push(...this.#place(), ...(fenced ? [this.#block()] : []));
       return { code, keys, queueOf: code === "T" ? undefined : queueOf, args };
     });
+    return this.#called(parts, fenced);
+  }
+
+  /** Most asks of waiters: alone, with the place that they have, for a lock that is held. */
+  #asksAgain(fenced: boolean): BatchPart | undefined {
+    const lock = this.#random.pick(locks);
+    const members = this.#server.data.sortedSet(queueOf(lock))?.pairs() ?? [];
+    const waiters = members.flatMap((id, at) => {
+      return at % 2 === 0 && !id.startsWith("~") ? [[members[at + 1] ?? "", id]] : [];
+    });
+    if (waiters.length === 0 || this.#server.data.get(lock) === undefined) return undefined;
+    const place = this.#random.pick(waiters);
+    const args = ["o5", ...this.#terms([lock], fenced), ...place];
+    if (fenced) args.push(this.#block());
+    return { code: "W", keys: [lock], queueOf, args };
+  }
+
+  #called(parts: readonly BatchPart[], fenced: boolean): string[] {
     const [, ...head] = deployment;
     const script = { name: "", sha: "", source: "" };
     const batching = fenced

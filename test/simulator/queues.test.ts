@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
+import { countsTaken, waysOf, withCountedWays } from "../../scripts/sim-short-ways.mjs";
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import { epochMs, SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";
@@ -27,10 +28,8 @@ end
 redis.call = function(name, key, ...)
   if name == 'TIME' then return server.call('LRANGE', 'test:time', 0, -1) end
   local more = {...}
-  if name == 'SET' and string.sub(key, 1, 15) == 'holdfast:queue:' then
-    assert(more[2] == 'PX')
-    server.call('HSET', 'test:until', key, string.format('%.0f', now_by_test() + more[3]))
-    return server.call('SET', key, more[1])
+  if name == 'PEXPIRE' and string.sub(key, 1, 17) == 'holdfast:waiters:' then
+    return server.call('HSET', 'test:until', key, string.format('%.0f', now_by_test() + more[1]))
   end
   if key == nil then return server.call(name) end
   return server.call(name, key, ...)
@@ -76,18 +75,20 @@ async function realSide() {
   );
   const shas = new Map<string, string>();
   for (const { name, source } of knownScripts) {
-    shas.set(name, String(await client.script("LOAD", shim + source)));
+    shas.set(name, String(await client.script("LOAD", shim + withCountedWays(name, source))));
   }
   const commandsOf = ({ script, words }: Step, micros: number, index: number): string[][] => [
     ["LSET", "test:time", "0", String(Math.floor(micros / 1_000_000))],
     ["LSET", "test:time", "1", String(micros % 1_000_000)],
     script === undefined ? [...words] : ["EVALSHA", shas.get(script) ?? "", ...words],
-    ["MGET", ...locks, ...locks.map(queueOf)],
+    ["MGET", ...locks],
+    ...locks.map((lock) => ["ZRANGE", queueOf(lock), "0", "-1", "WITHSCORES"]),
     ["HMGET", "test:until", ...locks.map(queueOf)],
     ["PUBLISH", "test:step", String(index)],
   ];
   await client.rpush("test:time", "0", "0");
   return {
+    ways: async () => waysOf(await server.command(...countsTaken)),
     async run(
       chunkOf: readonly { step: Step; micros: number }[],
       first: number,
@@ -97,17 +98,19 @@ async function realSide() {
       const values = (replies ?? []).map(([error, value]) => error ?? value);
       await eventually(() => heard.at(-1) === `test:step ${first + chunkOf.length - 1}`);
       return chunkOf.map(({ micros }, at) => {
-        const [, , reply, kept, until] = values.slice(at * 6, at * 6 + 6);
-        const all = kept as (string | null)[];
+        const [, , reply, kept, ...more] = values.slice(at * 9, at * 9 + 9);
+        const until = more[locks.length];
         const end = heard.indexOf(`test:step ${first + at}`);
         const told = heard.splice(0, end + 1).slice(0, -1);
         const nowMs = Math.floor(micros / 1_000);
         // What the twin's server forgets by its clock.
-        const queues = all.slice(3).map((text, index) => {
+        const queues = locks.map((_, index) => {
+          const members = more[index] as string[];
           const untilMs = Number((until as (string | null)[])[index]);
-          return text === null || untilMs < nowMs ? null : `${text} until ${untilMs}`;
+          if (members.length === 0 || untilMs < nowMs) return null;
+          return `${members.join(" ")} until ${untilMs}`;
         });
-        return { reply, locks: all.slice(0, 3), queues, told };
+        return { reply, locks: kept as unknown[], queues, told };
       });
     },
   };
@@ -159,9 +162,9 @@ function twinSide(random: SeededRandom) {
       const reply = kind === "deaf" ? deafen(deaf, words) : server.execute(sent);
       const nowMs = epochMs + Math.floor(realMs);
       const queues = locks.map((lock) => {
-        const text = server.data.get(queueOf(lock));
-        if (text === undefined) return null;
-        return `${text} until ${nowMs + server.data.pttl(queueOf(lock))}`;
+        const members = server.data.sortedSet(queueOf(lock))?.pairs();
+        if (members === undefined) return null;
+        return `${members.join(" ")} until ${nowMs + server.data.pttl(queueOf(lock))}`;
       });
       const kept = locks.map((lock) => server.data.get(lock) ?? null);
       return { reply, locks: kept, queues, told: heard.splice(0) };
@@ -184,8 +187,7 @@ function comparable({ reply, told, ...rest }: Seen): unknown {
     if (typeof each === "number") return "*";
     if (typeof each !== "string") return each;
     const words = each.split(" ");
-    const isTimed = /^\d{10}$/.test(words[1] ?? "");
-    const life = words[0] === "H" ? (isTimed ? 4 : 1) : words[0] === "I" ? 2 : -1;
+    const life = words[0] === "H" ? 4 : words[0] === "I" ? 2 : -1;
     return words.map((word, index) => (index === life ? "*" : word)).join(" ");
   });
   return { replies, told, ...rest };
@@ -204,7 +206,17 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
     const drawn = Array.from({ length: chunk }, () => {
       // Mostly within a claim of 150 ms, sometimes to its very end, sometimes beyond a place. In
       // eighths of a millisecond, of which sums and microseconds are exact.
-      const ms = random.pick([0, 0.375, 7.25, 30, random.integer(0, 200), 150, 3_000]);
+      const ms = random.pick([
+        0,
+        0.375,
+        7.25,
+        30,
+        random.integer(0, 200),
+        150,
+        3_000,
+        7_500,
+        15_000,
+      ]);
       const micros = twin.advance(random.chance(0.9) ? Math.min(ms, 200) : ms);
       const step = history.next();
       return { step, micros, own: twin.run(step) };
@@ -218,6 +230,13 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
       for (const reply of [own.reply].flat()) count(`${step.kind} ${String(reply)[0]}`);
       if (own.told.length > 0) count(`${step.kind} told`);
     }
+  }
+  // The short way of a waiter that asks again decided often enough, and so did the long one.
+  const ways = await real.ways();
+  for (const name of ["batch", "plain-batch"]) {
+    const { fresh, long } = ways.get(name) ?? { fresh: 0, long: 0 };
+    expect(fresh, `${name} took the short way of a waiter`).toBeGreaterThan(steps * 0.01);
+    expect(long, `${name} took its long way`).toBeGreaterThan(steps * 0.05);
   }
   // Every branch was taken, or the comparison shows nothing.
   const expected: Record<string, string[]> = {
@@ -235,47 +254,105 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
   }
 });
 
-test("a queue takes a thousand places and no more, in the script and in its twin", async () => {
-  const random = new SeededRandom("full queue");
+/** Steps on both sides, at one moment or later; returns what came of those that are scripts. */
+async function both(
+  steps: readonly (Step & { readonly afterMs?: number })[],
+): Promise<readonly (readonly [Seen, Seen])[]> {
   const real = await realSide();
-  const twin = twinSide(random);
-  const micros = twin.advance(10);
-  const untilMs = Math.floor(micros / 1_000) + 2_000;
-  const text = Array.from({ length: 999 }, (_, n) => `${n}:${untilMs}:m2-w${n}`).join(" ");
-  const place = (id: string): Step => {
-    const words = ["2", "a", queueOf("a"), "1", "W", "1", "1", "60000", "o2", "5000", id];
-    return { kind: "plain-batch", script: "plain-batch", words };
-  };
-  const drawn = [
-    { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
-    { kind: "SET", script: undefined, words: ["SET", queueOf("a"), text] },
-    place("m1-w1"),
-    place("m1-w2"),
-    place("m1-w1"),
-  ].map((step) => ({ step, micros, own: twin.run(step) }));
+  const twin = twinSide(new SeededRandom("at one moment"));
+  twin.advance(10);
+  const drawn = steps.map((step) => {
+    const micros = twin.advance(step.afterMs ?? 0);
+    return { step, micros, own: twin.run(step) };
+  });
   const theirs = await real.run(drawn, 0);
-  const queues = theirs.map((seen) => String(seen.queues[0]));
-  for (const at of [2, 3, 4]) {
-    expect(queues[at]).toBe(String(drawn[at]?.own.queues[0]));
-    expect(queues[at]).toContain("5000:");
-    expect(queues[at]?.split(" ").length).toBe(1_000 + 2);
-    expect(queues[at]).not.toContain("m1-w2");
-  }
+  return drawn.flatMap(({ step, own }, at) => {
+    const other = theirs[at];
+    if (other === undefined) throw new Error("a step without an answer");
+    return step.script === undefined ? [] : [[own, other] as const];
+  });
+}
+
+function waits(id: string, ticket: string): Step {
+  const words = ["2", "a", queueOf("a"), "1", "W", "1", "1", "60000", "o2", ticket, id];
+  return { kind: "plain-batch", script: "plain-batch", words };
+}
+
+/** The queue of `a` as somebody has left it: `count` places with tickets from 0, which end then. */
+function placed(count: number, untilMs: number): Step[] {
+  const all = Array.from({ length: count }, (_, n) => `m2-w${n.toString(36)}`);
+  return [
+    { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
+    ...Array.from({ length: Math.ceil(count / 500) }, (_, chunkOf) => {
+      const ids = all.slice(chunkOf * 500, chunkOf * 500 + 500);
+      const members = ids.flatMap((id, n) => [
+        String(chunkOf * 500 + n),
+        id,
+        String(-2 * untilMs),
+        `~${id}`,
+      ]);
+      return { kind: "ZADD", script: undefined, words: ["ZADD", queueOf("a"), ...members] };
+    }),
+    // So that the key ends on both sides with the last of them.
+    waits("m3-w1", "20000"),
+  ];
+}
+
+const nowMs = epochMs + 10;
+const rankIn = ([reply]: readonly unknown[]): unknown => String(reply).split(" ")[5];
+
+test("a queue takes ten thousand places and no more, in the script and in its twin", async () => {
+  const seen = await both([
+    ...placed(9_998, nowMs + 20_000),
+    waits("m1-w1", "30000"),
+    waits("m1-w2", "40000"),
+    waits("m1-w1", "30000"),
+  ]);
+  for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
+  const ranks = seen.slice(-3).map(([{ reply }]) => rankIn(reply as unknown[]));
+  // The second has none, and stands behind all of them.
+  expect(ranks).toEqual(["9999", "10000", "9999"]);
+  const members = String(seen.at(-1)?.[1].queues[0]);
+  expect([members.includes(" m1-w1 "), members.includes(" m1-w2 ")]).toEqual([true, false]);
 });
 
-test("whoever comes back with another ticket is told the same time by the script and its twin", async () => {
-  const real = await realSide();
-  const twin = twinSide(new SeededRandom("another ticket"));
-  const micros = twin.advance(10);
-  const untilMs = Math.floor(micros / 1_000) + 2_500;
-  const text = `1000:${untilMs}:m2-w2 1006:${untilMs}:m1-w2`;
-  const terms = ["o1", "60000", "3406", "60000", "1005", "m2-w2"];
-  const words = ["3", "c", "holdfast:{c}:fence", queueOf("c"), ...terms];
-  const drawn = [
-    { kind: "SET", script: undefined, words: ["SET", queueOf("c"), text] },
-    { kind: "cluster-acquire", script: "cluster-acquire", words },
-  ].map((step) => ({ step, micros, own: twin.run(step) }));
-  const [, theirs] = await real.run(drawn, 0);
-  expect(theirs?.reply).toMatch(/^Q .* 150$/);
-  expect(drawn[1]?.own.reply).toBe(theirs?.reply);
+test("one call drops a hundred lapsed places at most, and says that it does not know its rank", async () => {
+  const seen = await both([
+    ...placed(250, nowMs),
+    waits("m3-w1", "20000"),
+    waits("m3-w1", "20000"),
+    waits("m3-w1", "20000"),
+  ]);
+  for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
+  // Less the one that asks.
+  const lapsed = seen.map(([, { queues }]) => String(queues[0]).split("~").length - 2);
+  expect(lapsed).toEqual([150, 50, 0, 0]);
+  const ranks = seen.map(([, { reply }]) => rankIn(reply as unknown[]));
+  expect(ranks).toEqual(["0", "0", "0", "0"]);
+});
+
+test("an ask with a fresh place writes nothing, and takes the same place with another ticket", async () => {
+  const seen = await both([
+    { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
+    waits("m1-w1", "1000"),
+    waits("m2-w1", "2000"),
+    waits("m1-w1", "1000"),
+    waits("m2-w1", "2000"),
+    waits("m1-w1", "3000"),
+  ]);
+  for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
+  const ranks = seen.map(([{ reply }]) => rankIn(reply as unknown[]));
+  expect(ranks).toEqual(["0", "1", "0", "1", "1"]);
+});
+
+test("a place is prolonged by the ask that finds half of its life over, and not before", async () => {
+  const seen = await both([
+    { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
+    waits("m1-w1", "1000"),
+    { ...waits("m1-w1", "1000"), afterMs: 7_499 },
+    { ...waits("m1-w1", "1000"), afterMs: 1 },
+  ]);
+  for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
+  const ends = seen.map(([, { queues }]) => Number(String(queues[0]).split(" until ")[1]) - nowMs);
+  expect(ends).toEqual([15_000, 15_000, 22_500]);
 });

@@ -1,7 +1,7 @@
 import { copyFileSync, cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundleCli, compile } from "../../scripts/build.mjs";
+import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "./source-files.ts";
 
 /** The project as a fresh clone has it after its build, in a folder of its own. */
@@ -10,29 +10,19 @@ export interface BuiltProject {
   remove(): void;
 }
 
-/** Only what runs matters here: types and declarations are the business of other tests. */
-const flags = ["--noCheck", "--declaration", "false", "--isolatedDeclarations", "false"];
-
-/** Built from these sources and not from an old dist/; `more` are folders to copy. */
-export function buildProject(more: readonly string[] = []): BuiltProject {
+/** Built from these sources and not from an old dist/, without types; `more` are folders to copy. */
+export async function buildProject(more: readonly string[] = []): Promise<BuiltProject> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-built-"));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  const { status, output } = compile(join(folder, "dist"), flags);
-  if (status !== 0) {
+  try {
+    await buildPrograms(join(folder, "dist"));
+  } catch (error) {
     remove();
-    throw new Error(`the sources do not compile:\n${output}`);
+    throw error;
   }
   furnish(folder);
   for (const name of more) cpSync(join(projectRoot, name), join(folder, name), { recursive: true });
   return { folder, remove };
-}
-
-/** The command line alone, bundled. */
-export async function buildCommandLine(): Promise<BuiltProject> {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-built-"));
-  await bundleCli(join(folder, "dist"));
-  furnish(folder);
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 function furnish(folder: string): void {

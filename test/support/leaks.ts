@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from "node:module";
+import timersModule from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach } from "vitest";
 
@@ -15,6 +17,7 @@ import { beforeEach } from "vitest";
  */
 export function watchLeaks(options: WatchOptions = {}): void {
   const { graceMs = 2_000, also = () => [] } = options;
+  watching = true;
   beforeEach(({ onTestFinished }) => {
     const before = countResources();
     timers.clear();
@@ -82,15 +85,18 @@ function countResources(): Map<string, number> {
 }
 
 /**
- * Node counts only timers that keep the process alive; the library's own never do. So the global
- * timer functions note what they hand out, with the place it was asked for.
+ * Node counts only timers that keep the process alive; the library's own never do. So the timer
+ * functions note what they hand out, with the place it was asked for. A set-up file loads this one
+ * before the library, which keeps the functions that it finds.
  */
 const timers = new Map<NodeJS.Timeout, Error>();
+let watching = false;
 const timersMax = 1_000;
 
 function track(original: typeof setTimeout): typeof setTimeout {
   const tracked = (callback: () => void, delayMs?: number, ...rest: []): NodeJS.Timeout => {
     const timer = original(callback, delayMs, ...rest);
+    if (!watching) return timer;
     const depth = Error.stackTraceLimit;
     Error.stackTraceLimit = 8;
     timers.set(timer, new Error("set here"));
@@ -106,6 +112,10 @@ function track(original: typeof setTimeout): typeof setTimeout {
 
 globalThis.setTimeout = track(globalThis.setTimeout);
 globalThis.setInterval = track(globalThis.setInterval as never);
+// The library takes its timers from the module when it is loaded, which is after this file.
+timersModule.setTimeout = globalThis.setTimeout;
+timersModule.setInterval = globalThis.setInterval;
+syncBuiltinESMExports();
 
 /** Fired or cleared; Node has no public way to ask. */
 function isOver(timer: NodeJS.Timeout): boolean {

@@ -93,7 +93,7 @@ export class RedisBench {
     await eventually(async () => {
       const left = await this.keysLeft();
       if (left.length > 0) throw new Error(`still there: ${left.join(", ")}`);
-    }, 10_000);
+    }, 18_000);
   }
 
   /** Each lock key on each server, for people to read. */

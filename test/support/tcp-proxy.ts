@@ -25,13 +25,54 @@ export class TcpProxy {
   #requests: Passage = "pass";
   #replies: Passage = "pass";
   #accepts = true;
+  #mutesNew = false;
+  #connectionCount = 0;
+  #refusalCount = 0;
   #passed = "";
+  #holdsAfter: string | undefined;
+  #refused: { readonly text: string; readonly error: string } | undefined;
+  #target: number;
 
   constructor(listener: Server, links: Set<Link>, serverPort: number) {
     this.#listener = listener;
     this.#links = links;
+    this.#target = serverPort;
     this.port = (listener.address() as AddressInfo).port;
-    listener.on("connection", (client) => this.#link(client, serverPort));
+    listener.on("connection", (client) => this.#link(client, this.#target));
+  }
+
+  /** The port of the server that new connections lead to. */
+  set target(port: number) {
+    this.#target = port;
+  }
+
+  /** Holds all replies from the next request on that contains `text`, in any letter case. */
+  holdRepliesAfter(text: string): void {
+    this.#holdsAfter = text.toLowerCase();
+  }
+
+  /** True if the server has sent a reply that is held. */
+  get hasHeldReplies(): boolean {
+    return [...this.#links].some(({ heldReplies }) => heldReplies.length > 0);
+  }
+
+  /** Breaks every connection, with the replies that are held; later ones pass. */
+  cutBeforeReply(): void {
+    this.reset();
+    this.replies = "pass";
+  }
+
+  /**
+   * Answers each request that contains `text` by this error, in the server's stead, which does not
+   * see it; undefined ends that. For one request at a time: it does not wait for earlier replies.
+   */
+  refuse(text: string, error: string | undefined): void {
+    this.#refused = error === undefined ? undefined : { text: text.toLowerCase(), error };
+  }
+
+  /** How many requests were answered by an error in the server's stead. */
+  get refusalCount(): number {
+    return this.#refusalCount;
   }
 
   /** How often `text` went through to the server, in any letter case. */
@@ -60,6 +101,16 @@ export class TcpProxy {
     this.#accepts = accepts;
   }
 
+  /** While true, who connects is accepted, and never answered. */
+  set mutesNew(mutesNew: boolean) {
+    this.#mutesNew = mutesNew;
+  }
+
+  /** How many connections were made to it so far. */
+  get connectionCount(): number {
+    return this.#connectionCount;
+  }
+
   /** Breaks every connection, on both sides, as a firewall would. */
   reset(): void {
     for (const { client, server } of this.#links) {
@@ -80,11 +131,15 @@ export class TcpProxy {
       client.resetAndDestroy();
       return;
     }
+    this.#connectionCount += 1;
+    const isMute = this.#mutesNew;
     const server = connect({ port: serverPort, host: "127.0.0.1", noDelay: true });
     const link: Link = { client, server, broken: false, heldRequests: [], heldReplies: [] };
     this.#links.add(link);
     client.setNoDelay(true);
-    client.on("data", (chunk) => this.#onRequest(link, chunk));
+    client.on("data", (chunk) => {
+      if (!isMute) this.#onRequest(link, chunk);
+    });
     server.on("data", (chunk) => this.#onReply(link, chunk));
     const end = (): void => {
       this.#links.delete(link);
@@ -95,6 +150,16 @@ export class TcpProxy {
   }
 
   #onRequest(link: Link, chunk: Buffer): void {
+    const text = chunk.toString().toLowerCase();
+    if (this.#refused !== undefined && text.includes(this.#refused.text)) {
+      this.#refusalCount += 1;
+      link.client.write(`-${this.#refused.error}\r\n`);
+      return;
+    }
+    if (this.#holdsAfter !== undefined && text.includes(this.#holdsAfter)) {
+      this.#holdsAfter = undefined;
+      this.#replies = "hold";
+    }
     if (this.#requests === "hold") link.heldRequests.push(chunk);
     else if (this.#requests === "pass") {
       this.#passed += chunk.toString();

@@ -134,7 +134,7 @@ export const namesSayWhatIsInside: Rule = (files) =>
     .map(({ path }) => `${path}: a name that says nothing`);
 
 function inWorkFolders(files: readonly SourceFile[]): SourceFile[] {
-  return files.filter(({ path }) => /^(src|test|scripts|bench|examples|docs)\//.test(path));
+  return files.filter(({ path }) => /^(src|test|scripts|tools|bench|examples|docs)\//.test(path));
 }
 
 /* ----------------------------------------------------------------- contents */

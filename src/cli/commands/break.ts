@@ -26,25 +26,32 @@ export const addBreak: AddCommand = (program, host) => {
     .description("Take a lock from its holder. Dangerous: the holder may still be at work.")
     .argument("<resource>", "what to free")
     .option("-y, --yes", "do not ask")
+    .option("--foreign", "also what holdfast did not write: another client's lock, or any value")
     .addHelpText("after", examples)
     .action(
-      host.act((session, resource: string, flags: { yes?: boolean }) =>
-        breakOne(session, resource, flags.yes ?? false),
+      host.act((session, resource: string, flags: BreakFlags) =>
+        breakOne(session, resource, flags),
       ),
     );
 };
 
+interface BreakFlags {
+  readonly yes?: boolean;
+  readonly foreign?: boolean;
+}
+
 async function breakOne(
   session: Session,
   resource: string,
-  sure: boolean,
+  { yes: sure = false, foreign = false }: BreakFlags,
 ): Promise<"ok" | "no" | "changed"> {
   const { output } = session;
   return await session.using(async ({ locks }) => {
     const seen = await locks.inspect(resource);
-    if (seen.state !== "free" && !sure && !(await agrees(seen, output))) return "no";
+    const willBreak = seen.state !== "free" && (seen.foreign !== true || foreign);
+    if (willBreak && !sure && !(await agrees(seen, output))) return "no";
     // By what was shown: whoever took it while the question stood keeps it.
-    const outcome = await locks.break(seen);
+    const outcome = await locks.break(seen, { foreign });
     if (output.json) output.document(outcome);
     if (outcome.broken) {
       if (!output.json) tell(resource, outcome.fence, output);

@@ -44,7 +44,7 @@ async function inspect(session: Session, resource: string): Promise<"ok" | "unav
 }
 
 export function summary(seen: Inspection, { colors }: Output): string {
-  const { resource, state, fence, remainingMs } = seen;
+  const { resource, state, fence, remainingMs, foreign, neverExpires } = seen;
   const name = colors.bold(printable(resource));
   switch (state) {
     case "free":
@@ -52,7 +52,9 @@ export function summary(seen: Inspection, { colors }: Output): string {
     case "held": {
       const left = remainingMs === undefined ? "" : `, ${shortDuration(remainingMs)} left`;
       const fenced = fence === undefined ? "" : `, fence ${fence}`;
-      return `${name} is ${colors.yellow("held")} by ${holderText(seen)}${left}${fenced}`;
+      const endless = neverExpires === true ? "; no expiry: it will not end by itself" : "";
+      const by = foreign === true ? "a value that holdfast did not write" : holderText(seen);
+      return `${name} is ${colors.yellow("held")} by ${by}${left}${fenced}${endless}`;
     }
     case "split":
       return `${name} is ${colors.yellow("split")}: no owner has a quorum, and it is not free`;

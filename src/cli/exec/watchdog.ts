@@ -1,5 +1,7 @@
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { steadyClock } from "../../core/steady-clock.ts";
+import { nodeRuntime } from "../../runtime/node-runtime.ts";
 import { readOrder, type Order } from "./orders.ts";
 import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
 import { isAlive, signalAll } from "./target.ts";
@@ -12,15 +14,18 @@ import { isAlive, signalAll } from "./target.ts";
 
 const lookMs = 20;
 
-// One that replaces another is started with what that was told last: its parent may die next.
-let order: Order | undefined = readOrder(process.argv[2] ?? "");
+const clock = steadyClock(nodeRuntime.clock);
+/** When the lease ends. */
+let untilSteadyMs = 0;
+let order: Order | undefined;
+// A watchdog that replaces another starts with the last order: its parent may die next.
+take(readOrder(process.argv[2] ?? ""));
 let timer: NodeJS.Timeout | undefined;
 let stopping = false;
 
 const lines = createInterface({ input: process.stdin });
 lines.on("line", (line) => {
-  const told = readOrder(line);
-  if (told !== undefined) order = told;
+  take(readOrder(line));
   arm();
 });
 lines.on("close", () => {
@@ -34,27 +39,38 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
 
 arm();
 
+function take(next: Order | undefined): void {
+  if (next === undefined) return;
+  order = next;
+  untilSteadyMs = clock.now().steadyMs + leftAtArrival(next);
+}
+
 function arm(): void {
   clearTimeout(timer);
   if (order === undefined || stopping) return;
   const { terms } = order;
   // A little after `exec` itself would act, so that it can tell why.
-  const dueMs = leftMs(order) - stopLeftMs(terms) + marginMs(terms) / 2;
+  const dueMs = leftMs() - stopLeftMs(terms) + marginMs(terms) / 2;
   if (dueMs <= 0) stop(order, terms.graceMs);
-  // Both clocks are looked at often: the monotonic one stands still while the machine sleeps.
+  // Both clocks are looked at often: the monotonic one stands still while the machine sleeps, and
+  // a step back of the wall clock must not hide a sleep that comes after it.
   else timer = setTimeout(arm, Math.min(dueMs, 500));
 }
 
-function leftMs({ untilNs, untilWallMs }: Order): number {
+function leftAtArrival({ untilNs, untilWallMs }: Order): number {
   const left = Number(BigInt(untilNs) - process.hrtime.bigint()) / 1e6;
   return Math.min(left, untilWallMs - Date.now());
+}
+
+function leftMs(): number {
+  return untilSteadyMs - clock.now().steadyMs;
 }
 
 function stop(last: Order, graceMs: number): void {
   if (stopping) return;
   stopping = true;
   const { target, terms } = last;
-  const left = Math.max(1, leftMs(last));
+  const left = Math.max(1, leftMs());
   const killAtMs = performance.now() + killAfterMs({ ...terms, graceMs }, left);
   tellFirst();
   let known = signalAll(target, graceMs > 0 ? "SIGTERM" : "SIGKILL");

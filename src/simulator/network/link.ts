@@ -1,4 +1,8 @@
-import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
+import {
+  NotConnectedError,
+  type RedisConnection,
+  type SubscriptionListener,
+} from "../../clients/contract.ts";
 import { ReplyError } from "../node/keyspace.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
@@ -25,6 +29,8 @@ export interface LinkPlan {
 export interface LinkWatch {
   /** The process handed it to the driver, which may not be connected. */
   onSent(command: readonly string[]): void;
+  /** The node is about to run it. */
+  onExecuting(command: readonly string[]): void;
   /** The node saw it. A stray's connection was gone: nobody will hear the reply. */
   onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
   /** The process has the reply, and has not acted on it yet. */
@@ -97,11 +103,8 @@ export class Link implements RedisConnection {
     return this.#connection;
   }
 
-  subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>> {
-    if (this.#connection === undefined) {
-      return Promise.reject(new NotConnectedError(this.library, "reconnecting"));
-    }
-    return this.#listening.subscribe(channel, listener);
+  subscribe(channel: string, listener: SubscriptionListener): () => Promise<void> {
+    return this.#listening.subscribe(channel, listener, this.#connection !== undefined);
   }
 
   /** Silently loses what goes there, comes back, or both; TCP sends it again once healed. */
@@ -199,6 +202,7 @@ export class Link implements RedisConnection {
   #execute(connection: Connection, message: Message): void {
     const { node } = this;
     let reply: unknown;
+    this.#watch.onExecuting(message.command);
     try {
       reply = node.server.execute(message.command);
     } catch (error) {

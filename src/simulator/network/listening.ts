@@ -1,10 +1,8 @@
-import { NotConnectedError } from "../../clients/contract.ts";
+import { NotConnectedError, type SubscriptionListener } from "../../clients/contract.ts";
 import type { NodeSubscriber, SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
-
-type Listener = (message: string) => void;
 
 export interface ListeningPorts {
   readonly scene: Scene;
@@ -16,41 +14,53 @@ export interface ListeningPorts {
   readonly delayMs: () => number;
 }
 
-/** Share of messages that get lost on the way, as they do while a driver dials again. */
+/** Share of messages that get lost although their subscription stands. */
 const lossChance = 0.02;
 
+/** Share of subscriptions that are never answered. */
+const muteChance = 0.02;
+
 /**
- * The second connection of a driver, which only listens. It breaks without a word, if only because
- * its node dies, is dialled again, and hears nothing of what was said in between.
+ * The second connection of a driver, which only subscribes. It breaks when its node dies, or at
+ * any time, and takes its subscriptions with it; the process notices later than the server.
  */
 export class Listening implements NodeSubscriber {
   readonly #ports: ListeningPorts;
-  readonly #channels = new Map<string, Set<Listener>>();
-  #incarnation = 0;
+  readonly #channels = new Map<string, Set<SubscriptionListener>>();
   #isCalm = false;
 
   constructor(ports: ListeningPorts) {
     this.#ports = ports;
   }
 
-  subscribe(channel: string, listener: Listener): Promise<() => Promise<void>> {
-    const { scene, machine, isReachable, delayMs } = this.#ports;
-    return new Promise((resolve, reject) => {
-      scene.after(delayMs() + delayMs(), () => {
-        machine.enter("network", () => {
-          if (!isReachable()) return reject(new NotConnectedError("simulated", "reconnecting"));
-          const listeners = this.#channels.get(channel) ?? new Set();
-          this.#channels.set(channel, listeners);
-          listeners.add(listener);
-          this.#connect();
-          resolve(() => {
-            listeners.delete(listener);
-            if (listeners.size === 0) this.#channels.delete(channel);
-            return Promise.resolve();
-          });
-        });
-      });
+  subscribe(
+    channel: string,
+    listener: SubscriptionListener,
+    isConnected: boolean,
+  ): () => Promise<void> {
+    const { random, delayMs, isReachable } = this.#ports;
+    let isWanted = true;
+    let joined: Set<SubscriptionListener> | undefined;
+    const isMute = !this.#isCalm && random.chance(muteChance);
+    this.#later(delayMs() + delayMs(), () => {
+      if (!isWanted || (isConnected && isMute)) return;
+      if (!isConnected || !isReachable()) {
+        isWanted = false;
+        listener.onLost(new NotConnectedError("simulated", "reconnecting"));
+        return;
+      }
+      const listeners = this.#channels.get(channel) ?? new Set();
+      this.#channels.set(channel, listeners);
+      joined = listeners.add(listener);
+      this.#ports.node.subscribers.add(this);
+      listener.onReady();
     });
+    return () => {
+      isWanted = false;
+      joined?.delete(listener);
+      if (this.#channels.get(channel)?.size === 0) this.#channels.delete(channel);
+      return Promise.resolve();
+    };
   }
 
   listensTo(channel: string): boolean {
@@ -58,23 +68,32 @@ export class Listening implements NodeSubscriber {
   }
 
   published(channel: string, message: string): void {
-    const { scene, machine, random, isReachable, delayMs } = this.#ports;
+    const { random, isReachable, delayMs } = this.#ports;
     if (!isReachable()) return;
     if (!this.#isCalm && random.chance(lossChance)) {
-      // Some are lost with the connection, which the server may notice before the process does.
+      // Some are lost with the connection, which the server notices before the process does.
       if (random.chance(0.5)) this.nodeCrashed();
       return;
     }
-    scene.after(delayMs(), () => {
-      machine.enter("network", () => {
-        for (const listener of this.#channels.get(channel) ?? []) listener(message);
-      });
+    const listeners = this.#channels.get(channel);
+    this.#later(delayMs(), () => {
+      for (const listener of listeners ?? []) listener.onMessage(message);
     });
   }
 
   nodeCrashed(): void {
-    this.#ports.node.subscribers.delete(this);
-    this.#connectLater();
+    const { node, random } = this.#ports;
+    node.subscribers.delete(this);
+    const lost = [...this.#channels.values()];
+    this.#channels.clear();
+    this.#later(random.between(5, 100), () => {
+      for (const listeners of lost) {
+        for (const listener of listeners) {
+          listener.onLost(new Error("the connection of the subscriber ended"));
+        }
+        listeners.clear();
+      }
+    });
   }
 
   calm(): void {
@@ -87,19 +106,8 @@ export class Listening implements NodeSubscriber {
     this.#ports.node.subscribers.delete(this);
   }
 
-  #connect(): void {
-    const { node } = this.#ports;
-    this.#incarnation = node.incarnation;
-    node.subscribers.add(this);
-  }
-
-  #connectLater(): void {
-    const { scene, machine, node, random, isReachable } = this.#ports;
-    scene.after(random.between(5, 100), () => {
-      if (machine.hasCrashed || this.#channels.size === 0) return;
-      if (this.#incarnation === node.incarnation && node.subscribers.has(this)) return;
-      if (isReachable()) this.#connect();
-      else this.#connectLater();
-    });
+  #later(delayMs: number, run: () => void): void {
+    const { scene, machine } = this.#ports;
+    scene.after(delayMs, () => machine.enter("network", run));
   }
 }

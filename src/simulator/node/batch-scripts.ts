@@ -22,8 +22,8 @@ interface Operation {
 
 /**
  * `batch.lua`: as if its operations had come one after the other, but for the queues, whose heads
- * are told in the end. That the script itself, which reads first and writes last, ends the same way
- * is shown on a real server.
+ * are notified in the end. That the script itself, which reads first and writes last, ends the same
+ * way is shown on a real server.
  */
 export const batch: BatchBody = (context) => {
   const [record = "", ...keys] = context.keys;
@@ -68,7 +68,7 @@ function run(
     }
     return verdict(operation, queues);
   });
-  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  queues.notifyHeads((lock) => context.data.textOf(lock) === undefined);
   return replies;
 }
 

@@ -1,5 +1,13 @@
+import { setAll, shown } from "./lock-values.ts";
 import { Queues } from "./queues.ts";
-import { atOf, numberOr0, ownerAndFence, placeOf, type ScriptBody } from "./script-context.ts";
+import {
+  atOf,
+  numberOr0,
+  ownerAndFence,
+  placeOf,
+  proposalMaxOf,
+  type ScriptBody,
+} from "./script-context.ts";
 
 import { claimPlaces, firstOfOthers, locksOf, releaseIn, waitInQueues } from "./waiting-scripts.ts";
 
@@ -19,13 +27,13 @@ export const clusterAcquire: ScriptBody = (context) => {
   const isFree = (lock: string): boolean => data.textOf(lock) === undefined;
   let mine = 0;
   let found = "";
-  let held: string | undefined;
+  let held: { readonly pttlMs: number; readonly value: string } | undefined;
   for (const key of locks) {
     const value = data.textOf(key);
     if (value === undefined) continue;
     const holder = ownerAndFence(value);
     if (holder.fence === undefined || holder.owner !== owner) {
-      held ??= `H ${atOf(context)} - ${data.pttl(key)} ${value}`;
+      held ??= { pttlMs: data.pttl(key), value: shown(value) };
       continue;
     }
     mine += 1;
@@ -33,34 +41,28 @@ export const clusterAcquire: ScriptBody = (context) => {
   }
   if (mine === locks.length) return `G ${atOf(context)} - ${found}`;
   if (mine > 0 && held === undefined) return `X PARTIAL ${mine}`;
-  // The script looks at every queue before it decides, and so tells every head of a free lock.
-  for (const [index, lock] of locks.entries()) queues.at(asked.queues[index] ?? "", lock, false);
+  // The script looks at every queue before it decides, and so notifies every head of a free lock.
+  for (const [index, lock] of locks.entries()) queues.at(asked.queues[index] ?? "", lock);
   const leftMs = firstOfOthers(queues, asked, place);
   if (held !== undefined || leftMs !== undefined) {
-    waitInQueues(context, queues, asked, place);
-    queues.finish(isFree);
-    return held ?? `Q ${atOf(context)} - ${leftMs}`;
+    const rank = waitInQueues(context, queues, asked, place);
+    queues.notifyHeads(isFree);
+    if (held === undefined) return `Q ${atOf(context)} - ${leftMs} ${rank}`;
+    return `H ${atOf(context)} - ${held.pttlMs} ${rank} ${held.value}`;
   }
   claimPlaces(queues, asked, place);
-  queues.finish(() => false);
-  const c = Math.max(Number(proposal), ...counters.map((key) => numberOr0(data.get(key)) + block));
+  const proposed = Math.min(Number(proposal), proposalMaxOf(context));
+  const c = Math.max(proposed, ...counters.map((key) => numberOr0(data.get(key)) + block));
   if (c > fenceMax) return `X FENCE ${c}`;
   for (const key of counters) data.set(key, String(c), Number(retention));
-  for (const [index, key] of locks.entries()) {
-    if (data.pttl(key) !== -2) {
-      for (const undone of locks.slice(0, index)) data.delete(undone);
-      return "X WRONGTYPE";
-    }
-    data.set(key, `${owner}|${c}`, Number(ttl));
-  }
-  return `G ${atOf(context)} - ${c}`;
+  return setAll(data, locks, `${owner}|${c}`, Number(ttl)) ?? `G ${atOf(context)} - ${c}`;
 };
 
 /** `cluster-release.lua` */
 export const clusterRelease: ScriptBody = (context) => {
   const queues = new Queues(context, true);
   const reply = releaseIn(context, queues, locksOf(context.keys));
-  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  queues.notifyHeads((lock) => context.data.textOf(lock) === undefined);
   return reply;
 };
 

@@ -1,9 +1,11 @@
 import { Queues } from "./queues.ts";
+import { exactly, setAll, shown, wrongType } from "./lock-values.ts";
 import { mayVote } from "./record-scripts.ts";
 import {
   atOf,
   numberOr0,
   ownerAndFence,
+  proposalMaxOf,
   type PlaceAsked,
   type ScriptBody,
   type ScriptContext,
@@ -18,7 +20,7 @@ export const acquire: ScriptBody = (context) => {
   const queues = new Queues(context);
   const reply = acquireIn(context, queues, undefined);
   // Only a script that finds somebody's turn has come looks at the queues.
-  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  queues.notifyHeads((lock) => context.data.textOf(lock) === undefined);
   return reply;
 };
 
@@ -40,12 +42,12 @@ export function acquireIn(
   let mine = 0;
   let found: string | undefined;
   for (const key of locks) {
-    const value = data.get(key);
+    const value = data.textOf(key);
     if (value === undefined) continue;
     const holder = ownerAndFence(value);
     if (holder.owner !== owner) {
-      waitInQueues(context, queues, asked, place);
-      return `H ${atOf(context)} ${rid} ${data.pttl(key)} ${value}`;
+      const rank = waitInQueues(context, queues, asked, place);
+      return `H ${atOf(context)} ${rid} ${data.pttl(key)} ${rank} ${shown(value)}`;
     }
     mine += 1;
     found = holder.fence;
@@ -55,23 +57,23 @@ export function acquireIn(
   if (mine > 0) return `X PARTIAL ${mine}`;
   const leftMs = firstOfOthers(queues, asked, place);
   if (leftMs !== undefined) {
-    waitInQueues(context, queues, asked, place);
-    return `Q ${atOf(context)} ${rid} ${leftMs}`;
+    const rank = waitInQueues(context, queues, asked, place);
+    return `Q ${atOf(context)} ${rid} ${leftMs} ${rank}`;
   }
   claimPlaces(queues, asked, place);
 
   const record = data.hash(keys[0] ?? "");
   const block = place?.block ?? 1;
   const counters = shards.map((shard) => numberOr0(record?.get(shard)) + block);
-  const c = Math.max(Number(proposal), numberOr0(record?.get("floor")) + block, ...counters);
+  const proposed = Math.min(Number(proposal), proposalMaxOf(context));
+  const c = Math.max(proposed, numberOr0(record?.get("floor")) + block, ...counters);
   if (c > fenceMax) return `X FENCE ${c}`;
   const fence = String(c);
   data.hset(
     keys[0] ?? "",
     shards.flatMap((shard) => [shard, fence]),
   );
-  for (const key of locks) data.set(key, `${owner}|${fence}`, Number(ttl));
-  return granted(context, rid, fence);
+  return setAll(data, locks, `${owner}|${fence}`, Number(ttl)) ?? granted(context, rid, fence);
 }
 
 /** `touch.lua`: raises, extends or proves. */
@@ -114,11 +116,12 @@ function granted(context: ScriptContext, rid: string, fence: string | undefined)
   return ["G", atOf(context), rid, ...(fence === undefined ? [] : [fence])].join(" ");
 }
 
-/** A refusal where a lease would last longer than this deployment allows. */
+/** A refusal if a lease would last longer than this node allows. */
 export function beyondTtlMax(context: ScriptContext, ttl: string): string | undefined {
   const { data, keys, args } = context;
-  const max = data.hash(keys[0] ?? "")?.get("max") ?? args[3] ?? "";
-  return args[1] === "strict" && Number(ttl) > Number(max) ? `X MAXTTL ${max}` : undefined;
+  const own = args[1] === "strict" ? args[3] : undefined;
+  const max = data.hash(keys[0] ?? "")?.get("max") ?? own;
+  return max !== undefined && Number(ttl) > Number(max) ? `X MAXTTL ${max}` : undefined;
 }
 
 /** `release.lua` */
@@ -129,7 +132,7 @@ export const release: ScriptBody = (context) => {
     queues,
     locksOf(context.keys),
   );
-  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  queues.notifyHeads((lock) => context.data.textOf(lock) === undefined);
   return reply;
 };
 
@@ -137,7 +140,8 @@ export const release: ScriptBody = (context) => {
 export const inspect: ScriptBody = (context) => {
   const { data, keys } = context;
   const [key = "", name = ""] = keys;
-  const value = data.get(key);
-  const waiters = new Queues(context).at(name, key, false)?.places.length ?? 0;
-  return value === undefined ? `F ${waiters}` : `I ${waiters} ${data.pttl(key)} ${value}`;
+  const value = data.textOf(key);
+  const waiters = Queues.waitersIn(context, name);
+  if (value === undefined) return data.pttl(key) === -2 ? `F ${waiters}` : wrongType(key);
+  return `I ${waiters} ${data.pttl(key)} ${exactly(value)}`;
 };

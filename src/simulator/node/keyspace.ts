@@ -1,4 +1,6 @@
-type Value = string | Map<string, string>;
+import { SortedSet } from "./sorted-set.ts";
+
+type Value = string | Map<string, string> | SortedSet;
 
 interface Entry {
   readonly value: Value;
@@ -26,20 +28,40 @@ export class Keyspace {
 
   get(key: string): string | undefined {
     const value = this.#find(key)?.value;
-    if (value instanceof Map) throw wrongType();
+    if (typeof value === "object") throw wrongType();
     return value;
   }
 
   /** As MGET gives it: nothing where the value is of another kind. */
   textOf(key: string): string | undefined {
     const value = this.#find(key)?.value;
-    return value instanceof Map ? undefined : value;
+    return typeof value === "string" ? value : undefined;
   }
 
   hash(key: string): Map<string, string> | undefined {
     const value = this.#find(key)?.value;
-    if (typeof value === "string") throw wrongType();
+    if (typeof value === "string" || value instanceof SortedSet) throw wrongType();
     return value;
+  }
+
+  sortedSet(key: string): SortedSet | undefined {
+    const value = this.#find(key)?.value;
+    if (typeof value === "string" || value instanceof Map) throw wrongType();
+    return value;
+  }
+
+  zadd(key: string, member: string, score: number): void {
+    const found = this.sortedSet(key);
+    const set = found ?? new SortedSet();
+    set.add(member, score);
+    if (found === undefined) this.#entries.set(key, { value: set, expiresMs: undefined });
+  }
+
+  /** A sorted set without members is no key. */
+  zrem(key: string, ...members: readonly string[]): void {
+    const set = this.sortedSet(key);
+    for (const member of members) set?.remove(member);
+    if (set?.size === 0) this.#entries.delete(key);
   }
 
   /** Any kind of value may be overwritten. */
@@ -97,7 +119,7 @@ export class Keyspace {
   snapshot(): ReadonlyMap<string, Entry> {
     const copy = new Map<string, Entry>();
     for (const [key, { value, expiresMs }] of this.#entries) {
-      copy.set(key, { value: typeof value === "string" ? value : new Map(value), expiresMs });
+      copy.set(key, { value: copyOf(value), expiresMs });
     }
     return copy;
   }
@@ -105,8 +127,7 @@ export class Keyspace {
   load(snapshot: ReadonlyMap<string, Entry>): void {
     this.#entries = new Map();
     for (const [key, { value, expiresMs }] of snapshot) {
-      const own = typeof value === "string" ? value : new Map(value);
-      this.#entries.set(key, { value: own, expiresMs });
+      this.#entries.set(key, { value: copyOf(value), expiresMs });
     }
   }
 
@@ -119,6 +140,11 @@ export class Keyspace {
 }
 
 export type Snapshot = ReturnType<Keyspace["snapshot"]>;
+
+function copyOf(value: Value): Value {
+  if (typeof value === "string") return value;
+  return value instanceof SortedSet ? value.copy() : new Map(value);
+}
 
 function wrongType(): ReplyError {
   return new ReplyError("WRONGTYPE Operation against a key holding the wrong kind of value");

@@ -1,12 +1,13 @@
+import { setAll, shown } from "./lock-values.ts";
 import { Queues } from "./queues.ts";
-import type { PlaceAsked, ScriptBody, ScriptContext } from "./script-context.ts";
+import { atOf, type PlaceAsked, type ScriptBody, type ScriptContext } from "./script-context.ts";
 import { claimPlaces, firstOfOthers, locksOf, waitInQueues } from "./waiting-scripts.ts";
 
 /** `plain-acquire.lua` */
 export const plainAcquire: ScriptBody = (context) => {
   const queues = new Queues(context);
   const reply = plainAcquireIn(context, queues, undefined);
-  queues.finish((lock) => context.data.textOf(lock) === undefined);
+  queues.notifyHeads((lock) => context.data.textOf(lock) === undefined);
   return reply;
 };
 
@@ -22,24 +23,23 @@ export function plainAcquireIn(
   const { locks } = asked;
   let mine = 0;
   for (const key of locks) {
-    const value = data.get(key);
+    const value = data.textOf(key);
     if (value === owner) {
       mine += 1;
     } else if (value !== undefined) {
-      waitInQueues(context, queues, asked, place);
-      return `H ${data.pttl(key)} ${value}`;
+      const rank = waitInQueues(context, queues, asked, place);
+      return `H ${atOf(context)} - ${data.pttl(key)} ${rank} ${shown(value)}`;
     }
   }
   if (mine === locks.length) return "G";
   if (mine > 0) return `X PARTIAL ${mine}`;
   const leftMs = firstOfOthers(queues, asked, place);
   if (leftMs !== undefined) {
-    waitInQueues(context, queues, asked, place);
-    return `Q ${leftMs}`;
+    const rank = waitInQueues(context, queues, asked, place);
+    return `Q ${atOf(context)} - ${leftMs} ${rank}`;
   }
   claimPlaces(queues, asked, place);
-  for (const key of locks) data.set(key, owner, Number(ttl));
-  return "G";
+  return setAll(data, locks, owner, Number(ttl)) ?? "G";
 }
 
 /** `plain-touch.lua` */

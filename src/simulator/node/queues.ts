@@ -1,25 +1,27 @@
 import { nowMsOf, type ScriptContext } from "./script-context.ts";
+import type { SortedSet } from "./sorted-set.ts";
 
-const placeMs = 3_000;
+const placeMs = 15_000;
 const claimMs = 150;
-const placesMax = 1_000;
+const placesMax = 10_000;
+const dropsMax = 100;
 
 interface Place {
-  readonly ticket: number;
   readonly id: string;
+  readonly ticket: number;
   readonly lapseMs: number;
-  /** Its manager was listening when it took the place. */
+  /** Its manager was subscribed when it took the place. */
   readonly listened: boolean;
 }
 
-/** Those who wait for one lock, as a script sees and leaves them. */
+/** Those who wait for one lock, as a script sees them. */
 export interface Queue {
   readonly name: string;
   readonly lock: string;
-  places: Place[];
-  changed: boolean;
-  /** Whoever keeps its place after a vote that was not enough need not be told. */
+  /** Keeps its place after a vote that was not enough, and need not be notified. */
   keeper: string | undefined;
+  /** Lapsed places are left, beyond the limit for one call. */
+  hasMore: boolean;
 }
 
 /** The same steps as `_queue.lua`; a differential test compares the two. */
@@ -36,115 +38,136 @@ export class Queues {
       sharded ? `${queue.name}:${base}` : `holdfast:wake:${base}`;
   }
 
-  /** Undefined where nobody waits, unless one is to be begun. */
-  at(name: string, lock: string, begin: boolean): Queue | undefined {
+  /** The same queue for the same name, without places that have lapsed. */
+  at(name: string, lock: string): Queue {
     const known = this.#found.get(name);
-    const text = known === undefined ? this.#context.data.textOf(name) : undefined;
-    if (known !== undefined || (text === undefined && !begin)) return known;
-    const all = placesIn(text ?? "");
-    const places = all.filter(({ lapseMs }) => lapseMs > this.#nowMs);
-    const changed = places.length < all.length;
-    const queue: Queue = { name, lock, places, changed, keeper: undefined };
+    if (known !== undefined) return known;
+    const queue: Queue = { name, lock, keeper: undefined, hasMore: false };
     this.#found.set(name, queue);
+    this.#dropLapsed(queue);
     return queue;
   }
 
-  turnOfAnother(queue: Queue | undefined, ticket: number | undefined, id: string): boolean {
-    const [head] = queue?.places ?? [];
-    return head !== undefined && (ticket === undefined || isBefore(head, ticket, id));
+  /** The head, if it is another waiter that comes first. Without a ticket every waiter does. */
+  headBefore(queue: Queue, ticket: number | undefined, id: string): Place | undefined {
+    const head = this.#headOf(queue);
+    if (head === undefined || ticket === undefined) return head;
+    if (head.id === id || head.ticket > ticket) return undefined;
+    return head.ticket < ticket || head.id < id ? head : undefined;
   }
 
-  stand(queue: Queue, ticket: number, id: string): void {
-    this.leave(queue, id);
-    if (queue.places.length >= placesMax) return;
-    const at = queue.places.findIndex((place) => !isBefore(place, ticket, id));
-    const [base] = baseAndNumber(id);
-    const channel = base === undefined ? undefined : this.#channelOf(queue, base);
-    const listened = channel !== undefined && this.#context.listeners(channel) > 0;
-    const place = { ticket, id, lapseMs: this.#nowMs + placeMs, listened };
-    queue.places.splice(at < 0 ? queue.places.length : at, 0, place);
-    queue.changed = true;
+  /** Takes a place, or keeps it, and returns how many have a smaller ticket. */
+  stand(queue: Queue, ticket: number, id: string): number {
+    const { data } = this.#context;
+    const own = this.#placeOf(queue, id);
+    const score = this.#setOf(queue)?.score(id);
+    const isFull = score === undefined && (this.#setOf(queue)?.size ?? 0) >= 2 * placesMax;
+    if (!isFull) {
+      if (score !== ticket) data.zadd(queue.name, id, ticket);
+      if (own === undefined || own.lapseMs - this.#nowMs <= placeMs / 2) {
+        const [base] = baseAndNumber(id);
+        const channel = base === undefined ? undefined : this.#channelOf(queue, base);
+        const listened = channel !== undefined && this.#context.listeners(channel) > 0;
+        this.#setLapse(queue, id, this.#nowMs + placeMs, listened);
+      }
+    }
+    if (queue.hasMore) return 0;
+    return this.#setOf(queue)?.count(0, ticket) ?? 0;
   }
 
   leave(queue: Queue, id: string): void {
-    const left = queue.places.filter((place) => place.id !== id);
-    if (left.length < queue.places.length) queue.changed = true;
-    queue.places = left;
+    this.#context.data.zrem(queue.name, id, `~${id}`);
   }
 
   claimed(queue: Queue, id: string): void {
-    queue.places = queue.places.map((place) => {
-      return place.id === id ? this.#lapsingSoon(queue, place) : place;
+    const own = this.#placeOf(queue, id);
+    if (own !== undefined) this.#lapseSoon(queue, id, own);
+  }
+
+  /** For how long `head` keeps the others from a free lock. */
+  leftMs(head: Place): number {
+    return Math.max(0, Math.min(head.lapseMs - this.#nowMs, claimMs));
+  }
+
+  /** Notifies the head of each queue whose lock is free now. */
+  notifyHeads(isFree: (lock: string) => boolean): void {
+    for (const queue of this.#found.values()) if (isFree(queue.lock)) this.#notifyHead(queue);
+  }
+
+  /** How many places of a queue have not lapsed. Changes nothing. */
+  static waitersIn(context: ScriptContext, name: string): number {
+    const nowMs = nowMsOf(context);
+    const set = context.data.sortedSet(name);
+    const ends = set?.members().filter((member) => -(set.score(member) ?? 0) > 2 * nowMs + 1);
+    return ends?.length ?? 0;
+  }
+
+  #dropLapsed(queue: Queue): void {
+    const set = this.#setOf(queue);
+    if (set === undefined) return;
+    const lapsed = set.members().filter((member) => {
+      const score = set.score(member) ?? 0;
+      return score < 0 && -score <= 2 * this.#nowMs + 1;
     });
+    const dropped = lapsed.slice(0, dropsMax);
+    queue.hasMore = dropped.length === dropsMax;
+    for (const member of dropped) this.leave(queue, member.slice(1));
   }
 
-  /** How long its head has to come: it is about to be told, if it was not before. */
-  leftMs(queue: Queue): number {
-    return Math.min((queue.places[0]?.lapseMs ?? this.#nowMs) - this.#nowMs, claimMs);
-  }
-
-  /** Writes what has changed, and tells the head of every lock that is left free. */
-  finish(isFree: (lock: string) => boolean): void {
-    for (const queue of this.#found.values()) {
-      if (queue.places.length > 0 && isFree(queue.lock)) this.#tellHead(queue);
-      if (queue.changed) this.#write(queue);
+  #headOf(queue: Queue): Place | undefined {
+    for (;;) {
+      const set = this.#setOf(queue);
+      const id = set?.members().find((member) => (set.score(member) ?? -1) >= 0);
+      if (set === undefined || id === undefined) return undefined;
+      const own = this.#placeOf(queue, id);
+      if (own !== undefined) return { id, ticket: set.score(id) ?? 0, ...own };
+      this.leave(queue, id);
     }
   }
 
-  /** The next one's turn, where the head was listening and nobody hears. */
-  #tellHead(queue: Queue): void {
-    for (;;) {
-      const [head, ...rest] = queue.places;
-      if (head === undefined || head.id === queue.keeper) return;
-      if (this.#isHeard(queue, head) || !head.listened) {
-        queue.places = [this.#lapsingSoon(queue, head), ...rest];
+  /** The next one's turn, if the head listened and has no subscriber now. */
+  #notifyHead(queue: Queue): void {
+    for (let drops = 0; drops < dropsMax; drops += 1) {
+      const head = this.#headOf(queue);
+      if (head === undefined || head.id === queue.keeper || head.lapseMs <= this.#nowMs) return;
+      if (this.#isReceived(queue, head) || !head.listened) {
+        this.#lapseSoon(queue, head.id, head);
         return;
       }
-      queue.places = rest;
-      queue.changed = true;
+      this.leave(queue, head.id);
     }
   }
 
-  #isHeard(queue: Queue, { id }: Place): boolean {
+  #isReceived(queue: Queue, { id }: Place): boolean {
     const [base, number] = baseAndNumber(id);
     if (base === undefined || number === undefined) return true;
     return this.#context.publish(this.#channelOf(queue, base), number) > 0;
   }
 
-  #lapsingSoon(queue: Queue, place: Place): Place {
-    const lapseMs = this.#nowMs + claimMs;
-    if (place.lapseMs <= lapseMs) return place;
-    queue.changed = true;
-    return { ...place, lapseMs };
+  #lapseSoon(queue: Queue, id: string, place: Pick<Place, "lapseMs" | "listened">): void {
+    const soonMs = this.#nowMs + claimMs;
+    if (place.lapseMs > soonMs) this.#setLapse(queue, id, soonMs, place.listened);
   }
 
-  #write({ name, places }: Queue): void {
+  #setLapse(queue: Queue, id: string, lapseMs: number, listened: boolean): void {
     const { data } = this.#context;
-    if (places.length === 0) {
-      data.delete(name);
-      return;
-    }
-    const texts = places.map(({ ticket, lapseMs, listened, id }) => {
-      return `${ticket}:${lapseMs}${listened ? "=" : ":"}${id}`;
-    });
-    data.set(
-      name,
-      texts.join(" "),
-      Math.max(...places.map(({ lapseMs }) => lapseMs)) - this.#nowMs,
-    );
+    data.zadd(queue.name, `~${id}`, -(2 * lapseMs + (listened ? 1 : 0)));
+    const set = this.#setOf(queue);
+    const last = set?.score(set.members()[0] ?? "") ?? 0;
+    data.pexpire(queue.name, Math.max(1, Math.floor(-last / 2) - this.#nowMs));
   }
-}
 
-function isBefore(place: Place, ticket: number, id: string): boolean {
-  return place.ticket < ticket || (place.ticket === ticket && place.id < id);
+  #placeOf(queue: Queue, id: string): Pick<Place, "lapseMs" | "listened"> | undefined {
+    const score = this.#setOf(queue)?.score(`~${id}`);
+    if (score === undefined) return undefined;
+    return { lapseMs: Math.floor(-score / 2), listened: -score % 2 === 1 };
+  }
+
+  #setOf(queue: Queue): SortedSet | undefined {
+    return this.#context.data.sortedSet(queue.name);
+  }
 }
 
 function baseAndNumber(id: string): readonly (string | undefined)[] {
   return /^(.*)-w(\w+)$/.exec(id)?.slice(1) ?? [];
-}
-
-function placesIn(text: string): Place[] {
-  return [...text.matchAll(/(\d+):(\d+)([:=])(\S+)/g)].map(([, ticket, lapse, mark, id = ""]) => {
-    return { ticket: Number(ticket), lapseMs: Number(lapse), id, listened: mark === "=" };
-  });
 }

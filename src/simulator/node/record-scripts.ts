@@ -1,4 +1,10 @@
-import { atOf, nowMsOf, type ScriptBody, type ScriptContext } from "./script-context.ts";
+import {
+  atOf,
+  nowMsOf,
+  proposalMaxOf,
+  type ScriptBody,
+  type ScriptContext,
+} from "./script-context.ts";
 
 /** What the shared part of the granting scripts found: a refusal, or the run id, cut. */
 export interface MayVote {
@@ -8,6 +14,8 @@ export interface MayVote {
 
 /** As long as on a server, where it decides how the record is kept. */
 const note = "holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list";
+
+const hourMs = 3_600_000;
 
 /** The same steps as `_record.lua`: may this node vote? */
 export function mayVote(context: ScriptContext): MayVote {
@@ -20,13 +28,15 @@ export function mayVote(context: ScriptContext): MayVote {
   let st = kept?.get("st");
   let since = kept?.get("since");
   let max = kept?.get("max");
-  const strict = admission === "strict";
-  if (verify === "1" || rid === undefined || (strict && st === undefined)) {
-    if (rid !== runId || (strict && st === undefined)) {
+  const isOff = admission !== "strict";
+  const strict = !isOff || st !== undefined;
+  const isNew = strict && st === undefined;
+  if (verify === "1" || rid === undefined || isNew || (strict && isOff)) {
+    if (rid !== runId || isNew) {
       kept?.delete("st");
       data.hset(record, ["rid", runId, "note", note]);
       if (fmt === undefined) data.hset(record, ["fmt", format]);
-      if (strict || st !== undefined) {
+      if (strict) {
         if (max === undefined) {
           max = ttlMax;
           data.hset(record, ["max", max]);
@@ -39,6 +49,7 @@ export function mayVote(context: ScriptContext): MayVote {
     }
   }
   if (fmt !== undefined && fmt !== format) return { refusal: `X FORMAT ${fmt}`, rid: "" };
+  if (st !== undefined && isOff) noteOff(context);
   const cut = strict ? rid.slice(0, 12) : "-";
   if (strict && st !== "A") {
     const ever = kept?.get("ever") ?? "0";
@@ -46,6 +57,17 @@ export function mayVote(context: ScriptContext): MayVote {
     return { refusal: words.join(" "), rid: cut };
   }
   return { refusal: undefined, rid: cut };
+}
+
+/** A client with admission off shares a strict node. */
+function noteOff(context: ScriptContext): void {
+  const { data, keys } = context;
+  const [record = ""] = keys;
+  const nowMs = nowMsOf(context);
+  const seen = data.hash(record)?.get("off");
+  if (seen === undefined || nowMs - Number(seen) >= hourMs) {
+    data.hset(record, ["off", String(nowMs)]);
+  }
 }
 
 /** `node-record.lua` */
@@ -60,7 +82,7 @@ export const nodeRecord: ScriptBody = (context) => {
 export const admit: ScriptBody = (context) => {
   const { data, keys, args, runId } = context;
   const [record = ""] = keys;
-  const [mode = "", seenRid, seenSince, quarantine, floor = "0"] = args;
+  const [mode = "", seenRid, seenSince, quarantine, known = "0", wallUs = "0"] = args;
   const kept = data.hash(record);
   if (kept === undefined || kept.get("rid") !== seenRid) return "C";
   if (kept.get("st") === "A") return "A";
@@ -74,8 +96,11 @@ export const admit: ScriptBody = (context) => {
   }
   const leftMs = Number(quarantine) - waitedMs;
   if (leftMs > 0) return `L ${leftMs}`;
-  if (Number(kept.get("floor") ?? 0) < Number(floor)) data.hset(record, ["floor", floor]);
-  for (let index = 5; index + 1 < args.length; index += 2) {
+  const floor = Math.max(Number(known), Math.min(Number(wallUs), proposalMaxOf(context)));
+  if (Number(kept.get("floor") ?? 0) < floor) {
+    data.hset(record, ["floor", floor.toFixed(0)]);
+  }
+  for (let index = 6; index + 1 < args.length; index += 2) {
     const [shard = "", counter = ""] = args.slice(index, index + 2);
     if (Number(kept.get(shard) ?? 0) < Number(counter)) data.hset(record, [shard, counter]);
   }

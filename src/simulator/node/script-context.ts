@@ -39,6 +39,11 @@ export function nowMsOf({ time }: ScriptContext): number {
   return time.seconds * 1_000 + Math.floor(time.micros / 1_000);
 }
 
+/** No proposal lifts a counter beyond this: a minute (µs) ahead of the server's time. */
+export function proposalMaxOf({ time }: ScriptContext): number {
+  return (time.seconds + 60) * 1_000_000;
+}
+
 /** As Lua's `tonumber`, with what is missing as 0. */
 export function numberOr0(text: string | undefined): number {
   return text === undefined ? 0 : Number(text);

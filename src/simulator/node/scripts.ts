@@ -1,6 +1,7 @@
 import * as lua from "../../stores/redis/scripts/generated.ts";
 import { batch, plainBatch } from "./batch-scripts.ts";
 import { clusterAcquire, clusterRelease, clusterTouch } from "./cluster-scripts.ts";
+import { breakForeign } from "./lock-values.ts";
 import { acquire, inspect, release, touch } from "./fenced-scripts.ts";
 import { plainAcquire, plainTouch } from "./plain-scripts.ts";
 import { admit, nodeRecord } from "./record-scripts.ts";
@@ -19,6 +20,7 @@ export const knownScripts: readonly KnownScript[] = [
   { ...lua.acquire, body: acquire },
   { ...lua.admit, body: admit },
   { ...lua.batch, body: batch },
+  { ...lua.breakForeign, body: breakForeign },
   { ...lua.clusterAcquire, body: clusterAcquire },
   { ...lua.clusterRelease, body: clusterRelease },
   { ...lua.clusterTouch, body: clusterTouch },

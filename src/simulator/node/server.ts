@@ -101,11 +101,22 @@ export class SimulatedServer {
         return this.data.hash(key)?.get(second) ?? null;
       case "HSET":
         return this.data.hset(key, [second, ...rest]);
+      case "ZADD":
+        return this.#zadd(key, args.slice(1));
       case "HGETALL":
         return [...(this.data.hash(key) ?? [])].flat();
       default:
         throw new ReplyError(`ERR unknown command '${name}'`);
     }
+  }
+
+  /** Score, member, score, member, … */
+  #zadd(key: string, pairs: readonly string[]): number {
+    const before = this.data.sortedSet(key)?.size ?? 0;
+    for (let index = 0; index + 1 < pairs.length; index += 2) {
+      this.data.zadd(key, pairs[index + 1] ?? "", Number(pairs[index]));
+    }
+    return (this.data.sortedSet(key)?.size ?? 0) - before;
   }
 
   #set(args: readonly string[]): unknown {

@@ -18,30 +18,36 @@ export function firstOfOthers(
   place: PlaceAsked | undefined,
 ): number | undefined {
   for (const [index, lock] of locks.entries()) {
-    const queue = queues.at(names[index] ?? "", lock, false);
-    if (queue !== undefined && queues.turnOfAnother(queue, place?.ticket, place?.id ?? "")) {
-      return queues.leftMs(queue);
-    }
+    const queue = queues.at(names[index] ?? "", lock);
+    const head = queues.headBefore(queue, place?.ticket, place?.id ?? "");
+    if (head !== undefined) return queues.leftMs(head);
   }
   return undefined;
 }
 
-/** Refused: takes a place where it has to wait, and stands in nobody's way elsewhere. */
+/**
+ * Refused: takes a place in the queues that keep it waiting, and leaves the rest. Returns the
+ * fewest waiters that stand in front of it.
+ */
 export function waitInQueues(
   { data }: ScriptContext,
   queues: Queues,
   { locks, queues: names }: Locks,
   place: PlaceAsked | undefined,
-): void {
-  if (place === undefined) return;
+): string {
+  if (place === undefined) return "-";
   const { ticket, id } = place;
+  let rank = Infinity;
   for (const [index, lock] of locks.entries()) {
     const isHeld = data.textOf(lock) !== undefined;
-    const queue = queues.at(names[index] ?? "", lock, isHeld);
-    if (queue === undefined) continue;
-    if (isHeld || queues.turnOfAnother(queue, ticket, id)) queues.stand(queue, ticket, id);
-    else queues.leave(queue, id);
+    const queue = queues.at(names[index] ?? "", lock);
+    if (isHeld || queues.headBefore(queue, ticket, id) !== undefined) {
+      rank = Math.min(rank, queues.stand(queue, ticket, id));
+    } else {
+      queues.leave(queue, id);
+    }
   }
+  return String(rank);
 }
 
 export function claimPlaces(
@@ -49,9 +55,9 @@ export function claimPlaces(
   { locks, queues: names }: Locks,
   place: PlaceAsked | undefined,
 ): void {
+  if (place === undefined) return;
   for (const [index, lock] of locks.entries()) {
-    const queue = queues.at(names[index] ?? "", lock, false);
-    if (queue !== undefined && place !== undefined) queues.claimed(queue, place.id);
+    queues.claimed(queues.at(names[index] ?? "", lock), place.id);
   }
 }
 
@@ -68,8 +74,7 @@ export function releaseIn(
     const value = data.textOf(lock);
     const isOurs = value === whole || value === owner || value?.startsWith(`${owner}|`) === true;
     if (isOurs) deleted += data.delete(lock);
-    const queue = queues.at(names[index] ?? "", lock, false);
-    if (queue === undefined) continue;
+    const queue = queues.at(names[index] ?? "", lock);
     if (place.startsWith("-")) queues.leave(queue, place.slice(1));
     if (place.startsWith("=")) queue.keeper = place.slice(1);
   }

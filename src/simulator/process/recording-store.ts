@@ -5,6 +5,7 @@ import type {
   Grant,
   OpenStore,
   ProveOutcome,
+  ReleaseOutcome,
   Store,
   TellExtended,
   Waiting,
@@ -30,6 +31,7 @@ export interface AttemptRecord {
   /** By the process's own clocks; the checkers compute them anew from the options. */
   validUntilMonotonicMs: number;
   validUntilWallMs: number;
+  validUntilSteadyMs: number;
 }
 
 export interface RecordingOptions {
@@ -39,6 +41,8 @@ export interface RecordingOptions {
   readonly onGranted: (record: AttemptRecord) => void;
   /** A quorum extended it, or proved it; `startedMs` is from before the first question. */
   readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
+  readonly onReleasing: (owner: string, resources: readonly string[]) => void;
+  readonly onReleased: (owner: string, outcome: ReleaseOutcome) => void;
 }
 
 /** Passes every call on to the real store, and writes down when it was made and what came of it. */
@@ -53,11 +57,8 @@ export class RecordingStore {
   }
 
   over(store: Store): Store {
-    const { name, capabilities, ttlMaxMs } = store;
     return {
-      name,
-      capabilities,
-      ttlMaxMs,
+      ...store,
       open: (context): OpenStore => this.#recorded(store.open(context)),
     };
   }
@@ -70,6 +71,7 @@ export class RecordingStore {
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
       prove: (grant) => this.#prove(inner, grant),
       passOn: (grant) => this.#passOn(inner, grant),
+      release: (grant) => this.#release(inner, grant),
     };
     if ("extendMany" in inner) {
       recorded.extendMany = (grants, ttlMs, tell) => {
@@ -118,6 +120,7 @@ export class RecordingStore {
       fence: undefined,
       validUntilMonotonicMs: startedMonotonicMs + validityMs(ttlMs),
       validUntilWallMs: startedWallMs + validityMs(ttlMs),
+      validUntilSteadyMs: machine.steadyMs() + validityMs(ttlMs),
     };
     this.byOwner.set(owner, record);
     const outcome = await inner.attempt(request);
@@ -155,11 +158,13 @@ export class RecordingStore {
     const startedMs = scene.nowMs;
     const monotonicMs = machine.monotonicMs() + validityMs(ttlMs);
     const wallMs = machine.wallMs() + validityMs(ttlMs);
+    const steadyMs = machine.steadyMs() + validityMs(ttlMs);
     return (grant, outcome) => {
       const record = this.byOwner.get(grant.owner);
       if (outcome.kind !== "extended" || record === undefined) return;
       record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
+      record.validUntilSteadyMs = Math.max(record.validUntilSteadyMs, steadyMs);
       record.heldSinceMs = startedMs;
       onConfirmed(record, startedMs);
     };
@@ -179,6 +184,15 @@ export class RecordingStore {
     this.byResources.set(grant.resources, record);
     this.#options.onGranted(record);
     return true;
+  }
+
+  /** Returns the store's own promise, so that nothing runs later than it would. */
+  #release(inner: OpenStore, grant: Grant): Promise<ReleaseOutcome> {
+    const { owner, resources } = grant;
+    this.#options.onReleasing(owner, resources);
+    const releasing = inner.release(grant);
+    void releasing.then((outcome) => this.#options.onReleased(owner, outcome));
+    return releasing;
   }
 
   async #prove(inner: OpenStore, grant: Grant): Promise<ProveOutcome> {

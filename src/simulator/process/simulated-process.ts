@@ -33,6 +33,11 @@ export class SimulatedProcess {
   /** When a timer was last cancelled that should have fired already. */
   #overdueMs = -1;
   #putOffs = 0;
+  /** When its code last looked at its wall clock, by the world's time. */
+  #lookedMs = -1;
+  /** The wall clock less the monotonic one at that look. */
+  #offsetMs: number;
+  #gainedMs = 0;
 
   constructor(scene: Scene, name: string, plan: ProcessPlan) {
     this.#scene = scene;
@@ -40,6 +45,7 @@ export class SimulatedProcess {
     this.random = scene.random.fork(name);
     this.monotonic = new DriftingClock(this.random.between(1_000, 100_000), plan.rate);
     this.wall = new DriftingClock(epochMs + plan.wallSkewMs, plan.rate);
+    this.#offsetMs = this.#offsetNowMs();
     this.runtime = { clock: this.#clock(), random: this.#chance(), diagnostics: this.#quiet() };
   }
 
@@ -58,6 +64,16 @@ export class SimulatedProcess {
   /** Whole milliseconds, as every wall clock of JavaScript. */
   wallMs(): number {
     return Math.floor(this.wall.at(this.#scene.nowMs));
+  }
+
+  /** Its monotonic time, and what its wall clock has gained on it from look to look. */
+  steadyMs(): number {
+    return this.monotonicMs() + this.#gainedMs;
+  }
+
+  /** Whether its code has looked at its clocks since then. */
+  hasLookedSince(ms: number): boolean {
+    return this.#lookedMs > ms;
   }
 
   /** The world's time that it has spent stopped so far. */
@@ -124,7 +140,10 @@ export class SimulatedProcess {
   #clock(): Clock {
     return {
       monotonicMs: () => this.monotonicMs(),
-      wallMs: () => this.wallMs(),
+      wallMs: () => {
+        this.#look();
+        return this.wallMs();
+      },
       setTimer: (delayMs, _keepAlive, callback) => {
         // Whole milliseconds, counted from the start of the loop's turn: sometimes early.
         const earliestMs = Math.max(0, Math.trunc(delayMs) - 1);
@@ -142,6 +161,20 @@ export class SimulatedProcess {
       },
       timerSlackMs: 1,
     };
+  }
+
+  #offsetNowMs(): number {
+    const { nowMs } = this.#scene;
+    return this.wall.at(nowMs) - this.monotonic.at(nowMs);
+  }
+
+  #look(): void {
+    this.#lookedMs = this.#scene.nowMs;
+    const offsetMs = this.#offsetNowMs();
+    // Sums of fractional milliseconds do not come out even.
+    if (Math.abs(offsetMs - this.#offsetMs) < 0.5) return;
+    this.#gainedMs += Math.max(0, offsetMs - this.#offsetMs);
+    this.#offsetMs = offsetMs;
   }
 
   /**

@@ -87,22 +87,23 @@ export class SimulatedClient {
     const { locks, promises, plan } = this.#parts;
     const { machine } = this;
     this.#closingSinceMs = this.#parts.witness.closing(machine);
-    await promises.watch(machine, "close", promises.closeMs(plan.ttlMs), locks.close());
+    await promises.watch(machine, "close", promises.closeMs(longestOf(plan)), locks.close());
     this.#isClosed = true;
   }
 
   async #once(random: SeededRandom): Promise<void> {
     const { plan, locks, promises } = this.#parts;
     const resources = this.#resources(random);
-    const { ttlMs, retryMinMs, retryMaxMs } = plan;
+    const { retryMinMs, retryMaxMs } = plan;
+    const ttlMs = lifeOf(plan, random);
     const drawnMs = random.chance(0.2) ? 0 : Math.round(random.exponential(plan.waitMs));
     const waitMs = this.#isPatient && drawnMs > 0 ? Infinity : drawnMs;
     const wait = waitMs === Infinity ? ("forever" as const) : waitMs;
     const renew = random.chance(plan.renewChance);
     const retry = { minDelay: retryMinMs, maxDelay: retryMaxMs };
     // A lease that is renewed and forgotten must end some day.
-    const maxHold = Math.round(ttlMs * random.between(1, 8));
-    const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold };
+    const maxHold = Math.round(plan.ttlMs * random.between(1, 8));
+    const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };
     const boundMs = promises.acquireMs(ttlMs, waitMs);
     const style = random.fraction();
     if (style < 0.2) {
@@ -124,7 +125,9 @@ export class SimulatedClient {
         ? this.#abortLater(random, drawnMs)
         : undefined;
       const options = { ...common, wait, ...(signal === undefined ? {} : { signal }) };
-      const lease = await this.#watch("acquire", boundMs, locks.acquire(resources, options));
+      const call = locks.acquire(resources, options);
+      signal?.addEventListener("abort", () => void this.#watchAborted(call));
+      const lease = await this.#watch("acquire", boundMs, call);
       await this.#hold(random, lease);
     }
     if (random.chance(0.05)) await this.#look(random);
@@ -148,7 +151,7 @@ export class SimulatedClient {
       if (random.chance(plan.abandonChance)) witness.abandoned(lease);
       else {
         witness.releasing(lease);
-        await this.#watch("release", promises.roundMs(plan.ttlMs), lease.release());
+        await this.#watch("release", promises.roundMs(longestOf(plan)), lease.release());
       }
     }
   }
@@ -163,11 +166,11 @@ export class SimulatedClient {
 
   async #work(random: SeededRandom, lease: Lease): Promise<void> {
     const { plan, promises } = this.#parts;
-    const { ttlMs } = plan;
+    const ttlMs = longestOf(plan);
     for (let step = random.integer(1, 3); step > 0; step -= 1) {
       await this.machine.sleep(random.exponential(plan.holdMs));
       if (random.chance(plan.extendChance)) {
-        await this.#watch("extend", promises.extendMs(ttlMs), lease.extend());
+        await this.#watch("extend", promises.extendMs(ttlMs), extended(lease, plan, random));
       }
       if (random.chance(plan.proveChance)) {
         await this.#watch("prove", promises.roundMs(ttlMs), lease.prove());
@@ -208,12 +211,38 @@ export class SimulatedClient {
     return controller.signal;
   }
 
+  /** From the abort on; a call that has settled before passes. */
+  async #watchAborted(call: Promise<unknown>): Promise<void> {
+    const { cancelMs } = this.#parts.promises;
+    await this.#watch("an aborted acquire", cancelMs, call).catch(() => undefined);
+  }
+
   #watch<Result>(what: string, boundMs: number, call: Promise<Result>): Promise<Result> {
     return this.#parts.promises.watch(this.machine, what, boundMs, call);
   }
 }
 
 class Aborted extends Error {}
+
+function lifeOf({ lives, ttlMs }: WorkPlan, random: SeededRandom): number {
+  return lives === undefined ? ttlMs : random.pick(lives);
+}
+
+function longestOf({ lives = [], ttlMs }: WorkPlan): number {
+  return Math.max(ttlMs, ...lives);
+}
+
+/** For as long as it was acquired for, or for more or less. */
+function extended(lease: Lease, { lives }: WorkPlan, random: SeededRandom): Promise<void> {
+  return lives === undefined || random.chance(0.2)
+    ? lease.extend()
+    : lease.extend(random.pick(lives));
+}
+
+function labelOf({ lives }: WorkPlan, random: SeededRandom): { readonly label?: string } {
+  if (lives === undefined || random.chance(0.5)) return {};
+  return { label: random.pick(["job", "a job|12", "größe@1"]) };
+}
 
 /** Contention, faults and loss are part of life; anything else is a mistake of ours. */
 function isExpected(error: unknown): boolean {

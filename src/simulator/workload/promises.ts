@@ -26,7 +26,7 @@ export class Promises {
   /** One fan-out. */
   roundMs(ttlMs: number): number {
     const share = this.#nodeCount === 1 ? 0.2 : 0.05;
-    return this.#plan.nodeTimeoutMs ?? Math.max(50, ttlMs * share);
+    return this.#plan.nodeTimeoutMs ?? Math.min(1_000, Math.max(50, ttlMs * share));
   }
 
   /** Two looks at the records, and one admission for each node. */
@@ -36,13 +36,16 @@ export class Promises {
   }
 
   /**
-   * Beginning to listen, where it waits; the grants, asked for twice where an answer was lost; the
-   * raise; and the clean-up.
+   * Beginning to listen, where it waits; all rounds of the last attempt after the end of the wait;
+   * and the clean-up.
    */
   acquireMs(ttlMs: number, waitMs: number): number {
-    const rounds = waitMs > 0 ? 5 : 4;
+    const rounds = waitMs > 0 ? 3 : 2;
     return waitMs + this.sweepMs + rounds * this.roundMs(ttlMs);
   }
+
+  /** A call that is aborted or closed does not wait for its clean-up. */
+  readonly cancelMs = 0;
 
   /** Waits for a renewal that is under way, of two rounds, and for another that came first. */
   extendMs(ttlMs: number): number {

@@ -32,7 +32,7 @@ const node = "embedded";
  * Holder and rivals read the same clock, so there is no drift; but each process measures once
  * how far its own clock is from it.
  */
-const allowanceMs = 1;
+export const allowanceMs = 1;
 
 /** How often a release that failed is tried again. */
 const releasesMax = 3;

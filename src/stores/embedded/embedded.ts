@@ -3,7 +3,7 @@ import { durationMs, type Duration } from "../../core/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import type { Store } from "../../core/store.ts";
-import { EmbeddedStore } from "./embedded-store.ts";
+import { allowanceMs, EmbeddedStore } from "./embedded-store.ts";
 import { thisMachine } from "./machine.ts";
 
 export interface EmbeddedOptions {
@@ -29,6 +29,7 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
     name: "embedded",
     capabilities: { fencing: true, multiResource: true },
     ttlMaxMs,
+    validityMs: (ttlMs) => ttlMs - allowanceMs,
     open: (context) => new EmbeddedStore(path, thisMachine, context),
   };
 }

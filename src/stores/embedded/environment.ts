@@ -219,13 +219,16 @@ async function makeDatabase(
   }
 }
 
+/** Taken when this module is loaded: fake timers of a test, installed later, replace it. */
+const wallMs = Date.now;
+
 /** Left by processes that died while they made a database. */
 function removeAbandoned(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (!name.startsWith(makingPrefix)) continue;
     const path = join(directory, name);
     const madeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-    if (madeMs === undefined || Date.now() - madeMs < abandonedMs) continue;
+    if (madeMs === undefined || wallMs() - madeMs < abandonedMs) continue;
     rmSync(path, { recursive: true, force: true });
   }
 }

@@ -48,7 +48,7 @@ export class EmbeddedWaiting implements Waiting {
     if (listener === undefined || !this.#missed) return;
     this.#missed = false;
     // Not from within: whoever listens has not yet begun to wait.
-    queueMicrotask(() => this.tell());
+    void Promise.resolve().then(() => this.tell());
   }
 
   async leave(): Promise<void> {

@@ -2,7 +2,7 @@ import { durationMs, type Duration } from "../../core/durations.ts";
 import type { Holder } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { labelOf } from "../../core/owners.ts";
-import type { Clock } from "../../core/ports.ts";
+import type { SteadyClock } from "../../core/ports.ts";
 import type { Finding } from "../../core/doctor.ts";
 import type {
   AcquireRequest,
@@ -52,7 +52,7 @@ export function memory(options: MemoryOptions = {}): Store {
 
 class MemoryStore implements OpenStore {
   readonly #shared: Shared;
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
 
   constructor(shared: Shared, context: StoreContext) {
     this.#shared = shared;
@@ -61,7 +61,7 @@ class MemoryStore implements OpenStore {
 
   attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     const { resources, owner, ttlMs } = request;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#nowMs();
     for (const resource of resources) {
       const entry = this.#shared.entries.get(resource, nowMs);
       if (entry !== undefined) {
@@ -84,7 +84,7 @@ class MemoryStore implements OpenStore {
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     if (!this.#isWhole(grant)) return Promise.resolve({ kind: "gone" });
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#nowMs();
     const expiresMs = nowMs + ttlMs;
     for (const resource of grant.resources) {
       const entry = this.#shared.entries.get(resource, nowMs);
@@ -108,12 +108,12 @@ class MemoryStore implements OpenStore {
   }
 
   inspect(resource: string): Promise<Inspection> {
-    const entry = this.#shared.entries.get(resource, this.#clock.monotonicMs());
+    const entry = this.#shared.entries.get(resource, this.#nowMs());
     return Promise.resolve(this.#inspection(resource, entry));
   }
 
   list(): Promise<readonly Inspection[]> {
-    const live = this.#shared.entries.live(this.#clock.monotonicMs());
+    const live = this.#shared.entries.live(this.#nowMs());
     return Promise.resolve(live.map(([resource, entry]) => this.#inspection(resource, entry)));
   }
 
@@ -145,12 +145,17 @@ class MemoryStore implements OpenStore {
     return Promise.resolve();
   }
 
+  /** The time by which leases are judged too: a lock ends when its lease does. */
+  #nowMs(): number {
+    return this.#clock.now().steadyMs;
+  }
+
   #isWhole(grant: Grant): boolean {
     return grant.resources.every((resource) => this.#ownerOf(resource) === grant.owner);
   }
 
   #ownerOf(resource: string): string | undefined {
-    return this.#shared.entries.get(resource, this.#clock.monotonicMs())?.owner;
+    return this.#shared.entries.get(resource, this.#nowMs())?.owner;
   }
 
   #inspection(resource: string, entry: Entry | undefined): Inspection {
@@ -167,7 +172,7 @@ class MemoryStore implements OpenStore {
 
   #holder(entry: Entry): Holder {
     const { owner, fence, expiresMs } = entry;
-    const remainingMs = Math.max(0, expiresMs - this.#clock.monotonicMs());
+    const remainingMs = Math.max(0, expiresMs - this.#nowMs());
     const label = labelOf(owner);
     return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
   }

@@ -59,10 +59,23 @@ export function acknowledged(
     return refused(reply, `X NOACKS ${got}/${acks}/${timeoutMs}`);
   };
   return {
-    ...connection,
+    ...restOf(connection),
     send: (key, command) =>
       mustReplicate(command) ? send(key, command) : connection.send(key, command),
   };
+}
+
+/** Everything but `send`. Named one by one: a spread leaves out the methods of a class. */
+function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
+  const { library, topology } = connection;
+  const rest = {
+    firstConnect: connection.firstConnect?.bind(connection),
+    line: connection.line?.bind(connection),
+    resendEpoch: connection.resendEpoch?.bind(connection),
+    subscribe: connection.subscribe?.bind(connection),
+  };
+  const present = Object.entries(rest).filter(([, method]) => method !== undefined);
+  return { library, topology, ...(Object.fromEntries(present) as Partial<RedisConnection>) };
 }
 
 /** Whatever is not known to be harmless is waited for. */

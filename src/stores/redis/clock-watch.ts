@@ -1,4 +1,4 @@
-import type { Clock, Instant } from "../../core/ports.ts";
+import type { Instant, SteadyClock } from "../../core/ports.ts";
 
 /** Which process answered, and what its clock said while it did. */
 export interface Stamp {
@@ -9,9 +9,9 @@ export interface Stamp {
 interface Sample {
   readonly runId: string;
   readonly atMs: number;
-  /** Server time less ours, by each of our clocks, and how wrong that may be: half the trip. */
+  /** Server time less ours, by each of our times, and how wrong that may be: half the trip. */
   readonly monotonicOffsetMs: number;
-  readonly wallOffsetMs: number;
+  readonly steadyOffsetMs: number;
   readonly errorMs: number;
 }
 
@@ -27,36 +27,63 @@ export interface DriftAllowance {
  * seen at the next reply: this narrows the window, it cannot close it.
  */
 export class ClockWatch {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   readonly #allowance: DriftAllowance;
   #reference: Sample | undefined;
+  /** Server time less our monotonic time, by the last reply. */
+  #offsetMs: number | undefined;
+  #errorMs = Infinity;
+  #atMs = -Infinity;
 
-  constructor(clock: Clock, allowance: DriftAllowance) {
+  constructor(clock: SteadyClock, allowance: DriftAllowance) {
     this.#clock = clock;
     this.#allowance = allowance;
+  }
+
+  /** The server's time at a moment of our monotonic clock; undefined before the first reply. */
+  serverMsAt(monotonicMs: number): number | undefined {
+    return this.#offsetMs === undefined ? undefined : monotonicMs + this.#offsetMs;
+  }
+
+  /** Server time less our monotonic time, by the last reply; undefined before it. */
+  get offsetMs(): number | undefined {
+    return this.#offsetMs;
+  }
+
+  /** When the last reply came, by our monotonic clock. */
+  get atMs(): number {
+    return this.#atMs;
+  }
+
+  /** How wrong the offset may be: half the round trip of the last reply. */
+  get errorMs(): number {
+    return this.#errorMs;
   }
 
   /** Takes in one reply; returns how far the clock stepped, or 0. */
   observe(stamp: Stamp, sent: Instant): number {
     const { runId, serverMs } = stamp;
-    const atMs = this.#clock.monotonicMs();
+    const { monotonicMs: atMs, steadyMs } = this.#clock.now();
     const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
-    const wallOffsetMs = serverMs - (sent.wallMs + this.#clock.wallMs()) / 2;
+    this.#offsetMs = monotonicOffsetMs;
+    const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
     // Whole milliseconds of the wall clock may hide one.
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
+    this.#errorMs = errorMs;
+    this.#atMs = atMs;
     const reference = this.#reference;
     if (reference === undefined || reference.runId !== runId) {
-      this.#reference = { runId, atMs, monotonicOffsetMs, wallOffsetMs, errorMs };
+      this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
       return 0;
     }
     const driftMs = this.#allowance.factor * (atMs - reference.atMs);
     const allowedMs = reference.errorMs + errorMs + driftMs + this.#allowance.fixedMs;
     const stepMs = monotonicOffsetMs - reference.monotonicOffsetMs;
-    const wallStepMs = wallOffsetMs - reference.wallOffsetMs;
-    // Our own suspend or clock change shows on one of our clocks only, and is not the server's.
-    const stepped = Math.abs(stepMs) > allowedMs && Math.abs(wallStepMs) > allowedMs;
+    const steadyStepMs = steadyOffsetMs - reference.steadyOffsetMs;
+    // Our own suspend shows in one of our times only, and is not the server's.
+    const stepped = Math.abs(stepMs) > allowedMs && Math.abs(steadyStepMs) > allowedMs;
     if (stepped || errorMs <= reference.errorMs + driftMs) {
-      this.#reference = { runId, atMs, monotonicOffsetMs, wallOffsetMs, errorMs };
+      this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
     }
     return stepped ? stepMs : 0;
   }

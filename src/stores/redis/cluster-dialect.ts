@@ -1,7 +1,13 @@
-import { inspectCall, reservingArgs, type Dialect } from "./dialect.ts";
+import { inspectCall, queueKeyOf, reservingArgs, type Dialect } from "./dialect.ts";
 import { ScriptCall } from "./node-call.ts";
 import { crc16 } from "./quorum/shards.ts";
-import { readAcquire, readRelease, readTouch } from "./replies.ts";
+import {
+  readAcquire,
+  readRelease,
+  readTouch,
+  releaseAfterResend,
+  touchAfterResend,
+} from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 const slotCount = 16_384;
@@ -19,19 +25,18 @@ export function slotOf(key: string): number {
   return crc16(hashTagOf(key) ?? key) % slotCount;
 }
 
-/** The counter of a lock key, in the same slot. */
+/** The counter of a lock key, in the same slot. `x` and `{x}` share one, which fences allow. */
 export function counterKeyOf(key: string): string {
-  return besides(key, "fence");
+  return hashTagOf(key) === undefined ? taggedKeyOf(key, "fence") : `holdfast:${key}:fence`;
 }
 
-/** Its queue, in the same slot. */
+/** The key of a lock's queue, in the same slot. No two locks share one. */
 export function clusterQueueKeyOf(key: string): string {
-  return besides(key, "queue");
+  return hashTagOf(key) === undefined ? taggedKeyOf(key, "waiters") : queueKeyOf(key);
 }
 
-function besides(key: string, what: string): string {
-  const tag = hashTagOf(key);
-  if (tag !== undefined) return `holdfast:${key}:${what}`;
+/** For a lock without a hash tag of its own. */
+function taggedKeyOf(key: string, what: string): string {
   if (!key.includes("}")) return `holdfast:{${key}}:${what}`;
   // The name cannot stand in braces: take any tag that happens to fall in the same slot.
   return `holdfast:{${tagForSlot(slotOf(key))}}:${key}:${what}`;
@@ -45,8 +50,16 @@ function tagForSlot(slot: number): string {
 }
 
 const acquireForm = { script: scripts.clusterAcquire, read: readAcquire };
-const releaseForm = { script: scripts.clusterRelease, read: readRelease };
-const touchForm = { script: scripts.clusterTouch, read: readTouch };
+const releaseForm = {
+  script: scripts.clusterRelease,
+  read: readRelease,
+  afterResend: releaseAfterResend,
+};
+const touchForm = {
+  script: scripts.clusterTouch,
+  read: readTouch,
+  afterResend: touchAfterResend,
+};
 
 /** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
 export const clusterDialect: Dialect = {

@@ -12,7 +12,7 @@ import * as scripts from "./scripts/generated.ts";
 
 /** Where a waiter stands in the queues of the nodes: the same for its whole wait. */
 export interface Place {
-  /** Its first proposal. The smaller one comes first, on every node. */
+  /** When the wait began, by the servers' clocks, in µs. The smaller one comes first. */
   readonly ticket: number;
   readonly id: string;
   /** How many holders of one manager the grant may serve, one after the other: a fence for each. */
@@ -69,7 +69,7 @@ export interface Dialect {
 
 /** The key of a lock's queue, on a server of its own. */
 export function queueKeyOf(key: string): string {
-  return `holdfast:queue:${key}`;
+  return `holdfast:waiters:${key}`;
 }
 
 /** One channel for all locks a manager waits for. */

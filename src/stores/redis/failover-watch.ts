@@ -45,6 +45,12 @@ export class FailoverWatch {
     return node === undefined ? undefined : this.#replicas.get(node);
   }
 
+  /** The process that was there first: it is compared with what the first look shows. */
+  met(node: RedisNode): void {
+    if (this.#known.has(node)) return;
+    this.#known.set(node, { runId: node.runId, replicationId: undefined });
+  }
+
   observe(node: RedisNode, { runId, replicationId, role }: ServerInfo): void {
     if (role === "replica") {
       if (this.#replicas.has(node)) return;
@@ -57,7 +63,7 @@ export class FailoverWatch {
       return;
     }
     this.#replicas.delete(node);
-    // Before the first look the node was met, which tells the process but not its history.
+    // Before the first look only the process is known, and not its history.
     const known = this.#known.get(node) ?? { runId: node.runId, replicationId: undefined };
     this.#known.set(node, { runId, replicationId });
     const what = differs(known.runId, runId)

@@ -5,7 +5,14 @@ import { ProposingCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./quorum/shards.ts";
 import { releaseCall } from "./release-call.ts";
-import { readAcquire, readBatched, readRenew, readTouch } from "./replies.ts";
+import {
+  readAcquire,
+  readBatched,
+  readRenew,
+  readTouch,
+  renewAfterResend,
+  touchAfterResend,
+} from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 /** The key of the one record that Holdfast keeps on a node for good. */
@@ -32,8 +39,19 @@ export function fencedDialect(options: ResolvedStoreOptions): Dialect {
     code: "A",
     queueOf: queueKeyOf,
   } as const;
-  const touchForm = { ...looks, script: scripts.touch, read: readTouch, code: "T" } as const;
-  const renewForm = { ...looks, script: scripts.renew, read: readRenew };
+  const touchForm = {
+    ...looks,
+    script: scripts.touch,
+    read: readTouch,
+    code: "T",
+    afterResend: touchAfterResend,
+  } as const;
+  const renewForm = {
+    ...looks,
+    script: scripts.renew,
+    read: readRenew,
+    afterResend: renewAfterResend,
+  };
   const argsOf = (
     keys: readonly string[],
     owner: string,

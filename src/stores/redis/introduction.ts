@@ -6,23 +6,32 @@ interface Met {
   readonly denied: boolean;
 }
 
-/** Which process stands behind a node, and of which version: asked before the first command. */
+/**
+ * Which process stands behind a node, and of which version. Asked before the first command of each
+ * connection: an address may lead to another server after a reconnect.
+ */
 export class Introduction {
   readonly #connection: RedisConnection;
-  readonly #onDone: () => void;
+  readonly #onNews: () => void;
   #known = false;
+  /** The connection that the last answer came by, where the client shows it. */
+  #line: object | undefined;
+  #asking: Promise<void> | undefined;
   #runId: string | undefined;
   #version: string | undefined;
   #denied = false;
   #mustVerify = true;
+  #connecting = 0;
+  #hasGivenUp = false;
 
-  constructor(connection: RedisConnection, onDone: () => void) {
+  /** `onNews` is called after the first answer, and after each that differs from the last. */
+  constructor(connection: RedisConnection, onNews: () => void) {
     this.#connection = connection;
-    this.#onDone = onDone;
+    this.#onNews = onNews;
   }
 
   get known(): boolean {
-    return this.#known;
+    return this.#known && this.#line === this.#connection.line?.();
   }
 
   get runId(): string | undefined {
@@ -44,18 +53,52 @@ export class Introduction {
   }
 
   /**
-   * Each caller asks for itself until one has an answer: a driver may lose a question without a
-   * word, and whoever waited for that one would wait for ever. Rejects where it cannot be asked.
+   * Callers of one turn share a request. Those of later turns send their own until one has a reply:
+   * a driver may lose a request silently, and nothing may wait for its reply alone. Rejects if it
+   * cannot be sent.
    */
-  async ask(): Promise<void> {
+  ask(): Promise<void> {
+    if (this.#asking === undefined) {
+      this.#asking = this.#ask();
+      queueMicrotask(() => {
+        this.#asking = undefined;
+      });
+    }
+    return this.#asking;
+  }
+
+  async #ask(): Promise<void> {
+    const connecting = this.#hasGivenUp ? undefined : this.#connection.firstConnect?.();
+    if (connecting !== undefined) await this.#until(connecting);
     const met = this.#connection.topology === "standalone" ? await this.#info() : undefined;
-    if (this.#known) return;
-    this.#runId = met?.runId;
-    this.#version = met?.version;
-    this.#denied = met?.denied ?? false;
-    this.#mustVerify = !this.#denied && !(Number.parseInt(this.#version ?? "", 10) >= 7);
+    const { runId, version, denied = false } = met ?? {};
+    const isNews = !this.#known || runId !== this.#runId || denied !== this.#denied;
+    this.#line = this.#connection.line?.();
     this.#known = true;
-    this.#onDone();
+    this.#runId = runId;
+    this.#version = version;
+    this.#denied = denied;
+    this.#mustVerify = !denied && !(Number.parseInt(version ?? "", 10) >= 7);
+    if (isNews) this.#onNews();
+  }
+
+  /** True while calls wait for the first connect of the client: nothing was sent for them. */
+  get isConnecting(): boolean {
+    return this.#connecting > 0;
+  }
+
+  /** A round has waited long enough for the first connect: from now on no call waits for it. */
+  giveUpConnecting(): void {
+    this.#hasGivenUp = true;
+  }
+
+  async #until(connecting: Promise<void>): Promise<void> {
+    this.#connecting += 1;
+    try {
+      await connecting;
+    } finally {
+      this.#connecting -= 1;
+    }
   }
 
   /** A reply came from another process than the one we met: meet this one. */

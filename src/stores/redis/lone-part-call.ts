@@ -12,11 +12,18 @@ export class LonePartCall<Reply> implements NodeCall<Reply> {
   readonly part: BatchPart;
   readonly #batching: Batching;
   readonly #read: (text: string) => Reply;
+  readonly #afterResend: (reply: Reply) => Reply | undefined;
 
-  constructor(batching: Batching, part: BatchPart, read: (text: string) => Reply) {
+  constructor(
+    batching: Batching,
+    part: BatchPart,
+    read: (text: string) => Reply,
+    afterResend: (reply: Reply) => Reply | undefined = (reply) => reply,
+  ) {
     this.key = part.keys[0] ?? "";
     this.needsInfo = batching.strict;
     this.part = part;
+    this.#afterResend = afterResend;
     this.#batching = batching;
     this.#read = read;
   }
@@ -38,6 +45,10 @@ export class LonePartCall<Reply> implements NodeCall<Reply> {
   readPart(reply: unknown): Reply {
     if (typeof reply !== "string") throw unexpected(reply);
     return this.#read(reply);
+  }
+
+  afterResend(reply: Reply): Reply | undefined {
+    return this.#afterResend(reply);
   }
 
   #call(): BatchCall {

@@ -17,6 +17,11 @@ export interface NodeCall<Reply> {
   /** The same as a part of a batch, where it can be; its reply is then read by `readPart`. */
   readonly part: BatchPart | undefined;
   readPart(reply: unknown): Reply;
+  /**
+   * What `reply` is worth if the call may have run before; undefined if it has to be sent again to
+   * know. Left out for calls whose reply is the same at each run.
+   */
+  afterResend?(reply: Reply): Reply | undefined;
 }
 
 /** What all calls of one script have in common: made once, and shared by them. */
@@ -34,6 +39,7 @@ export interface ScriptForm<Reply> {
   readonly code?: BatchPart["code"];
   /** The script is given the queue of each key as well, behind the keys. */
   readonly queueOf?: (key: string) => string;
+  readonly afterResend?: (reply: Reply) => Reply | undefined;
 }
 
 /**
@@ -71,6 +77,11 @@ export class ScriptCall<Reply> implements NodeCall<Reply> {
 
   get part(): BatchPart | undefined {
     return isPart(this) ? this : undefined;
+  }
+
+  afterResend(reply: Reply): Reply | undefined {
+    const { afterResend } = this.#form;
+    return afterResend === undefined ? reply : afterResend(reply);
   }
 
   first(verify: boolean): readonly string[] {
@@ -171,7 +182,8 @@ export class PlainSetCall<Reply> extends ScriptCall<Reply> {
   }
 
   override fallback(error: Error): readonly string[] | undefined {
-    return error.message.startsWith("ERR syntax error") ? this.whole() : undefined;
+    // The script also names the type of a key that holds no text.
+    return /^(ERR syntax error|WRONGTYPE)/.test(error.message) ? this.whole() : undefined;
   }
 
   override read(reply: unknown, byFallback: boolean): Reply {

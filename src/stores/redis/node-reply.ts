@@ -10,8 +10,18 @@ export type NodeReply<Reply> =
   /** Sent, and never answered: applied or not, nobody knows. */
   | { readonly kind: "unknown"; readonly error: Error; readonly timedOut: boolean };
 
+/** Why there is no reply. */
+export type NodeFailure = Exclude<NodeReply<never>, { readonly kind: "reply" }>;
+
 /** The server lacks the script, and without INFO it must not be given it. */
 export const noInfo: NodeReply<never> = { kind: "error", error: refusal(["X", "NOINFO"]) };
+
+/** It may have run before, and what the first run did is not known. */
+export const unproven: NodeReply<never> = {
+  kind: "unknown",
+  error: new Error("the connection changed before the reply: a missing key proves nothing"),
+  timedOut: false,
+};
 
 export const noLongerWanted: NodeReply<never> = {
   kind: "unsent",

@@ -1,15 +1,16 @@
 import { NotConnectedError, type RedisConnection } from "../../clients/contract.ts";
 import { ReplicationError, type VoteKind } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
-import type { Clock, Instant } from "../../core/ports.ts";
+import type { Instant, SteadyClock } from "../../core/ports.ts";
 import { batchWeightMax, weightOf, type Batches } from "./batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
 import { Introduction } from "./introduction.ts";
 import type { NodeCall } from "./node-call.ts";
-import { noLongerWanted, type NodeReply } from "./node-reply.ts";
+import { noLongerWanted, type NodeFailure } from "./node-reply.ts";
 import { Outbox } from "./outbox.ts";
 import { Probing } from "./probing.ts";
 import { replicationFault } from "./replication-faults.ts";
+import type { StampWatch } from "./stamp-watch.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Beyond this a node is not answering, and more commands would only fill its client's memory. */
@@ -19,7 +20,7 @@ const inFlightMax = 20_000;
 const partKeysMax = 4;
 
 export interface NodeOptions {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   readonly events: Emitter;
   readonly batches: Batches | undefined;
   readonly allowance: DriftAllowance;
@@ -27,6 +28,7 @@ export interface NodeOptions {
   readonly silentMsMax: number;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
+  readonly stamps?: StampWatch;
   /** It lacks a script: perhaps it is another server than the one that was given it. */
   readonly onScriptMissing: (node: RedisNode) => void;
 }
@@ -38,6 +40,7 @@ export class RedisNode {
   readonly #events: Emitter;
   readonly #introduction: Introduction;
   readonly #clockWatch: ClockWatch;
+  readonly #stamps: StampWatch | undefined;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
   readonly #onScriptMissing: (node: RedisNode) => void;
   readonly #batches: Batches | undefined;
@@ -57,6 +60,7 @@ export class RedisNode {
     this.connection = connection;
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
+    this.#stamps = options.stamps;
     this.#onClockStep = options.onClockStep;
     this.#onScriptMissing = options.onScriptMissing;
     this.#batches = options.batches;
@@ -100,6 +104,11 @@ export class RedisNode {
     return this.#clockEpoch;
   }
 
+  /** Its time at a moment of our monotonic clock; undefined before a reply carried it. */
+  serverMsAt(monotonicMs: number): number | undefined {
+    return this.#clockWatch.serverMsAt(monotonicMs);
+  }
+
   get lastFault(): unknown {
     return this.#lastFault;
   }
@@ -107,6 +116,11 @@ export class RedisNode {
   /** The server lets us not look at INFO: neither its version nor its restarts can be known. */
   get infoDenied(): boolean {
     return this.#introduction.denied;
+  }
+
+  /** Asks the server again which process it is. Rejects if it cannot be asked. */
+  meet(): Promise<void> {
+    return this.#introduction.ask();
   }
 
   /**
@@ -140,18 +154,23 @@ export class RedisNode {
     this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
   }
 
-  /** The round gave up waiting: say so once per bout. */
-  timedOut(error: Error): void {
+  /** The round gave up waiting. Returns what that is worth, and reports it once per outage. */
+  timedOut(error: Error): NodeFailure {
+    if (this.#introduction.isConnecting) {
+      this.#introduction.giveUpConnecting();
+      return this.#failed(new NotConnectedError(this.connection.library, "connecting"));
+    }
     this.#fault("unknown", error);
+    return { kind: "unknown", error, timedOut: true };
   }
 
   #start<Reply>(outgoing: Outgoing<Reply>): void {
     const { call, to, index } = outgoing;
     if (!to.isWanted()) {
-      queueMicrotask(() => to.settle(index, noLongerWanted));
+      void Promise.resolve().then(() => to.settle(index, noLongerWanted));
     } else if (this.#sender.inFlight >= inFlightMax) {
       const error = new Error(`${inFlightMax} commands are in flight, unanswered`);
-      queueMicrotask(() => to.settle(index, { kind: "unsent", error }));
+      void Promise.resolve().then(() => to.settle(index, { kind: "unsent", error }));
     } else if (this.#batches === undefined || !canBatch(call)) {
       this.#sender.send(outgoing);
     } else {
@@ -182,12 +201,13 @@ export class RedisNode {
     this.#introduction.noticeRunId(stamp.runId);
     // Before the reply itself counts: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
+    this.#stamps?.observe(this, stamp, this.#clockWatch);
     if (stepMs === 0) return;
     if (stepMs > 0) this.#clockEpoch += 1;
     this.#onClockStep(this, stepMs);
   }
 
-  #failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }> {
+  #failed(cause: unknown): NodeFailure {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
       this.#fault("failed", error);

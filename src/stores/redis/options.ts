@@ -14,7 +14,8 @@ export interface DriftOptions {
 export interface RedisStoreOptions {
   /**
    * How long one node may take to answer before the round goes on without it.
-   * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms
+   * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms and at most 1 s: longer
+   * than any ordinary stall of a server, and a call on a server that is frozen ends soon
    */
   readonly nodeTimeout?: Duration;
   /** What is taken off every TTL before it is called valid. */
@@ -50,6 +51,13 @@ export interface RedisStoreOptions {
    * @default none: replication is asynchronous, and a failover may forget the latest grants
    */
   readonly replicas?: ReplicasOptions;
+  /**
+   * For as long as clients of other libraries use the same keys: how long this manager leaves a
+   * lock free after a release, and after a wake-up, before it asks for it again. Up to 100 ms; give
+   * it to every Holdfast client of these keys.
+   * @default 0: a release and the next acquire travel in one script, and no other client gets in
+   */
+  readonly foreignGap?: Duration;
 }
 
 export interface ResolvedStoreOptions {
@@ -64,6 +72,7 @@ export interface ResolvedStoreOptions {
   readonly admission: "strict" | "off";
   readonly ttlMaxMs: number;
   readonly crossSlot: "refuse" | "ordered";
+  readonly foreignGapMs: number;
   readonly nodeCount: number;
   /** What a node's record must say for this client to be granted anything there. */
   readonly wireFormat: string;
@@ -78,10 +87,14 @@ const names = [
   "maxTtl",
   "crossSlot",
   "replicas",
+  "foreignGap",
 ];
 const dayMs = 86_400_000;
-const leastTimeoutMs = 50;
+const timeoutMsMin = 50;
+const timeoutMsMax = 1_000;
 const prefixLengthMax = 200;
+/** A waiter has 150 ms to come after its wake-up: a longer gap would cost it its place. */
+const foreignGapMsMax = 100;
 
 export function resolveStoreOptions(
   given: RedisStoreOptions,
@@ -124,6 +137,10 @@ export function resolveStoreOptions(
     prefix,
     fencing,
     admission: resolveAdmission(given.admission, fencing, nodeCount),
+    foreignGapMs: durationMs("foreignGap", given.foreignGap ?? 0, {
+      minMs: 0,
+      maxMs: foreignGapMsMax,
+    }),
     ttlMaxMs: durationMs("maxTtl", maxTtl, { minMs: ttlMinMs, maxMs: dayMs }),
     nodeCount,
     wireFormat,
@@ -153,8 +170,11 @@ export function driftMs(options: ResolvedStoreOptions, ttlMs: number): number {
 
 /** How long to wait for one node in a round of a lease of `ttlMs`. */
 export function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number {
-  const share = options.nodeCount === 1 ? 0.2 : 0.05;
-  return options.nodeTimeoutMs ?? Math.max(leastTimeoutMs, ttlMs * share);
+  const { nodeCount, replicas } = options;
+  const share = nodeCount === 1 ? 0.2 : 0.05;
+  // A wait for replicas is part of the answer.
+  const mostMs = Math.max(timeoutMsMax, 2 * (replicas?.timeoutMs ?? 0));
+  return options.nodeTimeoutMs ?? Math.min(mostMs, Math.max(timeoutMsMin, ttlMs * share));
 }
 
 /** How long a node that lost its data must not vote: no lease it granted lives longer. */

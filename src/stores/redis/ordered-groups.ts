@@ -1,5 +1,5 @@
-import { QuorumError, type HoldfastError } from "../../core/errors.ts";
-import type { Clock } from "../../core/ports.ts";
+import { ClosedError, QuorumError, type HoldfastError } from "../../core/errors.ts";
+import type { SteadyClock } from "../../core/ports.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -52,28 +52,59 @@ class GroupedGrant implements Grant {
 export async function attemptInOrder(
   groups: readonly Group[],
   request: AcquireRequest,
-  clock: Clock,
+  clock: SteadyClock,
 ): Promise<AttemptOutcome> {
   const parts: Part[] = [];
-  for (const { store, resources } of groups) {
-    const outcome = await store.attempt({ ...request, resources });
-    if (outcome.kind !== "granted") {
-      const cleanup = Promise.all([outcome.cleanup, giveBack(parts)]).then(() => undefined);
-      return { ...outcome, cleanup };
+  try {
+    const refused = await takeParts(groups, request, parts);
+    if (refused !== undefined) {
+      const cleanup = Promise.all([refused.cleanup, giveBack(parts)]).then(() => undefined);
+      return { ...refused, cleanup };
     }
-    parts.push({ store, grant: outcome.grant });
-  }
-  const fence = greatest(parts);
-  const raised = fence === undefined ? parts : await raiseAll(parts, fence);
-  if (raised !== undefined) {
-    const grant = new GroupedGrant(request, raised, fence);
-    if (leftMs(clock, request.started, grant.validityMs) >= 1) return { kind: "granted", grant };
+    const grant = await underOneFence(request, parts);
+    if (grant !== undefined && leftMs(clock, request.started, grant.validityMs) >= 1) {
+      return { kind: "granted", grant };
+    }
+  } catch (error) {
+    // A group did not refuse but throw: what the groups before it granted goes back all the same.
+    await giveBack(parts);
+    throw error;
   }
   const error = new QuorumError("acquire", request.resources, [], {
     quorum: groups.length,
     hint: "Each group granted, but not all of them in time under one fence",
   });
   return { kind: "failed", error, retryable: true, cleanup: giveBack(parts) };
+}
+
+type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
+
+/** Adds what each group grants to `parts`, until one refuses. */
+async function takeParts(
+  groups: readonly Group[],
+  request: AcquireRequest,
+  parts: Part[],
+): Promise<Refused | undefined> {
+  for (const { store, resources } of groups) {
+    if (request.cancellation.cancelled) {
+      // The caller has its own reason, and this one only ends the attempt.
+      const error = new ClosedError(request.resources);
+      return { kind: "failed", error, retryable: false, cleanup: undefined };
+    }
+    const outcome = await store.attempt({ ...request, resources });
+    if (outcome.kind !== "granted") return outcome;
+    parts.push({ store, grant: outcome.grant });
+  }
+  return undefined;
+}
+
+async function underOneFence(
+  request: AcquireRequest,
+  parts: readonly Part[],
+): Promise<GroupedGrant | undefined> {
+  const fence = greatest(parts);
+  const raised = fence === undefined ? parts : await raiseAll(parts, fence);
+  return raised && new GroupedGrant(request, raised, fence);
 }
 
 /** The parts of a grant made in order; undefined for a grant of one store. */
@@ -141,8 +172,9 @@ async function raiseAll(
   return whole.length === parts.length ? whole : undefined;
 }
 
+/** Never rejects: a part that cannot be given back must not keep the others. */
 async function giveBack(parts: readonly Part[]): Promise<void> {
-  await Promise.all(parts.map(({ store, grant }) => store.release(grant)));
+  await Promise.allSettled(parts.map(async ({ store, grant }) => await store.release(grant)));
 }
 
 function greatest(parts: readonly Part[]): bigint | undefined {

@@ -10,6 +10,8 @@ import {
   readPlainAcquire,
   readRenew,
   readTouch,
+  renewAfterResend,
+  touchAfterResend,
   type AcquireReply,
 } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
@@ -31,13 +33,18 @@ const clusterForm = {
   read: readPlainAcquire,
   queueOf: clusterQueueKeyOf,
 };
-const touchForm = { script: scripts.plainTouch, read: readTouch, code: "T" } as const;
-const renewForm = { script: scripts.plainRenew, read: readRenew };
+const touchForm = {
+  script: scripts.plainTouch,
+  read: readTouch,
+  code: "T",
+  afterResend: touchAfterResend,
+} as const;
+const renewForm = { script: scripts.plainRenew, read: readRenew, afterResend: renewAfterResend };
 
 /** Nothing was there, or a repeat of this very acquire had already set it. */
 function readValue(value: string | undefined, owner: string): AcquireReply {
   if (value === undefined || value === owner) return plainlyGranted;
-  return { kind: "held", holder: holderOf(value, undefined), freeInMs: undefined };
+  return { kind: "held", holder: holderOf(value, undefined), freeInMs: undefined, rank: undefined };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Finding } from "../../core/doctor.ts";
+import { ForeignHolderError } from "../../core/errors.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -21,11 +22,13 @@ import { Batches } from "./batch.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
 import { bySlot, refuseCrossSlot } from "./cross-slot.ts";
 import { diagnose } from "./doctor/doctor.ts";
+import type { ServerInfo } from "./doctor/server-info.ts";
 import { Survey } from "./doctor/survey.ts";
 import { FailoverWatch } from "./failover-watch.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./lock-key.ts";
-import { RedisNode } from "./node.ts";
+import { nodeStatuses } from "./node-statuses.ts";
+import { RedisNode, type NodeOptions } from "./node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
@@ -39,11 +42,15 @@ import { OneStep } from "./quorum/one-step.ts";
 import { OwedReleases } from "./quorum/owed-releases.ts";
 import { Proposals } from "./quorum/proposals.ts";
 import type { Quorum } from "./quorum/quorum.ts";
+import { foreignIn } from "./quorum/refused-outcome.ts";
 import { renewMany } from "./quorum/renew-many.ts";
 import { evenWarning, infoDeniedWarning } from "./set-up-warnings.ts";
+import { ServerClocks } from "./server-clocks.ts";
+import { StampWatch } from "./stamp-watch.ts";
 import { StandingGrants } from "./standing-grants.ts";
 import { Terms } from "./quorum/terms.ts";
 import { Twins } from "./twins.ts";
+import { Gaps } from "./waiting/gaps.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
 
@@ -79,12 +86,16 @@ export class RedisStore implements OpenStore, RaisingStore {
     const dialect = options.fencing ? fenced : plain;
     const single = connections.length === 1;
     const batches = dialect.batching && new Batches(dialect.batching);
+    const clocks = new ServerClocks(connections.length, scheduler, events);
+    const stamps = new StampWatch(events, clocks, options.admission);
     const nodes = connections.map((given, index) => {
       const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
-      return this.#nodeOf(name, given, context, batches);
+      return this.#nodeOf(name, given, context, { batches, stamps });
     });
     const size = quorumOf(nodes.length);
     const terms = new Terms(options);
+    const proposals = new Proposals(clock, clocks);
+    const common = { nodes, size, options, clock, scheduler, events, proposals };
     this.#failovers = new FailoverWatch({
       scheduler,
       look: (node) => this.#survey.look(node),
@@ -95,20 +106,16 @@ export class RedisStore implements OpenStore, RaisingStore {
       () => nodes,
       scheduler,
       events,
-      (node, info) => this.#failovers.observe(node, info),
+      (node, info) => this.#onInfo(node, info),
     );
-    this.#twins = new Twins(nodes, (node, runId) => this.#survey.noticeRunId(node, runId));
-    this.#admission = new Admission({ nodes, size, options, clock, scheduler, events });
+    const timeoutMs = nodeTimeoutMs(options, usualTtlMs);
+    this.#twins = new Twins({ nodes, scheduler, timeoutMs, survey: this.#survey });
+    this.#admission = new Admission(common);
     this.#quorum = {
-      nodes,
-      size,
-      options,
+      ...common,
       dialect,
-      clock,
-      scheduler,
-      events,
-      proposals: new Proposals(clock),
       owed: new OwedReleases(scheduler),
+      gaps: options.foreignGapMs > 0 ? new Gaps(clock, options.foreignGapMs) : undefined,
       spared: new WeakMap(),
       places: new WeakMap(),
       onBlank: (index, report) => {
@@ -122,6 +129,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       },
       onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
       misfit: (ballots) => this.#twins.among(ballots),
+      recheck: () => this.#twins.recheck(),
       terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
@@ -129,7 +137,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#standing = new StandingGrants(context, this.#quorum);
     this.#oneStep = new OneStep(this.#quorum);
     const base = context.runtime.random.uniqueBase();
-    this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, base });
+    this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, events, base });
     this.#warnOfEven(nodes.length);
   }
 
@@ -152,6 +160,10 @@ export class RedisStore implements OpenStore, RaisingStore {
       if (bySlot(resources, (resource) => this.#keyOf(resource)).length > 1) return undefined;
     }
     return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
+  }
+
+  gapLeftMs(resources: readonly string[]): number {
+    return this.#quorum.gaps?.leftMs(resources) ?? 0;
   }
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
@@ -193,7 +205,12 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   async inspect(resource: string): Promise<Inspection> {
-    return await inspect(this.#quorum, resource, this.#keyOf(resource));
+    const seen = await inspect(this.#quorum, resource, this.#keyOf(resource));
+    const { nodes, size } = this.#quorum;
+    const wrong = seen.nodes.filter(({ cause }) => cause instanceof ForeignHolderError);
+    const error = wrong.length > nodes.length - size ? foreignIn(wrong, [resource]) : undefined;
+    if (error !== undefined) throw error;
+    return seen;
   }
 
   async list(): Promise<readonly Inspection[]> {
@@ -205,24 +222,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {
-    const strict = this.#options.admission === "strict";
-    if (strict) await this.#admission.look();
-    else await inspect(this.#quorum, "", "holdfast:nobody");
-    const nowMs = this.#quorum.clock.monotonicMs();
-    return this.#quorum.nodes.map((node, index) => {
-      const { kind, untilMs } = this.#admission.state(index);
-      return {
-        node: node.name,
-        admission: strict ? kind : "off",
-        quarantineLeftMs:
-          strict && kind === "quarantined" && Number.isFinite(untilMs)
-            ? Math.max(0, untilMs - nowMs)
-            : undefined,
-        runId: node.runId,
-        version: node.version,
-        lastFault: node.lastFault,
-      };
-    });
+    return await nodeStatuses(this.#quorum, this.#admission);
   }
 
   async doctor(ttlMs: number): Promise<readonly Finding[]> {
@@ -231,20 +231,17 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   async close(): Promise<void> {
     this.#survey.close();
-    this.#wakeUps.close();
     this.#failovers.close();
     this.#admission.close();
-    await this.#quorum.owed.close(nodeTimeoutMs(this.#options, this.#options.ttlMaxMs));
-    await Promise.allSettled(
-      this.#quorum.nodes.map(async ({ connection }) => await connection.close?.()),
-    );
+    const timeoutMs = nodeTimeoutMs(this.#options, this.#options.ttlMaxMs);
+    await Promise.all([this.#wakeUps.close(timeoutMs), this.#quorum.owed.close(timeoutMs)]);
   }
 
   #nodeOf(
     name: string,
     given: RedisConnection,
     { runtime, events }: StoreContext,
-    batches: Batches | undefined,
+    shared: Pick<NodeOptions, "batches" | "stamps">,
   ): RedisNode {
     const { replicas, driftFactor, driftFixedMs, ttlMaxMs } = this.#options;
     const connection =
@@ -254,7 +251,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return new RedisNode(name, connection, {
       clock: runtime.clock,
       events,
-      batches,
+      ...shared,
       silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
       allowance: { factor: driftFactor, fixedMs: driftFixedMs },
       onIntroduced: (node) => this.#onIntroduced(node),
@@ -274,9 +271,15 @@ export class RedisStore implements OpenStore, RaisingStore {
     if (only !== undefined) this.#failovers.pulse(only, ttlMs);
   }
 
+  #onInfo(node: RedisNode, info: ServerInfo): void {
+    this.#failovers.observe(node, info);
+    this.#twins.observe(node, info.runId);
+  }
+
   #onIntroduced(introduced: RedisNode): void {
+    this.#failovers.met(introduced);
     this.#survey.look(introduced);
-    this.#twins.introduced(introduced);
+    this.#twins.observe(introduced, introduced.runId);
     if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
   }
 

@@ -3,7 +3,7 @@ import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { connectionAt } from "./given-client.ts";
 import { groups } from "./groups/groups.ts";
-import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
+import { driftMs, resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
 import { RedisStore } from "./redis-store.ts";
 import { checkLines } from "./replicas-option.ts";
 
@@ -56,6 +56,7 @@ function redisStore(
     name,
     capabilities: { fencing: resolved.fencing, multiResource: true },
     ttlMaxMs: resolved.ttlMaxMs,
+    validityMs: (ttlMs) => ttlMs - driftMs(resolved, ttlMs),
     open: (context) => new RedisStore(connections, resolved, context),
   };
 }

@@ -2,7 +2,7 @@ import type { Batching } from "./batch.ts";
 import { queueKeyOf, type PlaceLeft } from "./dialect.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { ScriptCall, type NodeCall } from "./node-call.ts";
-import { readRelease, type ReleaseReply } from "./replies.ts";
+import { readRelease, releaseAfterResend, type ReleaseReply } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
 
 const releaseForm = {
@@ -10,6 +10,7 @@ const releaseForm = {
   read: readRelease,
   code: "R",
   queueOf: queueKeyOf,
+  afterResend: releaseAfterResend,
 } as const;
 
 /**
@@ -24,5 +25,5 @@ export function releaseCall(
 ): NodeCall<ReleaseReply> {
   if (place === "") return new ScriptCall(releaseForm, keys, [value]);
   const part = { code: "P", keys, queueOf: queueKeyOf, args: [value, place] } as const;
-  return new LonePartCall(batching, part, readRelease);
+  return new LonePartCall(batching, part, readRelease, releaseAfterResend);
 }

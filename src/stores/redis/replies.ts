@@ -1,5 +1,12 @@
-import { StoreError, type HoldfastError, type Holder } from "../../core/errors.ts";
-import { labelOf } from "../../core/owners.ts";
+import {
+  ForeignHolderError,
+  StoreError,
+  type HoldfastError,
+  type Holder,
+} from "../../core/errors.ts";
+import { isOwner, labelOf } from "../../core/owners.ts";
+import { quoted } from "../../core/quoted.ts";
+import { wrongType } from "./foreign-keys.ts";
 import { otherFormat } from "./groups/layout-format.ts";
 import { tooFewAcks } from "./replication-faults.ts";
 
@@ -21,19 +28,22 @@ export type AcquireReply =
       readonly holder: Holder | undefined;
       /** When the holder's time, or that of the first who waits, is up; undefined if unknown. */
       readonly freeInMs: number | undefined;
+      /** How many waiters stand in front of this one; undefined without a place. */
+      readonly rank: number | undefined;
     }
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
 
 export type TouchReply =
   | { readonly kind: "done" }
-  | { readonly kind: "gone" }
+  /** `absent`: no key is there. Otherwise the key is another owner's, or newer than the grant. */
+  | { readonly kind: "gone"; readonly absent: boolean }
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
 
 /**
- * "G sec usec rid fence" or in a batch "G fence", "H sec usec rid pttl value", "Q sec usec rid
- * left", "B …" or "X …".
+ * "G sec usec rid fence" or in a batch "G fence", "H sec usec rid pttl rank value", "Q sec usec rid
+ * left rank", "B …" or "X …".
  */
 export function readAcquire(text: string): AcquireReply {
   if (text.startsWith("G ")) {
@@ -43,10 +53,13 @@ export function readAcquire(text: string): AcquireReply {
   switch (words[0]) {
     case "H": {
       // The value may hold spaces: it is a foreign client's to choose.
-      return heldBy(words.slice(5).join(" "), numberOf(words[4], text));
+      const holder = holderOf(words.slice(6).join(" "), numberOf(words[4], text));
+      return { kind: "held", holder, freeInMs: holder.remainingMs, rank: rankOf(words[5], text) };
     }
-    case "Q":
-      return { kind: "held", holder: undefined, freeInMs: numberOf(words[4], text) };
+    case "Q": {
+      const freeInMs = numberOf(words[4], text);
+      return { kind: "held", holder: undefined, freeInMs, rank: rankOf(words[5], text) };
+    }
     case "B":
       return { kind: "blank", report: blankReport(words, text) };
     case "X":
@@ -69,7 +82,7 @@ export function readTouch(text: string): TouchReply {
   const words = text.split(" ");
   switch (words[0]) {
     case "N":
-      return { kind: "gone" };
+      return { kind: "gone", absent: words.at(-1) === "ABSENT" };
     case "B":
       return { kind: "blank", report: blankReport(words, text) };
     case "X":
@@ -77,6 +90,11 @@ export function readTouch(text: string): TouchReply {
     default:
       return { kind: "refused", error: unexpected(text) };
   }
+}
+
+/** A missing key may be the doing of the first run: undefined, which stands for asking again. */
+export function touchAfterResend(reply: TouchReply): TouchReply | undefined {
+  return reply.kind === "gone" && reply.absent ? undefined : reply;
 }
 
 /** A letter for each lock that was to be renewed; or what is the same for all of them. */
@@ -94,39 +112,44 @@ export function readRenew(text: string): RenewReply {
   return { kind: "refused", error: unexpected(text) };
 }
 
-export const plainlyGranted: AcquireReply = { kind: "granted", fence: 0 };
-
-/** "G", "H pttl value", "Q left" or "X …", of the path without fences. */
-export function readPlainAcquire(text: string): AcquireReply {
-  if (text === "G") return plainlyGranted;
-  const words = text.split(" ");
-  if (words[0] === "H") {
-    return heldBy(words.slice(2).join(" "), numberOf(words[1], text));
-  }
-  if (words[0] === "Q") {
-    return { kind: "held", holder: undefined, freeInMs: numberOf(words[1], text) };
-  }
-  return { kind: "refused", error: words[0] === "X" ? refusal(words) : unexpected(text) };
+/** What is missing is touched alone, which asks again. */
+export function renewAfterResend(reply: RenewReply): RenewReply {
+  if (reply.kind !== "told") return reply;
+  return { kind: "told", verdicts: reply.verdicts.replaceAll("N", "T") };
 }
 
-function heldBy(value: string, pttlMs: number): AcquireReply {
-  const holder = holderOf(value, pttlMs);
-  return { kind: "held", holder, freeInMs: holder.remainingMs };
+export const plainlyGranted: AcquireReply = { kind: "granted", fence: 0 };
+
+/** "G" alone, "H …", "Q …" or "X …", of the path without fences. */
+export function readPlainAcquire(text: string): AcquireReply {
+  return readBatched(text, plainlyGranted);
+}
+
+/** "-" for a caller without a place. */
+function rankOf(word: string | undefined, text: string): number | undefined {
+  return word === "-" ? undefined : numberOf(word, text);
 }
 
 export interface ReleaseReply {
   /** Whether all keys of the owner were there to be deleted. */
   readonly whole: boolean;
+  /** The request may have run before: that run may have deleted what is missing now. */
+  readonly repeated: boolean;
 }
 
-const whole: ReleaseReply = { whole: true };
+const whole: ReleaseReply = { whole: true, repeated: false };
 
 /** "R deleted total". */
 export function readRelease(text: string): ReleaseReply {
   if (text === "R 1 1") return whole;
   const [kind, deleted, total] = text.split(" ");
   if (kind !== "R") throw unexpected(text);
-  return { whole: deleted === total };
+  return { whole: deleted === total, repeated: false };
+}
+
+/** Nothing of the owner's is left in any case; what there was before is unknown. */
+export function releaseAfterResend(reply: ReleaseReply): ReleaseReply {
+  return reply.whole ? reply : { whole: false, repeated: true };
 }
 
 export interface InspectReply {
@@ -135,32 +158,43 @@ export interface InspectReply {
   readonly waiters: number;
 }
 
-/** "F waiters", or "I waiters pttl value". */
+/** "F waiters", "I waiters pttl value", or "X …". */
 export function readInspect(text: string): InspectReply {
   const words = text.split(" ");
+  if (words[0] === "X") throw refusal(words);
   const waiters = numberOf(words[1], text);
   if (words[0] === "F") return { holder: undefined, waiters };
   if (words[0] !== "I") throw unexpected(text);
   return { holder: holderOf(words.slice(3).join(" "), numberOf(words[2], text)), waiters };
 }
 
-/** A lock's value as `owner|fence`; a foreign value is all owner. */
+/** More than a script sends of a foreign value; a plain SET returns all of it. */
+const foreignLengthMax = 2_300;
+
+/** A lock's value as `owner|fence`, if it is ours; a foreign value is all owner. */
 export function holderOf(value: string, pttlMs: number | undefined): Holder {
   const bar = value.lastIndexOf("|");
   const digits = bar < 0 ? "" : value.slice(bar + 1);
-  const fenced = /^\d{1,19}$/.test(digits);
+  const fenced = /^[1-9]\d{0,15}$/.test(digits);
   const owner = fenced ? value.slice(0, bar) : value;
+  const life =
+    pttlMs === undefined || pttlMs < -1
+      ? {}
+      : pttlMs === -1
+        ? { neverExpires: true as const }
+        : { remainingMs: pttlMs };
+  if (!isOwner(owner)) return { owner: value.slice(0, foreignLengthMax), foreign: true, ...life };
   const label = labelOf(owner);
   return {
     owner,
     ...(label === undefined ? {} : { label }),
     ...(fenced ? { fence: BigInt(digits) } : {}),
-    ...(pttlMs === undefined || pttlMs < 0 ? {} : { remainingMs: pttlMs }),
+    ...life,
   };
 }
 
 export function unexpected(reply: unknown): StoreError {
-  return new StoreError(`the node answered something unexpected: ${String(reply).slice(0, 200)}`);
+  return new StoreError(`the node answered something unexpected: ${quoted(String(reply))}`);
 }
 
 function blankReport(words: readonly string[], text: string): BlankReport {
@@ -188,7 +222,7 @@ const permanentErrors =
 
 /** Whether trying again cannot help. */
 export function isPermanent(cause: unknown): boolean {
-  if (cause instanceof StoreError) return true;
+  if (cause instanceof StoreError || cause instanceof ForeignHolderError) return true;
   return cause instanceof Error && permanentErrors.test(cause.message);
 }
 
@@ -205,8 +239,8 @@ export function refusal(words: readonly string[]): HoldfastError {
       );
     case "NOINFO":
       return new StoreError(
-        "this node's user may not run INFO, without which a restart cannot be told: allow it " +
-          '(ACL SETUSER … +info), or set admission to "off"',
+        "this node's user may not run INFO, without which a restart cannot be seen: allow it " +
+          '(ACL SETUSER … +info), or set admission to "off" for every client of this node',
       );
     case "NOACKS": {
       const [got = 0, acks = 0, timeoutMs = 0] = detail.split("/").map(Number);
@@ -218,7 +252,8 @@ export function refusal(words: readonly string[]): HoldfastError {
           "(deleted or evicted): check maxmemory-policy",
       );
     case "WRONGTYPE":
-      return new StoreError("a key of the lock's name holds something that is not a lock");
+      // A key may hold spaces.
+      return wrongType(detail, words.slice(3).join(" "));
     case "FENCE":
       return new StoreError(
         `the next fence would be ${detail}, beyond 2^53: a clock far in the future has proposed`,

@@ -1,9 +1,9 @@
 import type { RedisConnection } from "../../clients/contract.ts";
-import type { Clock, Instant } from "../../core/ports.ts";
+import type { Instant, SteadyClock } from "../../core/ports.ts";
 import { now } from "../../core/validity.ts";
 import { firstReplyAt, type Batches, type BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
-import { noInfo, noLongerWanted, type NodeReply } from "./node-reply.ts";
+import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.ts";
 
 /** Who waits for answers; one object for the calls to all nodes. */
 export interface Listener<Reply> {
@@ -24,7 +24,7 @@ export interface Outgoing<Reply> {
 /** What the sender needs from the node it belongs to. */
 export interface SenderHost {
   readonly connection: RedisConnection;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   mustVerify(): boolean;
   infoDenied(): boolean;
   /** The server answered, with whatever. */
@@ -32,16 +32,23 @@ export interface SenderHost {
   failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }>;
 }
 
+/** The epoch of a call that was sent before and may have run then: equal to no other. */
+const sentBefore = Symbol("sent before");
+
 /** Sends calls alone or several in one, and goes the long way where a server lacks a script. */
 export class Sender {
   readonly #host: SenderHost;
+  /** Another value when the driver may have sent commands a second time. */
+  readonly #epoch: () => unknown;
   #sent = 0;
   #answered = 0;
   /** The last answer, or what was sent first after all had been answered. */
   #quietSinceMs = 0;
 
   constructor(host: SenderHost) {
+    const { connection } = host;
     this.#host = host;
+    this.#epoch = epochOf(connection);
   }
 
   /**
@@ -58,26 +65,53 @@ export class Sender {
   }
 
   send<Reply>(outgoing: Outgoing<Reply>): void {
+    this.#send(outgoing, this.#epoch(), false);
+  }
+
+  /** `epoch` is that of the first time it was sent. */
+  #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
     const host = this.#host;
     const sent = now(host.clock);
     const place = this.#depart(sent.monotonicMs);
     // Not by way of `#exchange`: what goes alone is one of very many, and each function counts.
-    host.connection.send(call.key, call.first(host.mustVerify())).then(
+    handOver(host.connection, call.key, call.first(host.mustVerify())).then(
       (reply) => {
         this.#answer(place);
         host.heard(reply, sent);
-        to.settle(index, read(call, reply, false));
+        const answer = read(call, reply, false);
+        if (epoch === this.#epoch()) to.settle(index, answer);
+        else this.#settleResent(outgoing, answer, isRepeat);
       },
       (error: unknown) => {
         this.#answer(place);
-        this.#sendAgain(outgoing, error);
+        this.#sendWhole(outgoing, error, epoch, isRepeat);
       },
     );
   }
 
+  /** The reply may be that of a second run. If it then proves nothing, the call is sent again. */
+  #settleResent<Reply>(
+    outgoing: Outgoing<Reply>,
+    answer: NodeReply<Reply>,
+    isRepeat: boolean,
+  ): void {
+    const { call, to, index } = outgoing;
+    if (answer.kind !== "reply" || call.afterResend === undefined) return to.settle(index, answer);
+    const reply = call.afterResend(answer.reply);
+    if (reply !== undefined) to.settle(index, { kind: "reply", reply });
+    else if (isRepeat || !to.isWanted()) to.settle(index, unproven);
+    else this.#send(outgoing, this.#epoch(), true);
+  }
+
   /** The long way, where the error only means that. */
-  #sendAgain<Reply>({ call, to, index }: Outgoing<Reply>, error: unknown): void {
+  #sendWhole<Reply>(
+    outgoing: Outgoing<Reply>,
+    error: unknown,
+    epoch: unknown,
+    isRepeat: boolean,
+  ): void {
+    const { call, to, index } = outgoing;
     const settle = (reply: NodeReply<Reply>): void => to.settle(index, reply);
     const second = error instanceof Error ? call.fallback(error) : undefined;
     if (second === undefined) return settle(this.#host.failed(error));
@@ -85,25 +119,38 @@ export class Sender {
     // The node is well, it only lacked the script: nothing was applied.
     this.#host.heard(undefined, now(this.#host.clock));
     if (!to.isWanted()) return settle(noLongerWanted);
-    const onSecond = (reply: unknown): void => settle(read(call, reply, true));
+    const onSecond = (reply: unknown): void => {
+      const answer = read(call, reply, true);
+      if (epoch === this.#epoch()) settle(answer);
+      else this.#settleResent(outgoing, answer, isRepeat);
+    };
     this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
   }
 
   /** All in one call; each keeps its own verdict. */
   sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
-    this.#sendBatch(batches, items, false);
+    this.#sendBatch(batches, items, this.#epoch(), false);
   }
 
-  #sendBatch(batches: Batches, items: readonly Outgoing<unknown>[], byText: boolean): void {
+  #sendBatch(
+    batches: Batches,
+    items: readonly Outgoing<unknown>[],
+    epoch: unknown,
+    byText: boolean,
+  ): void {
     const parts: BatchPart[] = [];
     for (const { call } of items) if (call.part !== undefined) parts.push(call.part);
     const call = batches.callOf(parts);
     const command = byText ? call.whole() : call.first(this.#host.mustVerify());
     const onReply = (reply: unknown): void => {
       const replies: unknown[] = Array.isArray(reply) ? reply : [];
+      const isFirstRun = epoch === this.#epoch();
       let place = firstReplyAt(batches.batching);
-      for (const { call, to, index } of items) {
-        to.settle(index, readPart(call, replies[place]));
+      for (const item of items) {
+        const { call, to, index } = item;
+        const answer = readPart(call, replies[place]);
+        if (isFirstRun) to.settle(index, answer);
+        else this.#settleResent(item, answer, false);
         place += 1;
       }
     };
@@ -116,11 +163,12 @@ export class Sender {
         for (const { to, index } of items) to.settle(index, noInfo);
       } else if (lacking && !byText) {
         this.#host.heard(undefined, now(this.#host.clock));
-        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, true));
+        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
       } else {
-        // The server refused the whole: each on its own, so that one cannot fail the others.
+        // The server refused the whole: each on its own, so that one cannot fail the others. Some
+        // of them may have been applied before it failed.
         this.#again(items, (wanted) => {
-          for (const item of wanted) this.send(item);
+          for (const item of wanted) this.#send(item, sentBefore, false);
         });
       }
     });
@@ -146,7 +194,7 @@ export class Sender {
   ): void {
     const sent = now(this.#host.clock);
     const place = this.#depart(sent.monotonicMs);
-    this.#host.connection.send(key, command).then(
+    handOver(this.#host.connection, key, command).then(
       (reply) => {
         this.#answer(place);
         this.#host.heard(reply, sent);
@@ -170,6 +218,24 @@ export class Sender {
     this.#answered = Math.max(this.#answered, place);
     this.#quietSinceMs = this.#host.clock.monotonicMs();
   }
+}
+
+/** A client that throws has rejected: the rest of the round goes on as with any other failure. */
+function handOver(
+  connection: RedisConnection,
+  key: string,
+  command: readonly string[],
+): Promise<unknown> {
+  try {
+    return connection.send(key, command);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function epochOf(connection: RedisConnection): () => unknown {
+  if (connection.resendEpoch !== undefined) return () => connection.resendEpoch?.();
+  return () => connection.line?.();
 }
 
 function read<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {

@@ -1,6 +1,5 @@
 import type { Finding } from "../../../core/doctor.ts";
 import type { NodeStatus } from "../../../core/store.ts";
-import { now } from "../../../core/validity.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { Quorum } from "../quorum/quorum.ts";
 import { examine } from "./examination.ts";
@@ -29,5 +28,6 @@ export async function diagnose(
     ),
   );
   const voting = examinations.filter((examination, index) => canVote(examination, status[index]));
-  return [...each, ...quorumFindings(about, examinations, voting.length, now(clock))];
+  const clientOffsetMs = clock.wallMs() - clock.monotonicMs();
+  return [...each, ...quorumFindings(about, examinations, voting.length, clientOffsetMs)];
 }

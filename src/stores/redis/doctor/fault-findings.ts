@@ -88,13 +88,28 @@ export function missingPermissions(names: readonly string[] | undefined, message
   };
 }
 
-export function noWakeUps(names: readonly string[]): Told {
+/** What may not be run, or, with `cause`, what SUBSCRIBE failed with. */
+export function noWakeUps(names: readonly string[], cause?: unknown): Told {
+  const level = "warning";
+  const code = "no-wake-ups";
+  const why =
+    "waiters are not notified of a release: they ask every retry.maxDelay, and get locks later";
+  const message = cause instanceof Error ? cause.message : String(cause);
+  if (cause !== undefined && !message.startsWith("NOPERM")) {
+    return {
+      level,
+      code,
+      what: `cannot subscribe to channels that begin with holdfast: (${message})`,
+      why,
+      remedy: `each client needs a second connection, for ${names.join(", ")}: see what stops it`,
+    };
+  }
   const allow = names.map((name) => `+${name.toLowerCase()}`).join(" ");
   return {
-    level: "warning",
-    code: "no-wake-ups",
+    level,
+    code,
     what: `this user may not run ${names.join(", ")} on channels that begin with holdfast:`,
-    why: "nobody is told of a release: those who wait ask again and again, and learn it later",
+    why,
     remedy: `ACL SETUSER <user> ${allow} &holdfast:*`,
   };
 }

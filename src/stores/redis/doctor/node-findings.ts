@@ -3,6 +3,7 @@ import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import type { Examination } from "./examination.ts";
 import { faultFinding, missingPermissions, noWakeUps, writesRefused } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
+import { clientIsOff, offClientSeen } from "./mixed-admission.ts";
 import { persistenceFinding } from "./persistence-finding.ts";
 import { duration, type Told } from "./told.ts";
 
@@ -149,7 +150,13 @@ function* recordFindings(
       remedy: "use one version of Holdfast for all clients of these nodes",
     };
   }
-  if (options.admission !== "strict") return;
+  if (options.admission !== "strict") {
+    if (probe.record.state !== undefined) yield clientIsOff;
+    return;
+  }
+  const { serverMs = 0 } = probe;
+  const mixed = offClientSeen(serverMs - (probe.record.offSeenMs ?? -Infinity));
+  if (mixed !== undefined) yield mixed;
   if (ttlMaxMs !== undefined && ttlMaxMs !== options.ttlMaxMs) {
     yield {
       level: "warning",

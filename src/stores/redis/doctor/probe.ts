@@ -25,6 +25,8 @@ export interface ProbedRecord {
   readonly mode: string | undefined;
   readonly format: string | undefined;
   readonly ttlMaxMs: number | undefined;
+  /** When a client with admission off was last seen there, by its clock, to the hour. */
+  readonly offSeenMs: number | undefined;
 }
 
 /**
@@ -33,6 +35,15 @@ export interface ProbedRecord {
  */
 const calls = ["EVALSHA x 0", "EVAL x 0"];
 const onLocks = ["GET @1", "MGET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
+const onQueues = [
+  "EXISTS @1",
+  "ZADD @1 0 x",
+  "ZREM @1 x",
+  "ZSCORE @1 x",
+  "ZCARD @1",
+  "ZCOUNT @1 0 0",
+  "ZRANGEBYSCORE @1 0 0",
+];
 const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL @2 x"];
 
 /** Every command that a user of these options has to be allowed, INFO apart. */
@@ -40,9 +51,7 @@ export function neededCommands(
   options: Pick<ResolvedStoreOptions, "fencing"> & Partial<Pick<ResolvedStoreOptions, "replicas">>,
   cluster: boolean,
 ): readonly string[] {
-  const always = [...calls, "TIME", ...onLocks];
-  // Whether anybody waits, asked for a whole batch: in a Cluster there are none.
-  if (!cluster) always.push("EXISTS @1");
+  const always = [...calls, "TIME", ...onLocks, ...onQueues];
   if (options.replicas !== undefined) always.push("WAIT 1 1");
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
@@ -72,7 +81,7 @@ export function readProbe(text: string): Probe {
   const [kind, seconds, micros] = clock.split(" ");
   if (kind !== "D") throw unexpected(text);
   const names = denied.split(" ").filter((name) => name !== "");
-  const [rid, state, , ever, mode, format, max] = record
+  const [rid, state, , ever, mode, format, max, off] = record
     .split(" ")
     .map((word) => (word === "-" ? undefined : word));
   return {
@@ -87,6 +96,7 @@ export function readProbe(text: string): Probe {
       mode,
       format,
       ttlMaxMs: max === undefined ? undefined : Number(max),
+      offSeenMs: off === undefined ? undefined : Number(off),
     },
   };
 }

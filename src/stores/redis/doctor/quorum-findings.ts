@@ -1,5 +1,4 @@
 import type { Finding } from "../../../core/doctor.ts";
-import type { Instant } from "../../../core/ports.ts";
 import { driftMs } from "../options.ts";
 import { quorumOf } from "../quorum/ballot.ts";
 import type { Examination } from "./examination.ts";
@@ -11,13 +10,13 @@ export function quorumFindings(
   about: Case,
   examinations: readonly Examination[],
   votingCount: number,
-  now: Instant,
+  clientOffsetMs: number,
 ): readonly Finding[] {
   return [
     ...sizeFindings(examinations, votingCount),
     ...twinFindings(examinations),
     ...hostFindings(examinations),
-    ...clockFindings(about, examinations, now),
+    ...clockFindings(about, examinations, clientOffsetMs),
     ...shortTtlFinding(about, examinations),
     ...clusterFinding(examinations),
   ];
@@ -110,10 +109,9 @@ function sharing(
 function* clockFindings(
   { options, ttlMs }: Case,
   examinations: readonly Examination[],
-  now: Instant,
+  clientMs: number,
 ): Generator<Finding> {
   const allowedMs = driftMs(options, ttlMs);
-  const clientMs = now.wallMs - now.monotonicMs;
   const seen = examinations.flatMap(({ node, clock }) =>
     clock === undefined ? [] : [{ name: node.name, ...clock }],
   );

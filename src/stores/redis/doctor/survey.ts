@@ -4,7 +4,7 @@ import type { RedisNode } from "../node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
 import { readServerInfo, type ServerInfo } from "./server-info.ts";
-import type { Told } from "./told.ts";
+import { warningAbout, type Told } from "./told.ts";
 
 /** What INFO can tell of: told again when it was cured and has come back. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
@@ -115,8 +115,6 @@ export class Survey {
   #tell(node: RedisNode, look: Look, told: Told, key: string): void {
     if (told.level === "info" || look.told.has(key)) return;
     look.told.add(key);
-    const { level, code, what, why, remedy } = told;
-    const about = { node: node.name, level, code };
-    this.#events.emit("warning", { what: `${node.name}: ${what}`, why, remedy, ...about });
+    this.#events.emit("warning", warningAbout(node.name, told));
   }
 }

@@ -1,4 +1,5 @@
 import type { Finding } from "../../../core/doctor.ts";
+import type { LockEvents } from "../../../core/events.ts";
 
 /** A finding before it is known which node it is about. */
 export type Told = Omit<Finding, "node">;
@@ -6,6 +7,12 @@ export type Told = Omit<Finding, "node">;
 export function aboutNode(node: string, told: Told): Finding {
   const { level, code, what, why, remedy } = told;
   return { level, code, node, what, why, remedy };
+}
+
+/** The same as an event. */
+export function warningAbout(node: string, told: Told): LockEvents["warning"] {
+  const { level, code, what, why, remedy } = told;
+  return { what: `${node}: ${what}`, why, remedy, node, level, code };
 }
 
 const megabyte = 1_048_576;

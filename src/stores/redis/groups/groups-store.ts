@@ -14,7 +14,8 @@ import type {
   TellExtended,
   Waiting,
 } from "../../../core/store.ts";
-import type { Clock } from "../../../core/ports.ts";
+import type { SteadyClock } from "../../../core/ports.ts";
+import { lockKey } from "../lock-key.ts";
 import { attemptInOrder, inOrder } from "../ordered-groups.ts";
 import type { RedisStore } from "../redis-store.ts";
 import type { LayoutGate, Refusal } from "./layout-gate.ts";
@@ -26,9 +27,7 @@ export interface GroupsContext {
   readonly rendezvous: Rendezvous;
   readonly gate: LayoutGate;
   readonly prefix: string;
-  readonly clock: Clock;
-  /** Ends what was opened beside the stores. */
-  closeRest(): Promise<void>;
+  readonly clock: SteadyClock;
 }
 
 /** Several independent quorums; each resource belongs to one of them. */
@@ -76,6 +75,10 @@ export class GroupsStore implements OpenStore {
       listen: (listener) => waiting.listen(listener),
       leave: () => waiting.leave(),
     };
+  }
+
+  gapLeftMs(resources: readonly string[]): number {
+    return Math.max(...this.#context.stores.map((store) => store.gapLeftMs(resources)));
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
@@ -147,7 +150,7 @@ export class GroupsStore implements OpenStore {
 
   async close(): Promise<void> {
     const { stores } = this.#context;
-    await Promise.all([...stores.map((store) => store.close()), this.#context.closeRest()]);
+    await Promise.all(stores.map((store) => store.close()));
   }
 
   /** What the nodes refused may be that their layout has changed: then say that, and not less. */
@@ -166,6 +169,8 @@ export class GroupsStore implements OpenStore {
 
   /** Resources by their group, both in the order that all clients share. */
   #homesOf(resources: readonly string[]): Map<number, readonly string[]> {
+    // A name that no group may lock is refused here, before any of them is asked.
+    for (const resource of resources) lockKey(this.#context.prefix, resource);
     const [only] = resources;
     if (resources.length === 1 && only !== undefined) {
       return new Map([[this.#homeOf(only), resources]]);

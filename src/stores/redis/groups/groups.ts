@@ -1,4 +1,5 @@
 import type { OpenStore, Store, StoreContext } from "../../../core/store.ts";
+import { driftMs } from "../options.ts";
 import { RedisNode } from "../node.ts";
 import { RedisStore } from "../redis-store.ts";
 import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
@@ -21,6 +22,7 @@ export function groups(clients: readonly (readonly object[])[], options?: Groups
     name: `redlock of ${resolved.groups.length} groups of ${all.nodeCount}`,
     capabilities: { fencing: true, multiResource: true },
     ttlMaxMs: all.ttlMaxMs,
+    validityMs: (ttlMs) => ttlMs - driftMs(all, ttlMs),
     open: (context) => openGroups(resolved, context),
   };
 }
@@ -64,10 +66,6 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
     gate,
     prefix: options.prefix,
     clock: context.runtime.clock,
-    async closeRest() {
-      const nodes = retiredPlaces.flatMap((place) => place.nodes);
-      await Promise.allSettled(nodes.map(async ({ connection }) => await connection.close?.()));
-    },
   });
   return opened;
 }

@@ -1,11 +1,14 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Clock } from "../../../core/ports.ts";
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import { offClientSeen } from "../doctor/mixed-admission.ts";
+import { warningAbout } from "../doctor/told.ts";
 import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs, quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
 import { greatestCounters, verdict, type NodeView, type Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";
+import type { Proposals } from "./proposals.ts";
 import { Round } from "./round.ts";
 
 export interface AdmissionContext {
@@ -15,6 +18,7 @@ export interface AdmissionContext {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
+  readonly proposals: Proposals;
 }
 
 export interface AdmissionState {
@@ -37,6 +41,8 @@ export class Admission {
   readonly #states: AdmissionState[];
   /** Since when, by our clock, a node has not answered; undefined while it does. */
   readonly #silentSinceMs: (number | undefined)[];
+  /** Nodes whose mixture of clients was reported. */
+  readonly #offSeen = new Set<number>();
   #sweeping: Promise<void> | undefined;
   #next: Task | undefined;
   #closed = false;
@@ -68,6 +74,10 @@ export class Admission {
   /** A node answered that it may not vote. Returns that in words. */
   noticeBlank(index: number, report: BlankReport): Error {
     const { options, clock } = this.#context;
+    // Strict clients admit it. This one may know too few of the nodes to copy the counters from.
+    if (options.admission === "off") {
+      return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
+    }
     const waitMs = quarantineMs(options, Math.max(options.ttlMaxMs, report.ttlMaxMs));
     const leftMs = waitMs - (report.serverMs - report.sinceMs);
     const known = this.state(index);
@@ -122,6 +132,7 @@ export class Admission {
     const blank: number[] = [];
     for (const [index, view] of views.entries()) {
       if (view.kind === "silent") continue;
+      this.#noticeOff(index, view.record);
       if (view.record.admitted) this.#setAdmitted(index, view.record);
       else {
         blank.push(index);
@@ -129,6 +140,14 @@ export class Admission {
       }
     }
     return blank;
+  }
+
+  #noticeOff(index: number, { offSeenMs = -Infinity, serverMs }: NodeRecord): void {
+    const { nodes, events } = this.#context;
+    const told = offClientSeen(serverMs - offSeenMs);
+    if (told === undefined || this.#offSeen.has(index)) return;
+    this.#offSeen.add(index);
+    events.emit("warning", warningAbout(nodes[index]?.name ?? "", told));
   }
 
   #read(enough: boolean): Promise<NodeView[]> {
@@ -182,12 +201,13 @@ export class Admission {
       return mode === "copy" && (other === index || !view.record.admitted) ? [] : [view.record];
     });
     const { floor, counters } = greatestCounters(records);
-    const wallUs = this.#context.clock.wallMs() * 1_000;
+    this.#context.proposals.see(Math.max(floor, ...counters.values()));
     const reply = await this.#send(index, {
       mode,
       record: own.record,
       quarantineMs: waitMs,
-      floor: mode === "copy" ? floor : Math.max(floor, wallUs, ...counters.values()),
+      floor: mode === "copy" ? floor : Math.max(floor, ...counters.values()),
+      wallUs: mode === "copy" ? 0 : this.#context.clock.wallMs() * 1_000,
       counters: mode === "copy" ? counters : new Map(),
     });
     if (reply?.kind === "admitted") this.#setAdmitted(index, { ...own.record, mode });

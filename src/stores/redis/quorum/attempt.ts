@@ -8,6 +8,7 @@ import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
+import { attemptEndsMs } from "./attempt-end.ts";
 import {
   confirmedBits,
   confirmGrantsOf,
@@ -16,18 +17,23 @@ import {
   greatestFence,
   isGrantOf,
   isLost,
+  leftBehind,
   newBallots,
+  noteFailure,
   noteGrant,
+  noteHeld,
+  noteRaised,
+  noteRaiseFailure,
+  noteSilent,
   raisable,
   tallyOf,
-  withoutOurs,
   type Ballot,
 } from "./ballot.ts";
 import { RedisGrant, type GrantTerms } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
-import { Round, type RoundOptions } from "./round.ts";
+import { Round, type RoundOptions, type TimedOut } from "./round.ts";
 
 /**
  * One attempt to be granted by a quorum: the acquire round, a second question to nodes whose answer
@@ -59,6 +65,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
   readonly #terms: GrantTerms;
+  readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Further questions, and the raise. */
   #more: { end(): void }[] | undefined;
@@ -89,6 +96,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#ballots = newBallots(quorum.nodes.length);
     this.#terms = quorum.terms(ttlMs);
     this.nowMs = quorum.clock.monotonicMs();
+    this.#endsMs = attemptEndsMs(quorum.options, request, this.#terms.validityMs, this.nowMs);
     this.timeoutMs = this.#usefulMs(this.nowMs);
     this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
@@ -111,16 +119,20 @@ class Attempt implements RoundOptions<AcquireReply> {
   onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
+    if (reply.kind === "reply") this.#quorum.proposals.learn(reply.reply);
     if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
     else if (this.#givingBack !== undefined) this.#onTooLate(index, reply);
     else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
   }
 
-  /** Beyond the validity no answer can be of use. */
+  onTimeUp(timedOut: readonly TimedOut[]): void {
+    noteSilent(this.#ballots, timedOut);
+  }
+
+  /** For one round: all of them end at `#endsMs`. */
   #usefulMs(nowMs: number): number {
-    const { started, ttlMs } = this.#request;
-    const leftMs = Math.max(1, started.monotonicMs + this.#terms.validityMs - nowMs);
-    return Math.min(nodeTimeoutMs(this.#quorum.options, ttlMs), leftMs);
+    const leftMs = Math.max(1, this.#endsMs - nowMs);
+    return Math.min(nodeTimeoutMs(this.#quorum.options, this.#request.ttlMs), leftMs);
   }
 
   /** The release of what it was granted, once that has begun. */
@@ -148,27 +160,27 @@ class Attempt implements RoundOptions<AcquireReply> {
     const { nodes, scheduler } = this;
     const timeoutMs = this.#usefulMs(this.#quorum.clock.monotonicMs());
     const wanted = (): boolean => this.wanted();
-    this.#more ??= [];
-    this.#more.push(new Round({ nodes, scheduler, call, among, timeoutMs, wanted, onReply }));
+    const onTimeUp = this.onTimeUp.bind(this);
+    const what = { nodes, scheduler, call, among, timeoutMs, wanted, onReply, onTimeUp };
+    (this.#more ??= []).push(new Round(what));
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
     // A late failure of a first question says nothing about the second.
     if (late && reply.kind !== "reply") return;
-    const { asksMax } = this.#quorum.options;
-    ballot.ms = this.#quorum.clock.monotonicMs() - this.#request.started.monotonicMs;
+    const nowMs = this.#quorum.clock.monotonicMs();
+    ballot.ms = nowMs - this.#request.started.monotonicMs;
+    const canRepeat = ballot.asked < this.#quorum.options.asksMax && this.#endsMs - nowMs >= 1;
     if (reply.kind === "reply") {
+      ballot.silent = false;
       this.#onVote(index, ballot, reply.reply);
-    } else if (reply.kind === "unknown" && ballot.asked < asksMax && this.#phase === "granting") {
+    } else if (reply.kind === "unknown" && canRepeat && this.#phase === "granting") {
       ballot.asked += 1;
       ballot.cause = reply.error;
       this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
       return;
     } else {
-      const neverSent = reply.kind === "unsent" && ballot.asked === 1;
-      ballot.maybeApplied = !neverSent;
-      ballot.vote = neverSent || reply.kind === "error" ? "failed" : "unknown";
-      ballot.cause = reply.error;
+      noteFailure(ballot, reply);
     }
     this.#decide();
   }
@@ -177,17 +189,12 @@ class Attempt implements RoundOptions<AcquireReply> {
     switch (reply.kind) {
       case "granted":
         ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-        this.#quorum.proposals.see(reply.fence);
         if (!noteGrant(ballot, reply.fence, this.nodes[index]?.heardRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
-        ballot.vote = ballot.vote === "granted" ? "failed" : "held";
-        ballot.freeInMs = reply.freeInMs;
+        noteHeld(ballot, reply);
         this.#holder ??= reply.holder;
-        if (reply.holder?.fence !== undefined) {
-          this.#quorum.proposals.see(Number(reply.holder.fence));
-        }
         return;
       case "blank":
         ballot.vote = "blank";
@@ -206,15 +213,10 @@ class Attempt implements RoundOptions<AcquireReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     if (reply.kind === "reply") {
-      ballot.confirmed = reply.reply.kind === "done";
-      ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
-      ballot.out = !ballot.confirmed;
+      noteRaised(ballot, reply.reply.kind === "done", this.nodes[index]?.clockEpoch);
       if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
     } else if (!late) {
-      ballot.out = true;
-      // It granted, and then it failed: that is no doing of other holders.
-      ballot.vote = "unknown";
-      ballot.cause = reply.error;
+      noteRaiseFailure(ballot, reply);
     }
     this.#decide();
   }
@@ -269,8 +271,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     const spared = this.#end("failed");
     const { owner, ttlMs, resources } = this.#request;
     const place = placeLeft("=", this.#place);
-    const without = withoutOurs(this.#ballots);
-    const what = { keys: this.#keys, owner, ttlMs, place, without, spared };
+    const what = { keys: this.#keys, owner, ttlMs, place, spared, ...leftBehind(this.#ballots) };
     const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));

@@ -1,7 +1,8 @@
 import type { Vote, VoteKind } from "../../../core/errors.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import type { AcquireReply } from "../replies.ts";
+import type { TimedOut } from "./round.ts";
 
 /** One node's part in an attempt. */
 export class Ballot {
@@ -18,9 +19,15 @@ export class Ballot {
   asked = 1;
   /** Something of ours may be there, or on its way there. */
   maybeApplied = true;
+  /** Its time to answer was up, and no answer has come since. */
+  silent = false;
   runId: string | undefined = undefined;
   /** When it may be free there, where another has it. */
   freeInMs: number | undefined = undefined;
+  /** Who has it there. */
+  heldBy: string | undefined = undefined;
+  /** How many waiters stand in front of ours there; undefined without a place. */
+  rank: number | undefined = undefined;
   /** The node's clock epoch when it gave its word. */
   clockEpoch = 0;
 }
@@ -144,16 +151,58 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/**
- * The nodes where nothing of ours can be: never asked, or asked once and answered that others have
- * it. (A lost release is no danger to anybody's safety, so leaving out needless ones is none.)
- */
-export function withoutOurs(ballots: readonly Ballot[]): ReadonlySet<number> {
+/** Where a failed attempt may have left something of ours. */
+interface LeftBehind {
+  /**
+   * The nodes where nothing of ours can be: never asked, or asked once and answered that others
+   * have it. (A lost release is no danger to safety, so leaving out needless ones is none.)
+   */
+  readonly without: ReadonlySet<number>;
+  /** The nodes that have not answered in time, a bit for each. */
+  readonly silent: number;
+}
+
+export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
   const without = new Set<number>();
-  for (const [index, { vote, asked, maybeApplied }] of ballots.entries()) {
-    if (!maybeApplied || (vote === "held" && asked === 1)) without.add(index);
+  let silent = 0;
+  for (const [index, ballot] of ballots.entries()) {
+    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.asked === 1)) without.add(index);
+    if (ballot.silent) silent |= 1 << index;
   }
-  return without;
+  return { without, silent };
+}
+
+/** Writes down why a node gave no answer to the acquire. */
+export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
+  const neverSent = failure.kind === "unsent" && ballot.asked === 1;
+  ballot.maybeApplied = !neverSent;
+  ballot.vote = neverSent || failure.kind === "error" ? "failed" : "unknown";
+  ballot.cause = failure.error;
+}
+
+/** Writes down whether a node has the final fence on record. */
+export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): void {
+  ballot.confirmed = isDone;
+  ballot.out = !isDone;
+  ballot.clockEpoch = clockEpoch;
+  ballot.silent = false;
+}
+
+/** The same for the raise: it granted, and then it failed, which is no doing of other holders. */
+export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
+  ballot.out = true;
+  ballot.vote = "unknown";
+  ballot.cause = failure.error;
+}
+
+/** Marks all nodes whose time was up together: the first of them may decide the outcome. */
+export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedOut[]): void {
+  for (const { index, reply } of timedOut) {
+    const ballot = ballots[index];
+    if (ballot === undefined) continue;
+    ballot.silent = true;
+    ballot.cause ??= reply.error;
+  }
 }
 
 /** Writes a grant down; false where it does not go with what the node said before. */
@@ -171,4 +220,12 @@ export function noteGrant(ballot: Ballot, fence: number, runId: string | undefin
   ballot.fence = fence;
   ballot.runId = runId;
   return true;
+}
+
+/** Writes a refusal down: another has it, or comes first. */
+export function noteHeld(ballot: Ballot, reply: Extract<AcquireReply, { kind: "held" }>): void {
+  ballot.vote = ballot.vote === "granted" ? "failed" : "held";
+  ballot.freeInMs = reply.freeInMs;
+  ballot.rank = reply.rank;
+  ballot.heldBy = reply.holder?.owner;
 }

@@ -1,6 +1,10 @@
 import { QuorumError, type Vote } from "../../../core/errors.ts";
+import { isOwner } from "../../../core/owners.ts";
 import type { BreakAnswer } from "../../../core/store.ts";
+import { ScriptCall, type NodeCall } from "../node-call.ts";
 import { nodeTimeoutMs } from "../options.ts";
+import { readRelease, releaseAfterResend, type ReleaseReply } from "../replies.ts";
+import { breakForeign } from "../scripts/generated.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
 
@@ -9,6 +13,8 @@ const ordinaryTtlMs = 10_000;
 
 interface Tally {
   readonly deleted: number;
+  /** Nodes that had it no longer when the request may have run a second time. */
+  readonly unproven: number;
   /** Nodes that certainly do not have it for this owner any more. */
   readonly without: number;
   readonly votes: readonly Vote[];
@@ -34,7 +40,10 @@ export async function breakOwners(
     const error = new QuorumError("break", [resource], votes, { quorum: needed, cause });
     return { kind: "failed", error };
   }
-  return { kind: tallies.some(({ deleted }) => deleted > 0) ? "broken" : "gone" };
+  // The owners were seen to have it. Where a driver sent the request twice, the first run may have
+  // taken it from them, and certainly none of them has it now.
+  const isBroken = tallies.some(({ deleted, unproven }) => deleted > 0 || unproven > 0);
+  return { kind: isBroken ? "broken" : "gone" };
 }
 
 function deleteFor(quorum: Quorum, key: string, owner: string): Promise<Tally> {
@@ -42,10 +51,10 @@ function deleteFor(quorum: Quorum, key: string, owner: string): Promise<Tally> {
   const startedMs = clock.monotonicMs();
   return new Promise((resolve) => {
     const votes: Vote[] = [];
-    let [deleted, without, left] = [0, 0, nodes.length];
+    let [deleted, unproven, without, left] = [0, 0, 0, nodes.length];
     const round = new Round({
       nodes,
-      call: quorum.dialect.release([key], owner),
+      call: deletion(quorum, key, owner),
       scheduler,
       timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
       wanted: () => true,
@@ -54,6 +63,7 @@ function deleteFor(quorum: Quorum, key: string, owner: string): Promise<Tally> {
         const about = { node: nodes[index]?.name ?? "", ms: clock.monotonicMs() - startedMs };
         if (reply.kind === "reply") {
           if (reply.reply.whole) deleted += 1;
+          else if (reply.reply.repeated) unproven += 1;
           without += 1;
           votes.push({ ...about, vote: "granted" });
         } else {
@@ -63,8 +73,20 @@ function deleteFor(quorum: Quorum, key: string, owner: string): Promise<Tally> {
         left -= 1;
         if (left > 0) return;
         round.end();
-        resolve({ deleted, without, votes });
+        resolve({ deleted, unproven, without, votes });
       },
     });
   });
+}
+
+const foreignForm = {
+  script: breakForeign,
+  read: readRelease,
+  afterResend: releaseAfterResend,
+};
+
+/** A foreign value is deleted only if all of it is what was seen: it names no owner to compare. */
+function deletion({ dialect }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
+  if (isOwner(owner)) return dialect.release([key], owner);
+  return new ScriptCall(foreignForm, [key], [owner]);
 }

@@ -12,6 +12,10 @@ export interface GrantTerms {
   readonly owners: ShortOwners;
   readonly ttlMs: number;
   readonly validityMs: number;
+  /** The longest TTL that its keys may have been given: more than `ttlMs` after a longer extend. */
+  readonly lifeMs: number;
+  /** When a longer extend that succeeded ends, by the monotonic clock; 0 without one. */
+  readonly longUntilMs: number;
 }
 
 /** What was granted. There may be a great many of them, so it keeps nothing that can be derived. */
@@ -22,7 +26,7 @@ export class RedisGrant implements Grant {
   votes: number;
   /** How many more holders it can be passed on to; their fences are reserved, up to its number. */
   spare: number;
-  readonly #terms: GrantTerms;
+  #terms: GrantTerms;
   readonly #owner: string | number;
   /** Alone where there is one. */
   readonly #names: string | readonly string[];
@@ -79,6 +83,16 @@ export class RedisGrant implements Grant {
     return this.#terms.validityMs;
   }
 
+  /** For so long after it was given back its keys may be there, if no release reached them. */
+  get lifeMs(): number {
+    return this.#terms.lifeMs;
+  }
+
+  /** Its keys are about to be given this TTL, and may have it even if the extend fails. */
+  livesFor(ttlMs: number): void {
+    if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
+  }
+
   get fence(): bigint | undefined {
     return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
   }
@@ -103,8 +117,16 @@ export class RedisGrant implements Grant {
     this.#givenBack = givenBack;
   }
 
-  /** Confirmed anew, and resting on these nodes from now on. Returns which time it was. */
-  confirm(votes: number): number {
+  /**
+   * A quorum gave it this TTL, or confirmed it for 0, after a request of `sentMs`: it rests on
+   * these nodes from now on. Returns which time it was. If an earlier and longer extend lasts
+   * beyond that, it still rests on the nodes with the longer life, and -1 is returned.
+   */
+  confirm(votes: number, sentMs: number, ttlMs: number): number {
+    const untilMs = sentMs + ttlMs;
+    if (untilMs < this.#terms.longUntilMs) return -1;
+    const terms = this.#terms;
+    if (ttlMs > terms.ttlMs) this.#terms = { ...terms, longUntilMs: untilMs };
     this.votes = votes;
     this.#confirmations += 1;
     return this.#confirmations;

@@ -9,7 +9,7 @@ const ordinaryTtlMs = 10_000;
 
 /** What each node says about one lock, and what that adds up to. Waits for every node. */
 export function inspect(quorum: Quorum, resource: string, key: string): Promise<Inspection> {
-  const { nodes, scheduler, options } = quorum;
+  const { nodes, scheduler, options, proposals } = quorum;
   return new Promise((resolve) => {
     const seen: NodeInspection[] = [];
     const waiters: number[] = [];
@@ -21,6 +21,7 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
       timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
       wanted: () => left > 0,
       onReply(index, reply, late) {
+        if (reply.kind === "reply") proposals.see(Number(reply.reply.holder?.fence ?? 0));
         if (late) return;
         const node = nodes[index]?.name ?? "";
         if (reply.kind === "reply") {
@@ -56,12 +57,15 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
   if (holding !== undefined) {
     const holders = holding.flatMap(({ holder }) => (holder === undefined ? [] : [holder]));
     const agreed = agreedFence(holders, size);
+    const endless = holders.filter(({ neverExpires }) => neverExpires === true);
     const remaining = holders
       .filter(({ fence }) => fence === agreed)
       .flatMap(({ remainingMs }) => remainingMs ?? []);
     return {
       ...without,
       state: "held",
+      ...(holders[0]?.foreign === true ? { foreign: true as const } : {}),
+      ...(endless.length >= size ? { neverExpires: true as const } : {}),
       label: holders[0]?.label,
       fence: agreed,
       // Held for as long as a quorum has it: nodes that were not waited for may lag behind.

@@ -1,8 +1,8 @@
 import { QuorumError, StoreError, UnsupportedError, type Vote } from "../../../core/errors.ts";
-import { isOwner } from "../../../core/owners.ts";
 import type { Inspection } from "../../../core/store.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import { holderOf, unexpected } from "../replies.ts";
+import { findLocks } from "../scripts/generated.ts";
 import { inspect } from "./inspect.ts";
 import type { Quorum } from "./quorum.ts";
 
@@ -15,8 +15,8 @@ const ordinaryTtlMs = 10_000;
 
 /**
  * Every lock that a node shows, as `inspect` sees it on all of them. SCAN finds whatever is there
- * from its beginning to its end. Of other keys only those are looked at that hold a text, and only
- * values made by Holdfast count: a foreign client's lock cannot be told from any other key.
+ * from its beginning to its end. Only values that Holdfast wrote count: a foreign client's lock
+ * looks like any other key.
  */
 export async function list(quorum: Quorum): Promise<readonly Inspection[]> {
   const { nodes, size } = quorum;
@@ -42,7 +42,7 @@ export async function list(quorum: Quorum): Promise<readonly Inspection[]> {
       .map((key) => inspect(quorum, key.slice(prefix.length), key));
     found.push(...(await Promise.all(looks)));
   }
-  return found.filter(({ state }) => state !== "free");
+  return found.filter(({ state, foreign }) => state !== "free" && foreign !== true);
 }
 
 interface Scan {
@@ -92,11 +92,10 @@ async function locksAmong(
 ): Promise<readonly string[]> {
   const [first] = names;
   if (first === undefined) return [];
-  const values = (await ask(quorum, index, ["MGET", ...names], first)) as readonly unknown[];
-  if (!Array.isArray(values)) throw unexpected(values);
+  const command = ["EVAL", findLocks.source, String(names.length), ...names];
+  const values = textsOf(await ask(quorum, index, command, first));
   return names.filter((_name, place) => {
-    const value: unknown = values[place];
-    return typeof value === "string" && isOwner(holderOf(value, undefined).owner);
+    return holderOf(values[place] ?? "", undefined).foreign !== true;
   });
 }
 
@@ -116,8 +115,12 @@ function ask(
     const timer = scheduler.at(scheduler.clock.monotonicMs() + timeoutMs, true, () => {
       reject(new Error(`no answer within ${Math.round(timeoutMs)} ms`));
     });
-    const reply = nodes[index]?.connection.send(key, command) ?? Promise.resolve(undefined);
-    reply.then(resolve, reject).finally(() => scheduler.cancel(timer));
+    const connection = nodes[index]?.connection;
+    const connecting = connection?.firstConnect?.() ?? Promise.resolve();
+    connecting
+      .then(() => connection?.send(key, command))
+      .then(resolve, reject)
+      .finally(() => scheduler.cancel(timer));
   });
 }
 

@@ -20,6 +20,8 @@ export interface NodeRecord {
   /** At least so long. */
   readonly uptimeMs: number;
   readonly ttlMaxMs: number;
+  /** When a client with admission off was last seen there, by its clock, to the hour. */
+  readonly offSeenMs?: number | undefined;
   /** No fence at or below it may be granted there. */
   readonly floor: number;
   readonly counters: ReadonlyMap<number, number>;
@@ -42,12 +44,15 @@ export interface AdmitRequest {
   readonly record: NodeRecord;
   readonly quarantineMs: number;
   readonly floor: number;
+  /** Our time as another floor, which the node limits by its own; 0 where counters are copied. */
+  readonly wallUs: number;
   readonly counters: ReadonlyMap<number, number>;
 }
 
 export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
-  const { mode, record, quarantineMs, floor, counters } = request;
+  const { mode, record, quarantineMs, floor, wallUs, counters } = request;
   const args = [mode, record.runId, record.since, String(quarantineMs), String(floor)];
+  args.push(String(wallUs));
   for (const [shard, counter] of counters) args.push(String(shard), String(counter));
   return new ScriptCall({ script: scripts.admit, read: readAdmit }, [nodeRecordKey], args);
 }
@@ -75,6 +80,7 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
     // A difference of two moments cut to whole seconds: it may be almost a second too long.
     uptimeMs: Math.max(0, numberOf(words[3], text) - 1) * 1_000,
     ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
+    offSeenMs: fields.has("off") ? numberOf(fields.get("off"), text) : undefined,
     floor: numberOf(fields.get("floor") ?? "0", text),
     counters,
   };

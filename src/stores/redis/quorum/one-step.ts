@@ -32,12 +32,21 @@ export class OneStep implements RaisingStore {
       checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     }
     const keys = lockKeys(prefix, request.resources);
-    const error = this.#quorum.misfit([]);
-    if (error !== undefined) {
-      return Promise.resolve({ kind: "failed", error, retryable: false, cleanup: undefined });
-    }
+    if (this.#quorum.misfit([]) !== undefined) return this.#recheckAndAttempt(request, keys, place);
     if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys, place);
     return this.#prepareAndAttempt(request, keys, place);
+  }
+
+  /** An address may have led to the wrong server for a moment only. */
+  async #recheckAndAttempt(
+    request: AcquireRequest,
+    keys: readonly string[],
+    place: Place | undefined,
+  ): Promise<AttemptOutcome> {
+    await request.cancellation.orUntil(this.#quorum.recheck());
+    const error = this.#quorum.misfit([]);
+    if (error === undefined) return await this.#prepareAndAttempt(request, keys, place);
+    return { kind: "failed", error, retryable: false, cleanup: undefined };
   }
 
   async #prepareAndAttempt(
@@ -68,7 +77,8 @@ export class OneStep implements RaisingStore {
 
   release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    const { places, spared } = this.#quorum;
+    const { places, spared, gaps } = this.#quorum;
+    gaps?.begin(own.resources);
     return release(this.#quorum, own, places.get(own), spared.get(own));
   }
 

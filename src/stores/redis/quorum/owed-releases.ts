@@ -2,7 +2,7 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
-import type { ReleaseReply } from "../replies.ts";
+import { isPermanent, type ReleaseReply } from "../replies.ts";
 
 export interface Debt {
   readonly node: RedisNode;
@@ -19,14 +19,23 @@ const pauseMsMax = 2_000;
 const debtsMax = 10_000;
 
 /**
+ * True if the release need not be sent again: its script ran, or the server refuses it for a reason
+ * that time does not cure. Any other error (BUSY, LOADING, MISCONF, CLUSTERDOWN, …) passes, and the
+ * key is still there.
+ */
+export function endsDebt(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "reply" || (reply.kind === "error" && isPermanent(reply.error));
+}
+
+/**
  * Releases that a node has not confirmed. They are tried again until it does, or the key is gone by
  * its TTL anyway: a lock nobody holds must not block others longer than it has to. A driver may
- * lose a command without a word, so silence is owed for as well as a broken connection.
+ * lose a command without a word, so silence is owed for as well as a broken connection or an error.
  */
 export class OwedReleases {
   readonly #scheduler: Scheduler;
   readonly #debts = new Set<Debt>();
-  /** Asked, and not heard from since: one question at a time is enough for them. */
+  /** Nodes that have not answered since, or with an error: one release at a time is enough. */
   readonly #silent = new Set<RedisNode>();
   #timer: Task | undefined;
   #pauseMs = firstPauseMs;
@@ -41,8 +50,8 @@ export class OwedReleases {
   }
 
   /** To be settled by whoever hears from the node after all. */
-  owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, ttlMs: number): Debt {
-    const debt = { node, call, sinceMs, untilMs: sinceMs + ttlMs };
+  owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, lifeMs: number): Debt {
+    const debt = { node, call, sinceMs, untilMs: sinceMs + lifeMs };
     if (this.#closed || this.#debts.size >= debtsMax) return debt;
     this.#debts.add(debt);
     this.#arm();
@@ -81,6 +90,10 @@ export class OwedReleases {
     const asked = new Set<RedisNode>();
     const nowMs = this.#scheduler.clock.monotonicMs();
     for (const debt of this.#debts) {
+      if (nowMs >= debt.untilMs) {
+        this.#debts.delete(debt);
+        continue;
+      }
       // Sent a moment ago, and most likely about to be answered.
       if (nowMs - debt.sinceMs < firstPauseMs) continue;
       if (this.#silent.has(debt.node) && asked.has(debt.node)) continue;
@@ -92,6 +105,11 @@ export class OwedReleases {
     this.#arm();
   }
 
+  /** The next release that is tried alone is another: a Cluster may refuse some slots only. */
+  #putLast(debt: Debt): void {
+    if (this.#debts.delete(debt)) this.#debts.add(debt);
+  }
+
   #try(debt: Debt): Promise<void> {
     if (this.#scheduler.clock.monotonicMs() >= debt.untilMs) {
       this.#debts.delete(debt);
@@ -99,11 +117,12 @@ export class OwedReleases {
     }
     return new Promise((resolve) => {
       const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
-        if (reply.kind === "reply" || reply.kind === "error") {
+        if (reply.kind === "reply") {
           this.#silent.delete(debt.node);
           this.#pauseMs = firstPauseMs;
-          this.settle(debt);
         }
+        if (endsDebt(reply)) this.settle(debt);
+        else this.#putLast(debt);
         resolve();
       };
       debt.node.run(debt.call, { isWanted: () => this.#debts.has(debt), settle }, 0);

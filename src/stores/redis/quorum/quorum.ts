@@ -1,11 +1,12 @@
 import type { HoldfastError } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
-import type { Clock } from "../../../core/ports.ts";
+import type { SteadyClock } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/scheduler.ts";
 import type { Dialect, PlaceLeft } from "../dialect.ts";
 import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
+import type { Gaps } from "../waiting/gaps.ts";
 import type { Ballot } from "./ballot.ts";
 import type { GrantTerms, RedisGrant } from "./grant.ts";
 import type { OwedReleases } from "./owed-releases.ts";
@@ -18,11 +19,13 @@ export interface Quorum {
   readonly size: number;
   readonly options: ResolvedStoreOptions;
   readonly dialect: Dialect;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
+  /** Undefined unless other libraries' clients are to get a gap after each release. */
+  readonly gaps: Gaps | undefined;
   /** The nodes that were never asked for a grant, a bit for each: nothing has to be given back. */
   readonly spared: WeakMap<RedisGrant, number>;
   /** The places in the nodes' queues that are given up with a grant. */
@@ -39,6 +42,8 @@ export interface Quorum {
   onGranted(grant: RedisGrant): void;
   /** A grant that needed a second round, to agree on its fence. */
   onRaised(grant: RedisGrant): void;
-  /** Why this set-up cannot grant at all, once that is known: the same server given twice. */
+  /** Why this set-up cannot grant at all, as far as is known: the same server given twice. */
   misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
+  /** Asks whether that is still so. Bounded, never rejects. */
+  recheck(): Promise<void>;
 }

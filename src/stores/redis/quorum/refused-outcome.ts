@@ -1,4 +1,4 @@
-import { QuorumError, type Holder } from "../../../core/errors.ts";
+import { ForeignHolderError, QuorumError, type Holder, type Vote } from "../../../core/errors.ts";
 import type { AttemptOutcome } from "../../../core/store.ts";
 import { isPermanent } from "../replies.ts";
 import { countOf, votesOf, type Ballot } from "./ballot.ts";
@@ -16,6 +16,8 @@ const agreeMs = 5;
 
 const admissionHint =
   'A node votes only once it is admitted; for development there is admission: "off"';
+const strictNodesHint =
+  'The records of these nodes are those of admission "strict", which binds this client as well';
 const lateHint = "A quorum granted, but when it was certain too little of the TTL was left";
 
 /**
@@ -32,18 +34,53 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   const wasLate = granted >= size && ballots.filter((ballot) => ballot.confirmed).length >= size;
   if (granted + held >= size && !wasLate) {
     const retryInMs = retryIn(ballots, size - granted);
-    return { kind: "held", holder, retryInMs, split: granted > 0, cleanup };
+    const votes = (): readonly Vote[] => votesOf(nodes, ballots);
+    const split = granted > 0 && !isHeldByOne(ballots, size);
+    return { kind: "held", holder, retryInMs, rank: rankOf(ballots), split, votes, cleanup };
   }
 
   const permanent = ballots.filter(({ vote, cause }) => vote === "failed" && isPermanent(cause));
+  if (permanent.length > nodes.length - size) {
+    const error = foreignIn(permanent, resources);
+    if (error !== undefined) return { kind: "failed", error, retryable: false, cleanup };
+  }
   const blank = countOf(ballots, "blank");
-  const hint = wasLate ? lateHint : blank > nodes.length - size ? admissionHint : undefined;
+  const blankHint = quorum.options.admission === "off" ? strictNodesHint : admissionHint;
+  const hint = wasLate ? lateHint : blank > nodes.length - size ? blankHint : undefined;
   const error = new QuorumError("acquire", resources, votesOf(nodes, ballots), {
     quorum: size,
     cause: ballots.find(({ cause }) => cause !== undefined)?.cause,
     hint,
   });
   return { kind: "failed", error, retryable: permanent.length <= nodes.length - size, cleanup };
+}
+
+/** True if one owner has a quorum: a node that granted has lost the lock, and no rivals met. */
+function isHeldByOne(ballots: readonly Ballot[], size: number): boolean {
+  return ballots.some(({ heldBy }) => {
+    return heldBy !== undefined && ballots.filter((each) => each.heldBy === heldBy).length >= size;
+  });
+}
+
+/** The smallest of all nodes: a node that knows fewer waiters may let us in before the others. */
+function rankOf(ballots: readonly Ballot[]): number | undefined {
+  let least: number | undefined;
+  for (const { rank } of ballots) {
+    if (rank !== undefined && (least === undefined || rank < least)) least = rank;
+  }
+  return least;
+}
+
+/** The error of a node whose key is of another type, about these resources. */
+export function foreignIn(
+  votes: readonly { readonly cause?: unknown }[],
+  resources: readonly string[],
+): ForeignHolderError | undefined {
+  for (const { cause } of votes) {
+    if (!(cause instanceof ForeignHolderError)) continue;
+    return new ForeignHolderError(cause.type, cause.message, { resources });
+  }
+  return undefined;
 }
 
 /**

@@ -7,15 +7,17 @@ import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
-import type { Debt } from "./owed-releases.ts";
+import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { bitsOf } from "./bits.ts";
+import { bitCount, bitsOf, indicesOf } from "./bits.ts";
 import { Round, type RoundOptions } from "./round.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly ttlMs: number;
+  /** The longest TTL that the keys may have been given. @default ttlMs */
+  readonly lifeMs?: number;
   /** Of the grant, where there is one. */
   readonly fenceNumber?: number;
   readonly place: PlaceLeft;
@@ -23,6 +25,8 @@ export interface ReleaseRequest {
   readonly without?: ReadonlySet<number>;
   /** Nodes that were not asked because they do not answer, a bit for each: left alone, too. */
   readonly spared?: number;
+  /** Nodes that have just used up their time, a bit for each: asked and owed, not waited for. */
+  readonly silent?: number;
 }
 
 /** A release under way. */
@@ -44,8 +48,8 @@ export function release(
   place: PlaceLeft = "",
   spared = 0,
 ): Promise<ReleaseOutcome> {
-  const { keys, owner, ttlMs, fenceNumber } = grant;
-  const request = { keys, owner, ttlMs, fenceNumber, place, spared };
+  const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
+  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, spared };
   return new Promise((resolve) => {
     const givingBack = new Release(quorum, request, true, resolve);
     grant.end(givingBack);
@@ -53,7 +57,10 @@ export function release(
   });
 }
 
-/** The clean-up after a failed attempt: done when every node has answered or run out of time. */
+/**
+ * The clean-up after a failed attempt: done when every node has answered or run out of time. A node
+ * that ran out of it in the attempt gets no more.
+ */
 export function releaseAll(
   quorum: Quorum,
   request: ReleaseRequest,
@@ -71,9 +78,10 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
   const node = quorum.nodes[index];
   if (node === undefined) return;
   const call = quorum.dialect.release(request.keys, request.owner, request.place);
-  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), request.ttlMs);
+  const { ttlMs, lifeMs = ttlMs } = request;
+  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
-    if (isConfirmed(reply)) quorum.owed.settle(debt);
+    if (endsDebt(reply)) quorum.owed.settle(debt);
   };
   node.run(call, { isWanted: () => true, settle }, index);
 }
@@ -101,9 +109,11 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   #unheard = 0;
   /** Those of them that have told of their grant in the meantime. */
   #grantedLate = 0;
+  /** Nodes that are not waited for, a bit for each. */
+  readonly #silent: number;
   /** Nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
-  /** Nodes that had not. */
+  /** Nodes that had not, at the first time of asking: what is missing later may be our doing. */
   #missing = 0;
 
   constructor(
@@ -121,6 +131,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     this.among = askedIn(quorum.nodes.length, request);
     this.enough = this.among === undefined ? quorum.size : undefined;
     this.#left = this.among?.length ?? quorum.nodes.length;
+    this.#silent = (request.silent ?? 0) & bitsOf(this.among, quorum.nodes.length);
     this.#quorum = quorum;
     this.#request = request;
     this.#untilCertain = untilCertain;
@@ -131,6 +142,10 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     if (this.#left === 0) return this.#resolve(this.#outcome());
     this.#unheard = bitsOf(this.among, this.nodes.length);
     this.#round = new Round(this);
+    if (this.#silent === 0) return;
+    for (const index of indicesOf(this.#silent)) this.#owe(index);
+    this.#left -= bitCount(this.#silent);
+    if (this.#left === 0) this.#finish();
   }
 
   covers(index: number): boolean {
@@ -147,17 +162,21 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
     const debt = this.#debts?.[index];
     if (!isTimeOut(reply)) this.#heard(index, reply);
-    if (!isConfirmed(reply)) this.#owe(index);
+    if (!endsDebt(reply)) this.#owe(index);
     else if (debt !== undefined) this.#quorum.owed.settle(debt);
-    if (late) return;
+    if (late || (this.#silent & (1 << index)) !== 0) return;
     this.#left -= 1;
     if (reply.kind === "reply") {
-      if (isWhole(reply)) this.#deleted += 1;
-      else this.#missing += 1;
+      if (reply.reply.whole) this.#deleted += 1;
+      else if (!reply.reply.repeated) this.#missing += 1;
     }
     if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
     // Those not waited for are owed it until they are heard from.
     if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
+    this.#finish();
+  }
+
+  #finish(): void {
     // Those left alone so far will not be asked any more.
     this.#unheard &= ~(this.#round?.spared ?? 0);
     this.#round?.end();
@@ -168,9 +187,9 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   #heard(index: number, reply: NodeReply<ReleaseReply>): void {
     const bit = 1 << index;
     this.#unheard &= ~bit;
-    if ((this.#grantedLate & bit) === 0 || !isConfirmed(reply) || isWhole(reply)) return;
-    const { keys, owner, ttlMs } = this.#request;
-    releaseOn(this.#quorum, index, { keys, owner, ttlMs, place: "" });
+    if ((this.#grantedLate & bit) === 0 || !endsDebt(reply) || isWhole(reply)) return;
+    const { keys, owner, ttlMs, lifeMs = ttlMs } = this.#request;
+    releaseOn(this.#quorum, index, { keys, owner, ttlMs, lifeMs, place: "" });
   }
 
   #isReleased(): boolean {
@@ -192,15 +211,11 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   #owe(index: number): void {
     const node = this.nodes[index];
-    const { ttlMs } = this.#request;
+    const { ttlMs, lifeMs = ttlMs } = this.#request;
     this.#debts ??= [];
     if (node === undefined || this.#debts[index] !== undefined) return;
-    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, ttlMs);
+    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, lifeMs);
   }
-}
-
-function isConfirmed(reply: NodeReply<ReleaseReply>): boolean {
-  return reply.kind === "reply" || reply.kind === "error";
 }
 
 function isWhole(reply: NodeReply<ReleaseReply>): boolean {

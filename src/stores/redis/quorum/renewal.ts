@@ -12,7 +12,7 @@ import { bitCount } from "./bits.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
-import { decide, noteTouch, quorumError, takeBackStepped } from "./touch.ts";
+import { noteTouch, outcomeOf, quorumError, takeBackStepped } from "./touch.ts";
 
 /** Grants of one key each, and the call that extends them, in the same order. */
 export interface RenewalRequest {
@@ -80,7 +80,10 @@ class Renewal implements RoundOptions<RenewReply> {
     this.#ttlMs = ttlMs;
     this.#tell = tell;
     this.#extended = { kind: "extended", validityMs: quorum.terms(ttlMs).validityMs };
-    for (const grant of grants) this.#all.push(new Renewing(this.#all.length, grant));
+    for (const grant of grants) {
+      grant.livesFor(ttlMs);
+      this.#all.push(new Renewing(this.#all.length, grant));
+    }
     this.#ballots = newBallots(quorum.nodes.length);
     this.#left = grants.length;
   }
@@ -182,9 +185,10 @@ class Renewal implements RoundOptions<RenewReply> {
     const done = bitCount(yes);
     const gone = bitCount(each.no);
     const pending = this.nodes.length - done - gone - bitCount(each.failed);
-    const outcome = decide(this.#quorum, done, gone, pending);
+    const outcome = outcomeOf(this.#quorum, done, gone, pending);
     if (outcome === undefined) return;
-    each.confirmation = outcome === "done" ? grant.confirm(yes) : unconfirmed;
+    const confirmation = outcome === "done" ? grant.confirm(yes, this.nowMs, this.#ttlMs) : 0;
+    each.confirmation = Math.max(unconfirmed, confirmation);
     this.#left -= 1;
     if (this.#left === 0) this.#round?.end();
     if (each.questions !== undefined) for (const question of each.questions) question.end();

@@ -1,9 +1,15 @@
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import type { Listener } from "../sender.ts";
 import { bitsOf, indicesOf } from "./bits.ts";
+
+/** A node whose time was up, and how that counts. */
+export interface TimedOut {
+  readonly index: number;
+  readonly reply: NodeFailure;
+}
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
@@ -26,6 +32,8 @@ export interface RoundOptions<Reply> {
    * An answer that comes after that is told again, with `late`.
    */
   onReply(index: number, reply: NodeReply<Reply>, late: boolean): void;
+  /** Called with all nodes whose time is up, before `onReply` reports each of them. */
+  onTimeUp?(timedOut: readonly TimedOut[]): void;
 }
 
 /**
@@ -96,11 +104,14 @@ export class Round<Reply> implements Task, Listener<Reply> {
     const late = indicesOf(this.#pending & ~this.#spared);
     const spared = indicesOf(this.#spared);
     this.end();
+    const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
+    const replies: TimedOut[] = [];
     for (const index of late) {
-      const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
-      nodes[index]?.timedOut(error);
-      this.#options.onReply(index, { kind: "unknown", error, timedOut: true }, false);
+      const reply = nodes[index]?.timedOut(error);
+      if (reply !== undefined) replies.push({ index, reply });
     }
+    this.#options.onTimeUp?.(replies);
+    for (const { index, reply } of replies) this.#options.onReply(index, reply, false);
     for (const index of spared) this.#options.onReply(index, leftAlone, false);
   }
 

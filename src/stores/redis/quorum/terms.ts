@@ -15,8 +15,9 @@ export class Terms {
   of(home: object, ttlMs: number): GrantTerms {
     if (this.#last?.ttlMs !== ttlMs) {
       const { prefix } = this.#options;
+      const owners = this.#owners;
       const validityMs = ttlMs - driftMs(this.#options, ttlMs);
-      this.#last = { home, prefix, owners: this.#owners, ttlMs, validityMs };
+      this.#last = { home, prefix, owners, ttlMs, validityMs, lifeMs: ttlMs, longUntilMs: 0 };
     }
     return this.#last;
   }

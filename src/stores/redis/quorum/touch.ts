@@ -40,7 +40,7 @@ class Touch implements RoundOptions<TouchReply> {
   readonly nowMs: number;
   readonly #quorum: Quorum;
   readonly #grant: RedisGrant;
-  readonly #extends: boolean;
+  readonly #ttlMs: number;
   readonly #action: string;
   readonly #resolve: (outcome: TouchOutcome) => void;
   readonly #ballots: Ballot[];
@@ -61,10 +61,11 @@ class Touch implements RoundOptions<TouchReply> {
     this.scheduler = quorum.scheduler;
     this.nowMs = quorum.clock.monotonicMs();
     this.timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
+    grant.livesFor(ttlMs);
     this.call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
     this.#quorum = quorum;
     this.#grant = grant;
-    this.#extends = ttlMs > 0;
+    this.#ttlMs = ttlMs;
     this.#action = action;
     this.#resolve = resolve;
     this.#ballots = newBallots(quorum.nodes.length);
@@ -76,7 +77,7 @@ class Touch implements RoundOptions<TouchReply> {
 
   /** An extension is still of use to a node that was not waited for, and never makes a key. */
   wanted(): boolean {
-    return !this.#decided || this.#extends;
+    return !this.#decided || this.#ttlMs > 0;
   }
 
   onReply(index: number, reply: NodeReply<TouchReply>): void {
@@ -90,11 +91,14 @@ class Touch implements RoundOptions<TouchReply> {
     noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
     takeBackStepped(this.nodes, this.#ballots);
     const { granted, held, pending } = tallyOf(this.#ballots);
-    const outcome = decide(this.#quorum, granted, held, pending);
+    const outcome = outcomeOf(this.#quorum, granted, held, pending);
     if (outcome === undefined) return;
     this.#decided = true;
     this.#round?.end();
-    if (outcome === "done") this.#confirmation = this.#grant.confirm(grantedBits(this.#ballots));
+    if (outcome === "done") {
+      const votes = grantedBits(this.#ballots);
+      this.#confirmation = this.#grant.confirm(votes, this.nowMs, this.#ttlMs);
+    }
     if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);
     const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
     this.#resolve({ kind: "failed", error });
@@ -152,8 +156,19 @@ function grantedBits(ballots: readonly Ballot[]): number {
   return bits;
 }
 
+/** As `decide`; but a yes counts for nothing if one server may have given it for two nodes. */
+export function outcomeOf(
+  quorum: Quorum,
+  done: number,
+  gone: number,
+  pending: number,
+): "done" | "gone" | "failed" | undefined {
+  const outcome = decide(quorum, done, gone, pending);
+  return outcome === "done" && quorum.misfit([]) !== undefined ? "failed" : outcome;
+}
+
 /** Of so many nodes that have it, have it not, and have not answered yet; undefined: too early. */
-export function decide(
+function decide(
   { nodes, size }: Pick<Quorum, "nodes" | "size">,
   done: number,
   gone: number,
@@ -176,6 +191,6 @@ export function quorumError(
   const { nodes, size } = quorum;
   return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
     quorum: size,
-    cause: ballots.find(({ cause }) => cause !== undefined)?.cause,
+    cause: quorum.misfit([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
   });
 }

@@ -2,9 +2,21 @@
 -- this one leave it, and the writes that follow once every verdict is known. Lists for all
 -- operations instead of a table for each: making and growing tables was most of a batch's cost.
 -- Needs `values` (what the lock keys hold), `locks_all` (how many), `first_key`, `header` (where
--- the runs of operations begin in ARGV) and `size_of` (the arguments of one of them).
+-- the runs of operations begin in ARGV), `size_of` (the arguments of one of them) and
+-- `wrong_type`.
 local view, args = {}, #ARGV
-for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
+-- Keys that MGET calls empty, and that hold another type.
+local others, texts = {}, 0
+for n = 1, locks_all do
+  view[KEYS[first_key + n - 1]] = values[n]
+  if values[n] then texts = texts + 1 end
+end
+if call('EXISTS', unpack(KEYS, first_key, first_key + locks_all - 1)) > texts then
+  for n = 1, locks_all do
+    local key = KEYS[first_key + n - 1]
+    others[key] = not values[n] and call('EXISTS', key) == 1
+  end
+end
 
 -- Visits each operation: number, code, first and last lock key, where its arguments begin, ttl.
 local function walk(visit)
@@ -27,7 +39,11 @@ local plans, ttls = {}, {}
 -- By place in KEYS: what a release deletes.
 local deletes = {}
 
+-- Returns a refusal where one of the keys holds another type.
 local function will_set(n, first, last, value, ttl)
+  for k = first, last do
+    if others[KEYS[k]] then return wrong_type(KEYS[k]) end
+  end
   plans[n], ttls[n] = value, ttl
   for k = first, last do view[KEYS[k]] = value end
 end
@@ -61,15 +77,8 @@ local function release(first, last, whole, place)
   return 'R ' .. deleted .. ' ' .. (last - first + 1)
 end
 
--- A key that MGET calls empty may hold another type: NX keeps it from being overwritten.
 local function set_all(n, first, last, ttl)
-  for k = first, last do
-    if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
-      for undo = first, k - 1 do call('DEL', KEYS[undo]) end
-      replies[n] = 'X WRONGTYPE'
-      return
-    end
-  end
+  for k = first, last do call('SET', KEYS[k], plans[n], 'PX', ttl) end
 end
 
 local function touch_all(n, first, last, ttl)

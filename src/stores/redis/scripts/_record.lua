@@ -4,12 +4,17 @@
 --
 -- The record: rid (run id of the process it belongs to), st (Q quarantined, A admitted; neither:
 -- to be looked at), since (ms, start of the quarantine), ever (1 once admitted), mode (how it was
--- admitted last), fmt, max (maxTtl in ms), floor (no fence at or below it), and one counter per
--- shard. A long value, note, makes the server keep it as a table at once: a short list would be
--- searched from its beginning for every field.
+-- admitted last), fmt, max (maxTtl in ms), floor (no fence at or below it), off (ms, when a client
+-- with admission off was here, to the hour), and one counter per shard. A record with st binds all
+-- clients: each call verifies it, Q refuses all of them, and max limits every TTL. A long value,
+-- note, makes the server keep it as a table at once: a short list would be searched from its
+-- beginning for every field.
 local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+-- No proposal lifts a counter beyond this: a minute (µs) ahead of this server's time.
+local proposal_max = (time[1] + 60) * 1000000
 
 local function server_run_id()
   local info = redis.pcall('INFO', 'server')
@@ -21,28 +26,35 @@ end
 
 -- Returns nil where this node may vote, else the reply that says why not; and the run id, cut.
 local function may_vote(rid, st, fmt, max)
-  local strict = ARGV[2] == 'strict'
-  if ARGV[1] == '1' or not rid or (strict and not st) then
+  local is_off = ARGV[2] ~= 'strict'
+  local strict = not is_off or st
+  if ARGV[1] == '1' or not rid or (strict and (is_off or not st)) then
     local current = server_run_id()
     if not current and strict then return 'X NOINFO' end
     -- Without the right to look, and not asked to be strict: leave the record as others keep it.
     current = current or rid or '-'
     if current ~= rid or (strict and not st) then
-      local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
       -- First of all it must stop saying "admitted", which is allowed also where no memory is left.
       redis.call('HDEL', record, 'st')
       redis.call('HSET', record, 'rid', current, 'note',
         'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
       if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-      if strict or st then
+      if strict then
         if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-        redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
+        redis.call('HSET', record, 'st', 'Q', 'since', string.format('%.0f', now_ms))
         st = 'Q'
       end
       rid = current
     end
   end
   if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+  if st and is_off then
+    -- Noted for the doctors of the other clients.
+    local seen = redis.call('HGET', record, 'off')
+    if not seen or now_ms - tonumber(seen) >= 3600000 then
+      redis.call('HSET', record, 'off', string.format('%.0f', now_ms))
+    end
+  end
   -- Only who has looked can tell which process this is.
   local cut = strict and string.sub(rid, 1, 12) or '-'
   if strict and st ~= 'A' then

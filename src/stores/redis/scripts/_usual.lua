@@ -3,7 +3,7 @@
 -- Looks first and writes last; where anything is otherwise it has written nothing, and the long way
 -- decides all of it. Needs `values` (what the lock keys hold), `first_key`, `header` (where the
 -- runs of operations begin in ARGV), `size_of`, `counters` (nil without fences),
--- `floor` and `ttl_max`.
+-- `floor`, `ttl_max`, `proposal_max` and `wrong_type`.
 local function usual()
   local i, n, seen = header, 0, {}
   local plans, lives, dead = {}, {}, {}
@@ -30,6 +30,7 @@ local function usual()
           -- The proposal's own text is the fence, unless another number is granted.
           local fence, shard = ARGV[i + 1], ARGV[i + 2]
           local c, counter = tonumber(fence), raised[shard] or counters[shard]
+          if c > proposal_max then return false end
           if counter < floor then counter = floor end
           if c <= counter then
             c = counter + 1
@@ -59,7 +60,7 @@ local function usual()
       if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
     -- A key that MGET calls empty may hold another type: NX keeps it from being overwritten.
     elseif not call('SET', key, plan, 'PX', life, 'NX') then
-      replies[op] = 'X WRONGTYPE'
+      replies[op] = wrong_type(key)
     end
   end
   return true

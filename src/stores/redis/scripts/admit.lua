@@ -2,7 +2,8 @@
 -- the record is not the one the caller saw, or the wait is not over by this server's own clock.
 -- KEYS: [1] node record
 -- ARGV: [1] mode (copy, bootstrap or clock), [2] rid and [3] since as the caller saw them,
---       [4] quarantine in ms, [5] floor for every fence, [6..] shard, counter, shard, counter, ...
+--       [4] quarantine in ms, [5] floor for every fence, [6] the caller's time in µs as another
+--       floor, or 0: no more than a minute ahead of this server's counts, [7..] shard, counter, ...
 -- Returns: "A"          admitted, now or before
 --          "L ms"       that much of the wait is left
 --          "C"          the record has changed: look again
@@ -25,8 +26,11 @@ if ARGV[1] == 'bootstrap' then
 end
 local left = tonumber(ARGV[4]) - waited
 if left > 0 then return 'L ' .. string.format('%.0f', left) end
-if tonumber(kept[5] or 0) < tonumber(ARGV[5]) then redis.call('HSET', record, 'floor', ARGV[5]) end
-for i = 6, #ARGV, 2 do
+local floor = math.max(tonumber(ARGV[5]), math.min(tonumber(ARGV[6]), (time[1] + 60) * 1000000))
+if tonumber(kept[5] or 0) < floor then
+  redis.call('HSET', record, 'floor', string.format('%.0f', floor))
+end
+for i = 7, #ARGV, 2 do
   local counter = redis.call('HGET', record, ARGV[i])
   if tonumber(counter or 0) < tonumber(ARGV[i + 1]) then
     redis.call('HSET', record, ARGV[i], ARGV[i + 1])

@@ -10,8 +10,36 @@
 --       R (release): the value as it should stand there, or only the owner
 --       P (release with a place): as R, then the place to give up or to keep
 -- Returns: "S sec usec rid", then one reply for each operation, as acquire, touch and release give
---       it, but short where all is well: "G" (with the proposal as fence), "G fence" and "K"
+--       it, but short where all is well: "G" (with the proposal as fence), "G fence" and "K". A
+--       refusal of W has a rank instead of the last "-": how many waiters come before this one
+-- @include fresh-place
+-- @include shown
+
+-- Most asks of waiters: another has the lock, and the place of the waiter is fresh. Writes nothing;
+-- the long way decides all that is otherwise.
+if ARGV[6] == 'W' and #KEYS == 3 then
+  local call, strict, owner = redis.call, ARGV[2] == 'strict', ARGV[10]
+  local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')
+  local rid, value = kept[1], call('MGET', KEYS[2])[1]
+  if rid and kept[3] == ARGV[3] and value and string.sub(value, 1, #owner) ~= owner
+    and (strict and kept[2] == 'A' and tonumber(ARGV[9]) <= tonumber(kept[4] or ARGV[4])
+      or not (strict or kept[2] or kept[4]))
+  then
+    local info = ARGV[1] == '1' and redis.pcall('INFO', 'server')
+    if not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)) then
+      local time = call('TIME')
+      local now = time[1] * 1000 + math.floor(time[2] / 1000)
+      local rank = rank_in(KEYS[3], ARGV[14], ARGV[13], now)
+      if rank then
+        local by, left = strict and string.sub(rid, 1, 12) or '-', call('PTTL', KEYS[2])
+        by = ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. by
+        return {'S' .. by, 'H' .. by .. ' ' .. left .. ' ' .. rank .. ' ' .. shown(value)}
+      end
+    end
+  end
+end
 -- @include record
+-- @include wrong-type
 local call = redis.call
 local first_key, header, replies = 2, 6, {}
 local locks_all = tonumber(ARGV[5])
@@ -39,7 +67,7 @@ while i <= #ARGV do
 end
 local kept = call(unpack(ask))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-local ttl_max = ARGV[2] == 'strict' and tonumber(kept[4] or ARGV[4]) or math.huge
+local ttl_max = tonumber(kept[4] or ARGV[2] == 'strict' and ARGV[4] or math.huge)
 local floor = tonumber(kept[5] or 0)
 for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
 local by = ' ' .. at .. ' ' .. (rid or '-')
@@ -81,8 +109,8 @@ local function acquire(n, first, last, i, ttl, block, ticket, id)
     if value then
       local holder, c = owner_and_fence(value)
       if holder ~= owner then
-        if queued then wait_in_queues(first, last, ticket, id) end
-        return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. value
+        local rank = queued and wait_in_queues(first, last, ticket, id) or '-'
+        return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. rank .. ' ' .. shown(value)
       end
       mine, fence = mine + 1, c
     end
@@ -94,13 +122,13 @@ local function acquire(n, first, last, i, ttl, block, ticket, id)
   if queued then
     local left = first_of_others(first, last, ticket, id)
     if left then
-      wait_in_queues(first, last, ticket, id)
-      return 'Q' .. by .. ' ' .. left
+      return 'Q' .. by .. ' ' .. left .. ' ' .. wait_in_queues(first, last, ticket, id)
     end
     claim_places(first, last, ticket, id)
   end
   fence = ARGV[i + 1]
   local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
+  if c > proposal_max then c, fence = proposal_max, nil end
   if c < floor + block then c, fence = floor + block, nil end
   for s = from, upto do
     local counter = counters[ARGV[s]]
@@ -109,8 +137,8 @@ local function acquire(n, first, last, i, ttl, block, ticket, id)
   if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
   local text = fence or string.format('%.0f', c)
   raise_counters(from, upto, c, text)
-  will_set(n, first, last, owner .. '|' .. text, ttl)
-  return fence and 'G' or 'G ' .. text
+  local refused = will_set(n, first, last, owner .. '|' .. text, ttl)
+  return refused or fence and 'G' or 'G ' .. text
 end
 
 local function touch(n, first, last, i, ttl)

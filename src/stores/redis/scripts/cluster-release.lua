@@ -3,18 +3,17 @@
 -- ARGV: [1] owner, [2] "-id" to give up a place, "=id" to keep one after a vote that was not
 --       enough, or nothing
 -- Returns: "R deleted total"
+local call = redis.call
 local locks, deleted = #KEYS / 2, 0
-local values = redis.call('MGET', unpack(KEYS))
-local queued = false
+local values = call('MGET', unpack(KEYS, 1, locks))
 -- @include belongs
 for i = 1, locks do
   if belongs(values[i], ARGV[1]) then
-    deleted = deleted + redis.call('DEL', KEYS[i])
+    deleted = deleted + call('DEL', KEYS[i])
     values[i] = false
   end
-  queued = queued or values[locks + i]
 end
-if queued then
+if call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
   local time
   -- @include tell-shard
   -- @include queue
@@ -22,9 +21,9 @@ if queued then
   local view = {}
   for i = 1, locks do
     view[KEYS[i]] = values[i]
-    local queue = queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+    local queue = queue_of(KEYS[locks + i], KEYS[i])
     if kind == '-' then leave(queue, id) elseif kind == '=' then queue.keeper = id end
   end
-  write_queues(function(lock) return not view[lock] end)
+  notify_heads(function(lock) return not view[lock] end)
 end
 return 'R ' .. deleted .. ' ' .. locks

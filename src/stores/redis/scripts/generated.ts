@@ -6,29 +6,11 @@ export interface Script {
   readonly sha: string;
 }
 
-export const acquire: Script = {
-  name: "acquire",
-  sha: "ce503608370d79213c5fdf611bc964fc79c7452b",
-  source: `if #KEYS == 3 then
-local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
-local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
-local rid, c = kept[1], tonumber(fence)
-if call('EXISTS', KEYS[2], KEYS[3]) == 0 and rid and kept[3] == ARGV[3]
-and (not strict or kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4]))
-and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
-then
-local info = ARGV[1] == '1' and redis.pcall('INFO', 'server')
-if not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)) then
-call('HSET', KEYS[1], shard, fence)
-call('SET', KEYS[2], ARGV[5] .. '|' .. fence, 'PX', ARGV[6])
-local time, by = call('TIME'), strict and string.sub(rid, 1, 12) or '-'
-return 'G ' .. time[1] .. ' ' .. time[2] .. ' ' .. by .. ' ' .. fence
-end
-end
-end
-local record = KEYS[1]
+const recordPart = `local record = KEYS[1]
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local proposal_max = (time[1] + 60) * 1000000
 local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
@@ -36,26 +18,32 @@ local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
 local function may_vote(rid, st, fmt, max)
-local strict = ARGV[2] == 'strict'
-if ARGV[1] == '1' or not rid or (strict and not st) then
+local is_off = ARGV[2] ~= 'strict'
+local strict = not is_off or st
+if ARGV[1] == '1' or not rid or (strict and (is_off or not st)) then
 local current = server_run_id()
 if not current and strict then return 'X NOINFO' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HDEL', record, 'st')
 redis.call('HSET', record, 'rid', current, 'note',
 'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
 if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-if strict or st then
+if strict then
 if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
+redis.call('HSET', record, 'st', 'Q', 'since', string.format('%.0f', now_ms))
 st = 'Q'
 end
 rid = current
 end
 end
 if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+if st and is_off then
+local seen = redis.call('HGET', record, 'off')
+if not seen or now_ms - tonumber(seen) >= 3600000 then
+redis.call('HSET', record, 'off', string.format('%.0f', now_ms))
+end
+end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
 local told = redis.call('HMGET', record, 'since', 'ever')
@@ -67,272 +55,139 @@ local function owner_and_fence(value)
 local owner, fence = string.match(value, '^(.*)|(%d+)$')
 if owner then return owner, fence end
 return value, nil
-end
-local owner, ttl = ARGV[5], ARGV[6]
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor', unpack(ARGV, 8))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-if refusal then return refusal end
-if ARGV[2] == 'strict' and tonumber(ttl) > tonumber(kept[4] or ARGV[4]) then
-return 'X MAXTTL ' .. (kept[4] or ARGV[4])
-end
-local locks = (#KEYS - 1) / 2
-local mine, fence = 0, nil
-for i = 2, locks + 1 do
-local value = redis.call('GET', KEYS[i])
-if value then
-local holder, c = owner_and_fence(value)
-if holder ~= owner then
-return table.concat({'H', at, rid, redis.call('PTTL', KEYS[i]), value}, ' ')
-end
-mine, fence = mine + 1, c
-end
-end
-if mine == locks then
-return table.concat({'G', at, rid, fence}, ' ')
-end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-local texts = redis.call('MGET', unpack(KEYS, locks + 2))
-for i = 1, locks do
-if texts[i] then
-local function publish(_, base, number)
+end`;
+
+const tooLongPart = `local function too_long(ttl, max)
+max = max or ARGV[2] == 'strict' and ARGV[4]
+if max and tonumber(ttl) > tonumber(max) then return 'X MAXTTL ' .. max end
+end`;
+
+const shownPart = `local function shown(value)
+if #value <= 2048 and string.find(value, '^hf:[!-~]+$') then return value end
+if #value <= 128 and not string.find(value, '[^ -~]') then return value end
+local beginning = string.gsub(string.sub(value, 1, 128), '[^ -~]', '?')
+return #value > 128 and beginning .. '...' or beginning
+end`;
+
+const wrongTypePart = `local function wrong_type(key)
+return 'X WRONGTYPE ' .. (redis.pcall('TYPE', key).ok or '-') .. ' ' .. key
+end`;
+
+const tellPart = `local function publish(_, base, number)
 return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
 end
 local function listeners(_, base)
 return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
+end`;
+
+const queuePart = `local place_ms, claim_ms, places_max, drops_max = 15000, 150, 10000, 100
+local call, queues = redis.call, {}
 local function now_ms()
-time = time or redis.call('TIME')
+time = time or call('TIME')
 return time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local function queue_of(name, lock, text)
+local function lapse_of(queue, id)
+local score = call('ZSCORE', queue.name, '~' .. id)
+if not score then return nil end
+local sum = -tonumber(score)
+return math.floor(sum / 2), sum % 2 == 1
+end
+local function set_lapse(queue, id, lapse, listened)
+local score = string.format('-%.0f', 2 * lapse + (listened and 1 or 0))
+call('ZADD', queue.name, score, '~' .. id)
+local last = call('ZRANGEBYSCORE', queue.name, '-inf', '(0', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+call('PEXPIRE', queue.name, math.max(1, math.floor(-tonumber(last) / 2) - now_ms()))
+end
+local function leave(queue, id)
+call('ZREM', queue.name, id, '~' .. id)
+end
+local function drop_lapsed(queue)
+local upto = string.format('-%.0f', 2 * now_ms() + 1)
+local lapsed = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
+if #lapsed == 0 then return end
+queue.has_more = #lapsed == drops_max
+for n = 1, #lapsed do lapsed[#lapsed + 1] = string.sub(lapsed[n], 2) end
+call('ZREM', queue.name, unpack(lapsed))
+end
+local function queue_of(name, lock)
 local queue = queues[name]
 if queue then return queue end
 queue = {name = name, lock = lock}
 queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
+drop_lapsed(queue)
 return queue
 end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
+local function head_of(queue)
+local found = call('ZRANGEBYSCORE', queue.name, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+if not found[1] then return nil end
+local head = {id = found[1], ticket = tonumber(found[2])}
+head.lapse, head.listened = lapse_of(queue, head.id)
+if head.lapse then return head end
+leave(queue, head.id)
+return head_of(queue)
 end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
+local function head_before(queue, ticket, id)
+local head = head_of(queue)
+if not head or not ticket then return head end
+if head.id == id or head.ticket > ticket then return nil end
+if head.ticket < ticket or head.id < id then return head end
 end
 local function base_and_number(id)
 return string.match(id, '^(.*)%-w(%w+)$')
 end
 local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
+local name, now = queue.name, now_ms()
+local score, lapse = call('ZSCORE', name, id), lapse_of(queue, id)
+local is_full = not score and call('ZCARD', name) >= 2 * places_max
+if not is_full then
+if tonumber(score) ~= ticket then call('ZADD', name, string.format('%.0f', ticket), id) end
+if not lapse or lapse - now <= place_ms / 2 then
 local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
+set_lapse(queue, id, now + place_ms, base and listeners(name, base) > 0)
 end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
 end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
+if queue.has_more then return 0 end
+return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
+end
+local function lapse_soon(queue, id, lapse, listened)
+local soon = now_ms() + claim_ms
+if lapse > soon then set_lapse(queue, id, soon, listened) end
+end
+local function time_left(head)
+return string.format('%.0f', math.max(0, math.min(head.lapse - now_ms(), claim_ms)))
 end
 local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
+local lapse, listened = lapse_of(queue, id)
+if lapse then lapse_soon(queue, id, lapse, listened) end
 end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
+local function notify_head(queue)
+for _ = 1, drops_max do
+local head = head_of(queue)
+if not head or head.id == queue.keeper or head.lapse <= now_ms() then return end
 local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
+local received = base and publish(queue.name, base, number)
+if received ~= 0 or not head.listened then
+return lapse_soon(queue, head.id, head.lapse, head.listened)
+end
+leave(queue, head.id)
 end
 end
-local function write_queues(is_free)
+local function notify_heads(is_free)
 for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
+if is_free(queues[n].lock) then notify_head(queues[n]) end
 end
-end
-local first
-for n = i, locks do
-if texts[n] and not first then
-first = queue_of(KEYS[locks + 1 + n], KEYS[n + 1], texts[n])[1]
-end
-end
-write_queues(function() return true end)
-if first then return table.concat({'Q', at, rid, time_left(first)}, ' ') end
-break
-end
-end
-fence = ARGV[7]
-local c = tonumber(fence)
-for i = 5, #kept do
-local counter = tonumber(kept[i] or 0)
-if counter >= c then c, fence = counter + 1, nil end
-end
-if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = fence or string.format('%.0f', c)
-local count = {'HSET', record}
-for i = 8, #ARGV do
-count[#count + 1] = ARGV[i]
-count[#count + 1] = fence
-end
-redis.call(unpack(count))
-for i = 2, locks + 1 do redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl) end
-return 'G ' .. at .. ' ' .. rid .. ' ' .. fence`,
-};
+end`;
 
-export const admit: Script = {
-  name: "admit",
-  sha: "2b76d266ca62cbac05081f07b42343d511637851",
-  source: `local record = KEYS[1]
-local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
-if kept[1] ~= ARGV[2] then return 'C' end
-if kept[2] == 'A' then return 'A' end
-if kept[3] ~= ARGV[3] then return 'C' end
-local info = redis.pcall('INFO', 'server')
-if type(info) ~= 'string' then return 'X NOINFO' end
-if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
-local time = redis.call('TIME')
-local waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
-if ARGV[1] == 'bootstrap' then
-if kept[4] then return 'C' end
-local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1
-waited = math.max(waited, uptime * 1000)
-end
-local left = tonumber(ARGV[4]) - waited
-if left > 0 then return 'L ' .. string.format('%.0f', left) end
-if tonumber(kept[5] or 0) < tonumber(ARGV[5]) then redis.call('HSET', record, 'floor', ARGV[5]) end
-for i = 6, #ARGV, 2 do
-local counter = redis.call('HGET', record, ARGV[i])
-if tonumber(counter or 0) < tonumber(ARGV[i + 1]) then
-redis.call('HSET', record, ARGV[i], ARGV[i + 1])
-end
-end
-redis.call('HSET', record, 'st', 'A', 'ever', '1', 'mode', ARGV[1])
-return 'A'`,
-};
-
-export const batch: Script = {
-  name: "batch",
-  sha: "6ee0f27fe21a46a96eb10b202863c642095f2aa9",
-  source: `local record = KEYS[1]
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local function server_run_id()
-local info = redis.pcall('INFO', 'server')
-if type(info) ~= 'string' then return nil end
-local _, stop = string.find(info, 'run_id:', 1, true)
-return stop and string.match(info, '^%x+', stop + 1)
-end
-local function may_vote(rid, st, fmt, max)
-local strict = ARGV[2] == 'strict'
-if ARGV[1] == '1' or not rid or (strict and not st) then
-local current = server_run_id()
-if not current and strict then return 'X NOINFO' end
-current = current or rid or '-'
-if current ~= rid or (strict and not st) then
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current, 'note',
-'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
-if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-if strict or st then
-if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st = 'Q'
-end
-rid = current
-end
-end
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = strict and string.sub(rid, 1, 12) or '-'
-if strict and st ~= 'A' then
-local told = redis.call('HMGET', record, 'since', 'ever')
-return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
-end
-return nil, cut
-end
-local function owner_and_fence(value)
-local owner, fence = string.match(value, '^(.*)|(%d+)$')
-if owner then return owner, fence end
-return value, nil
-end
+const freshPlacePart = `local function rank_in(queue, id, ticket, now)
 local call = redis.call
-local first_key, header, replies = 2, 6, {}
-local locks_all = tonumber(ARGV[5])
-local function size_of(code, locks)
-if code == 'R' then return 1 elseif code == 'P' then return 2 end
-return 2 + locks + (code == 'W' and 3 or 0)
-end
-local ask = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}
-local counters, i = {}, header
-while i <= #ARGV do
-local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-local size = size_of(code, locks)
-i = i + 4
-if code == 'A' or code == 'W' then
-for from = i + 2, i + 2 + (ops - 1) * size, size do
-for s = from, from + locks - 1 do
-local shard = ARGV[s]
-if not counters[shard] then counters[shard], ask[#ask + 1] = 0, shard end
-end
-end
-end
-i = i + ops * size
-end
-local kept = call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-local ttl_max = ARGV[2] == 'strict' and tonumber(kept[4] or ARGV[4]) or math.huge
-local floor = tonumber(kept[5] or 0)
-for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
-local by = ' ' .. at .. ' ' .. (rid or '-')
-local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
-local first_queue = locks_all + 2
-local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
-local function usual()
+local ends = call('ZSCORE', queue, '~' .. id)
+if not ends or tonumber(ends) > -2 * (now + 7501) then return nil end
+if tonumber(call('ZSCORE', queue, id)) ~= tonumber(ticket) then return nil end
+if call('ZCOUNT', queue, string.format('-%.0f', 2 * now + 1), '(0') > 0 then return nil end
+return call('ZCOUNT', queue, 0, '(' .. ticket)
+end`;
+
+const usualPart = `local function usual()
 local i, n, seen = header, 0, {}
 local plans, lives, dead = {}, {}, {}
 local raised, count = {}, {'HSET', record}
@@ -357,6 +212,7 @@ replies[n] = 'G'
 if counters then
 local fence, shard = ARGV[i + 1], ARGV[i + 2]
 local c, counter = tonumber(fence), raised[shard] or counters[shard]
+if c > proposal_max then return false end
 if counter < floor then counter = floor end
 if c <= counter then
 c = counter + 1
@@ -384,20 +240,30 @@ local key, plan = KEYS[first_key + op - 1], plans[op]
 if not plan then
 if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
 elseif not call('SET', key, plan, 'PX', life, 'NX') then
-replies[op] = 'X WRONGTYPE'
+replies[op] = wrong_type(key)
 end
 end
 return true
+end`;
+
+const belongsPart = `local function belongs(value, whole)
+if not value or value == whole then return value end
+local owner = string.match(whole, '^(.*)|%d+$') or whole
+return value == owner or string.find(value, owner .. '|', 1, true) == 1
+end`;
+
+const operationsPart = `local view, args = {}, #ARGV
+local others, texts = {}, 0
+for n = 1, locks_all do
+view[KEYS[first_key + n - 1]] = values[n]
+if values[n] then texts = texts + 1 end
 end
-if not refusal and not waits and usual() then
-table.insert(replies, 1, 'S' .. by)
-return replies
+if call('EXISTS', unpack(KEYS, first_key, first_key + locks_all - 1)) > texts then
+for n = 1, locks_all do
+local key = KEYS[first_key + n - 1]
+others[key] = not values[n] and call('EXISTS', key) == 1
 end
-replies = {}
-local queued = false
-local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-local view, args = {}, #ARGV
-for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
+end
 local function walk(visit)
 local i, n, key = header, 0, first_key
 while i <= args do
@@ -414,6 +280,9 @@ end
 local plans, ttls = {}, {}
 local deletes = {}
 local function will_set(n, first, last, value, ttl)
+for k = first, last do
+if others[KEYS[k]] then return wrong_type(KEYS[k]) end
+end
 plans[n], ttls[n] = value, ttl
 for k = first, last do view[KEYS[k]] = value end
 end
@@ -429,11 +298,7 @@ if value then
 for k = first, last do view[KEYS[k]] = value end
 end
 end
-local function belongs(value, whole)
-if not value or value == whole then return value end
-local owner = string.match(whole, '^(.*)|%d+$') or whole
-return value == owner or string.find(value, owner .. '|', 1, true) == 1
-end
+${belongsPart}
 local function release(first, last, whole, place)
 local deleted = 0
 for k = first, last do
@@ -447,13 +312,7 @@ if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
 return 'R ' .. deleted .. ' ' .. (last - first + 1)
 end
 local function set_all(n, first, last, ttl)
-for k = first, last do
-if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
-for undo = first, k - 1 do call('DEL', KEYS[undo]) end
-replies[n] = 'X WRONGTYPE'
-return
-end
-end
+for k = first, last do call('SET', KEYS[k], plans[n], 'PX', ttl) end
 end
 local function touch_all(n, first, last, ttl)
 for k = first, last do
@@ -478,8 +337,49 @@ end
 if code == 'T' then touch_all(n, first, last, tonumber(ttl))
 else set_all(n, first, last, ttl) end
 end
+end`;
+
+const placesPart = `${tellPart}
+${queuePart}
+local function queue_at(k)
+return queue_of(queue_names[k], KEYS[k])
 end
-local queue_names, next_queue = {}, first_queue
+first_of_others = function(first, last, ticket, id)
+for k = first, last do
+local head = head_before(queue_at(k), ticket, id)
+if head then return time_left(head) end
+end
+end
+wait_in_queues = function(first, last, ticket, id)
+if not ticket then return '-' end
+local rank = math.huge
+for k = first, last do
+local queue = queue_at(k)
+if view[KEYS[k]] or head_before(queue, ticket, id) then
+rank = math.min(rank, stand(queue, ticket, id))
+else
+leave(queue, id)
+end
+end
+return string.format('%.0f', rank)
+end
+claim_places = function(first, last, ticket, id)
+if not ticket then return end
+for k = first, last do claimed(queue_at(k), id) end
+end
+leave_queues = function(first, last, place)
+local how, id = string.sub(place, 1, 1), string.sub(place, 2)
+for k = first, last do
+local queue = queue_at(k)
+if how == '-' then leave(queue, id) end
+if how == '=' then queue.keeper = id end
+end
+end
+tell_heads = function()
+notify_heads(function(lock) return not view[lock] end)
+end`;
+
+const queuedPart = `local queue_names, next_queue = {}, first_queue
 queued = waits
 walk(function(_, code, first, last)
 if code == 'W' then queued = true end
@@ -487,152 +387,212 @@ if code == 'T' then return end
 for k = first, last do queue_names[k], next_queue = KEYS[next_queue], next_queue + 1 end
 end)
 if queued then
-local texts = call('MGET', unpack(KEYS, first_queue))
-for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
-local function publish(_, base, number)
-return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
+${placesPart}
+end`;
+
+const exactlyPart = `${shownPart}
+local function exactly(value)
+local text = shown(value)
+if text == value then return text end
+return text .. ' (' .. #value .. ' bytes, sha1 ' .. redis.sha1hex(value) .. ')'
+end`;
+
+const tellShardPart = `local function publish(name, base, number)
+return redis.pcall('SPUBLISH', name .. ':' .. base, number)
 end
-local function listeners(_, base)
-return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
+local function listeners(name, base)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
+end`;
+
+export const acquire: Script = {
+  name: "acquire",
+  sha: "52f2a789515f23755ed1cc3482070a8a2813685b",
+  source: `if #KEYS == 3 then
+local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
+local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
+local rid, c = kept[1], tonumber(fence)
+if call('EXISTS', KEYS[2], KEYS[3]) == 0 and rid and kept[3] == ARGV[3]
+and (strict and kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4])
+or not (strict or kept[2] or kept[4]))
+and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
+then
+local info, time = ARGV[1] == '1' and redis.pcall('INFO', 'server'), call('TIME')
+if c <= (time[1] + 60) * 1000000
+and (not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)))
+then
+call('HSET', KEYS[1], shard, fence)
+call('SET', KEYS[2], ARGV[5] .. '|' .. fence, 'PX', ARGV[6])
+local by = strict and string.sub(rid, 1, 12) or '-'
+return 'G ' .. time[1] .. ' ' .. time[2] .. ' ' .. by .. ' ' .. fence
 end
 end
 end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
+${recordPart}
+${tooLongPart}
+${shownPart}
+${wrongTypePart}
+local owner, ttl = ARGV[5], ARGV[6]
+local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor', unpack(ARGV, 8))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
+if refusal then return refusal end
+refusal = too_long(ttl, kept[4])
+if refusal then return refusal end
+local locks = (#KEYS - 1) / 2
+local mine, fence = 0, nil
+local values = redis.call('MGET', unpack(KEYS, 2, locks + 1))
+for i = 2, locks + 1 do
+local value = values[i - 1]
+if value then
+local holder, c = owner_and_fence(value)
+if holder ~= owner then
+return table.concat({'H', at, rid, redis.call('PTTL', KEYS[i]), '-', shown(value)}, ' ')
 end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
+mine, fence = mine + 1, c
 end
 end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
+if mine == locks then
+return table.concat({'G', at, rid, fence}, ' ')
 end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
+if mine > 0 then return 'X PARTIAL ' .. mine end
+if redis.call('EXISTS', unpack(KEYS, locks + 2)) > 0 then
+${tellPart}
+${queuePart}
+local first
+for n = 1, locks do
+first = first or head_of(queue_of(KEYS[locks + 1 + n], KEYS[n + 1]))
 end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
+local left = first and time_left(first)
+notify_heads(function() return true end)
+if left then return table.concat({'Q', at, rid, left, '-'}, ' ') end
 end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
+fence = ARGV[7]
+local c = tonumber(fence)
+if c > proposal_max then c, fence = proposal_max, nil end
+for i = 5, #kept do
+local counter = tonumber(kept[i] or 0)
+if counter >= c then c, fence = counter + 1, nil end
 end
+if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
+fence = fence or string.format('%.0f', c)
+local count = {'HSET', record}
+for i = 8, #ARGV do
+count[#count + 1] = ARGV[i]
+count[#count + 1] = fence
 end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
-local function queue_at(k, begin)
-local name = queue_names[k]
-if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
-end
-first_of_others = function(first, last, ticket, id)
-for k = first, last do
-local queue = queue_at(k, false)
-if queue and turn_of_another(queue, ticket, id) then
-return time_left(queue[1])
+redis.call(unpack(count))
+for i = 2, locks + 1 do
+if not redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl, 'NX') then
+for undo = 2, i - 1 do redis.call('DEL', KEYS[undo]) end
+return wrong_type(KEYS[i])
 end
 end
+return 'G ' .. at .. ' ' .. rid .. ' ' .. fence`,
+};
+
+export const admit: Script = {
+  name: "admit",
+  sha: "d6f46ffe972138e04d4b287c71c566b4a668f02e",
+  source: `local record = KEYS[1]
+local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
+if kept[1] ~= ARGV[2] then return 'C' end
+if kept[2] == 'A' then return 'A' end
+if kept[3] ~= ARGV[3] then return 'C' end
+local info = redis.pcall('INFO', 'server')
+if type(info) ~= 'string' then return 'X NOINFO' end
+if string.match(info, 'run_id:(%x+)') ~= kept[1] then return 'C' end
+local time = redis.call('TIME')
+local waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
+if ARGV[1] == 'bootstrap' then
+if kept[4] then return 'C' end
+local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1
+waited = math.max(waited, uptime * 1000)
 end
-wait_in_queues = function(first, last, ticket, id)
-if not ticket then return end
-for k = first, last do
-local value = view[KEYS[k]]
-local queue = queue_at(k, value)
-if value or (queue and turn_of_another(queue, ticket, id)) then
-stand(queue, ticket, id)
-elseif queue then
-leave(queue, id)
+local left = tonumber(ARGV[4]) - waited
+if left > 0 then return 'L ' .. string.format('%.0f', left) end
+local floor = math.max(tonumber(ARGV[5]), math.min(tonumber(ARGV[6]), (time[1] + 60) * 1000000))
+if tonumber(kept[5] or 0) < floor then
+redis.call('HSET', record, 'floor', string.format('%.0f', floor))
+end
+for i = 7, #ARGV, 2 do
+local counter = redis.call('HGET', record, ARGV[i])
+if tonumber(counter or 0) < tonumber(ARGV[i + 1]) then
+redis.call('HSET', record, ARGV[i], ARGV[i + 1])
+end
+end
+redis.call('HSET', record, 'st', 'A', 'ever', '1', 'mode', ARGV[1])
+return 'A'`,
+};
+
+export const batch: Script = {
+  name: "batch",
+  sha: "a44271a259e289ac35f7624f11ac52180a2b6752",
+  source: `${freshPlacePart}
+${shownPart}
+if ARGV[6] == 'W' and #KEYS == 3 then
+local call, strict, owner = redis.call, ARGV[2] == 'strict', ARGV[10]
+local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')
+local rid, value = kept[1], call('MGET', KEYS[2])[1]
+if rid and kept[3] == ARGV[3] and value and string.sub(value, 1, #owner) ~= owner
+and (strict and kept[2] == 'A' and tonumber(ARGV[9]) <= tonumber(kept[4] or ARGV[4])
+or not (strict or kept[2] or kept[4]))
+then
+local info = ARGV[1] == '1' and redis.pcall('INFO', 'server')
+if not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)) then
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local rank = rank_in(KEYS[3], ARGV[14], ARGV[13], now)
+if rank then
+local by, left = strict and string.sub(rid, 1, 12) or '-', call('PTTL', KEYS[2])
+by = ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. by
+return {'S' .. by, 'H' .. by .. ' ' .. left .. ' ' .. rank .. ' ' .. shown(value)}
 end
 end
 end
-claim_places = function(first, last, ticket, id)
-if not ticket then return end
-for k = first, last do
-local queue = queue_at(k, false)
-if queue then claimed(queue, id) end
+end
+${recordPart}
+${wrongTypePart}
+local call = redis.call
+local first_key, header, replies = 2, 6, {}
+local locks_all = tonumber(ARGV[5])
+local function size_of(code, locks)
+if code == 'R' then return 1 elseif code == 'P' then return 2 end
+return 2 + locks + (code == 'W' and 3 or 0)
+end
+local ask = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}
+local counters, i = {}, header
+while i <= #ARGV do
+local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+local size = size_of(code, locks)
+i = i + 4
+if code == 'A' or code == 'W' then
+for from = i + 2, i + 2 + (ops - 1) * size, size do
+for s = from, from + locks - 1 do
+local shard = ARGV[s]
+if not counters[shard] then counters[shard], ask[#ask + 1] = 0, shard end
 end
 end
-leave_queues = function(first, last, place)
-local how, id = string.sub(place, 1, 1), string.sub(place, 2)
-for k = first, last do
-local queue = queue_at(k, false)
-if queue and how == '-' then leave(queue, id) end
-if queue and how == '=' then queue.keeper = id end
 end
+i = i + ops * size
 end
-tell_heads = function()
-write_queues(function(lock) return not view[lock] end)
+local kept = call(unpack(ask))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
+local ttl_max = tonumber(kept[4] or ARGV[2] == 'strict' and ARGV[4] or math.huge)
+local floor = tonumber(kept[5] or 0)
+for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
+local by = ' ' .. at .. ' ' .. (rid or '-')
+local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
+local first_queue = locks_all + 2
+local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+${usualPart}
+if not refusal and not waits and usual() then
+table.insert(replies, 1, 'S' .. by)
+return replies
 end
-end
+replies = {}
+local queued = false
+local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
+${operationsPart}
+${queuedPart}
 local count = {'HSET', record}
 local function raise_counters(from, upto, c, text)
 for s = from, upto do
@@ -653,8 +613,8 @@ local value = view[KEYS[k]]
 if value then
 local holder, c = owner_and_fence(value)
 if holder ~= owner then
-if queued then wait_in_queues(first, last, ticket, id) end
-return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. value
+local rank = queued and wait_in_queues(first, last, ticket, id) or '-'
+return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. rank .. ' ' .. shown(value)
 end
 mine, fence = mine + 1, c
 end
@@ -666,13 +626,13 @@ end
 if queued then
 local left = first_of_others(first, last, ticket, id)
 if left then
-wait_in_queues(first, last, ticket, id)
-return 'Q' .. by .. ' ' .. left
+return 'Q' .. by .. ' ' .. left .. ' ' .. wait_in_queues(first, last, ticket, id)
 end
 claim_places(first, last, ticket, id)
 end
 fence = ARGV[i + 1]
 local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
+if c > proposal_max then c, fence = proposal_max, nil end
 if c < floor + block then c, fence = floor + block, nil end
 for s = from, upto do
 local counter = counters[ARGV[s]]
@@ -681,8 +641,8 @@ end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 local text = fence or string.format('%.0f', c)
 raise_counters(from, upto, c, text)
-will_set(n, first, last, owner .. '|' .. text, ttl)
-return fence and 'G' or 'G ' .. text
+local refused = will_set(n, first, last, owner .. '|' .. text, ttl)
+return refused or fence and 'G' or 'G ' .. text
 end
 local function touch(n, first, last, i, ttl)
 if refusal then return refusal end
@@ -721,17 +681,27 @@ table.insert(replies, 1, 'S' .. by)
 return replies`,
 };
 
+export const breakForeign: Script = {
+  name: "break-foreign",
+  sha: "aa9ff1d52dd7c0bb295974166e83e36aadfae4eb",
+  source: `${exactlyPart}
+local value = redis.call('MGET', KEYS[1])[1]
+if not value or exactly(value) ~= ARGV[1] then return 'R 0 1' end
+return 'R ' .. redis.call('DEL', KEYS[1]) .. ' 1'`,
+};
+
 export const clusterAcquire: Script = {
   name: "cluster-acquire",
-  sha: "03bf8ef5276fe19bd4cfbbbea63ddd46aa9e6fe7",
-  source: `local n = #KEYS / 3
+  sha: "2c7504fa7393c2c713a65998c87f044b96daf7f2",
+  source: `${shownPart}
+${wrongTypePart}
+local n = #KEYS / 3
 local time = redis.call('TIME')
 local at = time[1] .. ' ' .. time[2]
 local values = redis.call('MGET', unpack(KEYS, 1, n))
-local texts = redis.call('MGET', unpack(KEYS, 2 * n + 1))
-local mine, fence, held, queued = 0, nil, nil, #ARGV > 4
+local queued = #ARGV > 4 or redis.call('EXISTS', unpack(KEYS, 2 * n + 1)) > 0
+local mine, fence, held, rank = 0, nil, nil, '-'
 for i = 1, n do
-queued = queued or texts[i]
 if values[i] then
 local holder, c = string.match(values[i], '^(.*)|(%d+)$')
 if holder == ARGV[1] then mine, fence = mine + 1, c else held = held or i end
@@ -739,135 +709,40 @@ end
 end
 if mine == n then return table.concat({'G', at, '-', fence}, ' ') end
 if mine > 0 and not held then return 'X PARTIAL ' .. mine end
-local first
 if queued then
-local function publish(name, base, number)
-return redis.pcall('SPUBLISH', name .. ':' .. base, number)
-end
-local function listeners(name, base)
-return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
-end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
-end
-end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
-local ticket, id = tonumber(ARGV[5]), ARGV[6]
-local is_held = {}
-local function blocks(i)
-local queue = queue_of(KEYS[2 * n + i], KEYS[i], texts[i])
-is_held[KEYS[i]] = values[i]
-return values[i] or turn_of_another(queue, ticket, id)
-end
+${tellShardPart}
+${queuePart}
+local ticket, id, left = tonumber(ARGV[5]), ARGV[6], nil
+local is_held, blocks = {}, {}
 for i = 1, n do
-if blocks(i) and not values[i] then first = first or queues[i][1] end
+local queue = queue_of(KEYS[2 * n + i], KEYS[i])
+local head = head_before(queue, ticket, id)
+is_held[KEYS[i]], blocks[i] = values[i], values[i] or head
+if head and not values[i] then left = left or time_left(head) end
 end
+local refused = held or left
 if ticket then
 for i = 1, n do
-if not (held or first) then claimed(queues[i], id)
-elseif blocks(i) then stand(queues[i], ticket, id)
-else leave(queues[i], id) end
+if not refused then
+claimed(queues[i], id)
+elseif blocks[i] then
+rank = math.min(rank == '-' and math.huge or rank, stand(queues[i], ticket, id))
+else
+leave(queues[i], id)
 end
 end
-write_queues(function(lock) return not is_held[lock] and (held or first) end)
-if first and not held then
-return table.concat({'Q', at, '-', time_left(first)}, ' ')
+end
+if refused then
+notify_heads(function(lock) return not is_held[lock] end)
+if not held then return table.concat({'Q', at, '-', left, rank}, ' ') end
 end
 end
 if held then
-return table.concat({'H', at, '-', redis.call('PTTL', KEYS[held]), values[held]}, ' ')
+local pttl = redis.call('PTTL', KEYS[held])
+return table.concat({'H', at, '-', pttl, rank, shown(values[held])}, ' ')
 end
-local c, block = tonumber(ARGV[3]), tonumber(ARGV[7] or 1)
+local c = math.min(tonumber(ARGV[3]), (time[1] + 60) * 1000000)
+local block = tonumber(ARGV[7] or 1)
 for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + block) end
 if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
 fence = string.format('%.0f', c)
@@ -875,7 +750,7 @@ for i = n + 1, 2 * n do redis.call('SET', KEYS[i], fence, 'PX', ARGV[4]) end
 for i = 1, n do
 if not redis.call('SET', KEYS[i], ARGV[1] .. '|' .. fence, 'PX', ARGV[2], 'NX') then
 for undo = 1, i - 1 do redis.call('DEL', KEYS[undo]) end
-return 'X WRONGTYPE'
+return wrong_type(KEYS[i])
 end
 end
 return table.concat({'G', at, '-', fence}, ' ')`,
@@ -883,133 +758,29 @@ return table.concat({'G', at, '-', fence}, ' ')`,
 
 export const clusterRelease: Script = {
   name: "cluster-release",
-  sha: "2193161da0d94794666528093cec59c8b01d42e4",
-  source: `local locks, deleted = #KEYS / 2, 0
-local values = redis.call('MGET', unpack(KEYS))
-local queued = false
-local function belongs(value, whole)
-if not value or value == whole then return value end
-local owner = string.match(whole, '^(.*)|%d+$') or whole
-return value == owner or string.find(value, owner .. '|', 1, true) == 1
-end
+  sha: "7c8064ec9cf9672416e56a500df70718bd580a03",
+  source: `local call = redis.call
+local locks, deleted = #KEYS / 2, 0
+local values = call('MGET', unpack(KEYS, 1, locks))
+${belongsPart}
 for i = 1, locks do
 if belongs(values[i], ARGV[1]) then
-deleted = deleted + redis.call('DEL', KEYS[i])
+deleted = deleted + call('DEL', KEYS[i])
 values[i] = false
 end
-queued = queued or values[locks + i]
 end
-if queued then
+if call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
 local time
-local function publish(name, base, number)
-return redis.pcall('SPUBLISH', name .. ':' .. base, number)
-end
-local function listeners(name, base)
-return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
-end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
-end
-end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
+${tellShardPart}
+${queuePart}
 local kind, id = string.sub(ARGV[2], 1, 1), string.sub(ARGV[2], 2)
 local view = {}
 for i = 1, locks do
 view[KEYS[i]] = values[i]
-local queue = queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+local queue = queue_of(KEYS[locks + i], KEYS[i])
 if kind == '-' then leave(queue, id) elseif kind == '=' then queue.keeper = id end
 end
-write_queues(function(lock) return not view[lock] end)
+notify_heads(function(lock) return not view[lock] end)
 end
 return 'R ' .. deleted .. ' ' .. locks`,
 };
@@ -1041,20 +812,33 @@ end
 return table.concat({'K', at, '-'}, ' ')`,
 };
 
+export const findLocks: Script = {
+  name: "find-locks",
+  sha: "961ae9a58824fc9e96b68faea082ed6ca4f42fc7",
+  source: `local values = redis.call('MGET', unpack(KEYS))
+for i = 1, #KEYS do
+local value = values[i]
+if not value or #value > 2048 or not string.find(value, '^hf:') then values[i] = '' end
+end
+return values`,
+};
+
 export const inspect: Script = {
   name: "inspect",
-  sha: "af72c3ee423b3f630c47b2dc7440f8c8e00c1335",
-  source: `local value, text = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
-local waiters = 0
-if text then
+  sha: "b0b0facab89b352414b8ebfcb179e82fb528f294",
+  source: `${exactlyPart}
+${wrongTypePart}
+local value, waiters = redis.call('MGET', KEYS[1])[1], 0
+if redis.call('EXISTS', KEYS[2]) == 1 then
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for lapse in string.gmatch(text, ':(%d+)[:=]') do
-if tonumber(lapse) > now then waiters = waiters + 1 end
+waiters = redis.call('ZCOUNT', KEYS[2], '-inf', string.format('(-%.0f', 2 * now + 1))
 end
+if not value then
+if redis.call('EXISTS', KEYS[1]) == 1 then return wrong_type(KEYS[1]) end
+return 'F ' .. waiters
 end
-if not value then return 'F ' .. waiters end
-return table.concat({'I', waiters, redis.call('PTTL', KEYS[1]), value}, ' ')`,
+return table.concat({'I', waiters, redis.call('PTTL', KEYS[1]), exactly(value)}, ' ')`,
 };
 
 export const layout: Script = {
@@ -1104,49 +888,8 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "dd890b1452d1a1cb0061b99dc3d04d7d946e0cc9",
-  source: `local record = KEYS[1]
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local function server_run_id()
-local info = redis.pcall('INFO', 'server')
-if type(info) ~= 'string' then return nil end
-local _, stop = string.find(info, 'run_id:', 1, true)
-return stop and string.match(info, '^%x+', stop + 1)
-end
-local function may_vote(rid, st, fmt, max)
-local strict = ARGV[2] == 'strict'
-if ARGV[1] == '1' or not rid or (strict and not st) then
-local current = server_run_id()
-if not current and strict then return 'X NOINFO' end
-current = current or rid or '-'
-if current ~= rid or (strict and not st) then
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current, 'note',
-'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
-if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-if strict or st then
-if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st = 'Q'
-end
-rid = current
-end
-end
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = strict and string.sub(rid, 1, 12) or '-'
-if strict and st ~= 'A' then
-local told = redis.call('HMGET', record, 'since', 'ever')
-return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
-end
-return nil, cut
-end
-local function owner_and_fence(value)
-local owner, fence = string.match(value, '^(.*)|(%d+)$')
-if owner then return owner, fence end
-return value, nil
-end
+  sha: "5bcd54509ebd2af38410587474898e44d8a98795",
+  source: `${recordPart}
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
 local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
 local refusal = may_vote(kept[1], kept[2], kept[3], kept[4])
@@ -1160,449 +903,81 @@ return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')`,
 
 export const plainAcquire: Script = {
   name: "plain-acquire",
-  sha: "091afcee5b31adb036127820c9d4bb91c6424c4e",
-  source: `local mine, locks = 0, #KEYS / 2
+  sha: "bd3959f7e71aef23d90bf9a392166c118dc6401f",
+  source: `${shownPart}
+${wrongTypePart}
+local mine, locks = 0, #KEYS / 2
+local values = redis.call('MGET', unpack(KEYS, 1, locks))
 for i = 1, locks do
-local value = redis.call('GET', KEYS[i])
+local value = values[i]
 if value == ARGV[1] then
 mine = mine + 1
 elseif value then
-return 'H ' .. redis.call('PTTL', KEYS[i]) .. ' ' .. value
+local time = redis.call('TIME')
+local pttl = redis.call('PTTL', KEYS[i])
+return table.concat({'H', time[1], time[2], '-', pttl, '-', shown(value)}, ' ')
 end
 end
 if mine == locks then return 'G' end
 if mine > 0 then return 'X PARTIAL ' .. mine end
-local texts = redis.call('MGET', unpack(KEYS, locks + 1))
-for i = 1, locks do
-if texts[i] then
-local time
-local function publish(_, base, number)
-return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
-end
-local function listeners(_, base)
-return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
-end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
-end
-end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
+if redis.call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
+local time = redis.call('TIME')
+${tellPart}
+${queuePart}
 local first
-for n = i, locks do
-if texts[n] and not first then
-first = queue_of(KEYS[locks + n], KEYS[n], texts[n])[1]
+for n = 1, locks do first = first or head_of(queue_of(KEYS[locks + n], KEYS[n])) end
+local left = first and time_left(first)
+notify_heads(function() return true end)
+if left then return table.concat({'Q', time[1], time[2], '-', left, '-'}, ' ') end
+end
+for i = 1, locks do
+if not redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2], 'NX') then
+for undo = 1, i - 1 do redis.call('DEL', KEYS[undo]) end
+return wrong_type(KEYS[i])
 end
 end
-write_queues(function() return true end)
-if first then return 'Q ' .. time_left(first) end
-break
-end
-end
-for i = 1, locks do redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 return 'G'`,
 };
 
 export const plainBatch: Script = {
   name: "plain-batch",
-  sha: "13898f74af9c2f6b787ed704b298224d1857a6d7",
-  source: `local call = redis.call
+  sha: "29898f0aee893c17128f78624287801e6b93acaf",
+  source: `${freshPlacePart}
+${shownPart}
+if ARGV[2] == 'W' and #KEYS == 2 then
+local value = redis.call('MGET', KEYS[1])[1]
+if value and value ~= ARGV[6] then
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local rank = rank_in(KEYS[2], ARGV[8], ARGV[7], now)
+if rank then
+local left = redis.call('PTTL', KEYS[1])
+return {table.concat({'H', time[1], time[2], '-', left, rank, shown(value)}, ' ')}
+end
+end
+end
+${wrongTypePart}
+local call = redis.call
 local first_key, header, replies, time = 1, 2, {}, nil
 local locks_all = tonumber(ARGV[1])
 local function size_of(code)
 if code == 'W' then return 3 end
 return code == 'P' and 2 or 1
 end
-local record, counters, floor, ttl_max
+local record, counters, floor, ttl_max, proposal_max
 local values = call('MGET', unpack(KEYS, 1, locks_all))
 local first_queue = locks_all + 1
 local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
-local function usual()
-local i, n, seen = header, 0, {}
-local plans, lives, dead = {}, {}, {}
-local raised, count = {}, {'HSET', record}
-while i <= #ARGV do
-local code, ops, ttl = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 3]
-if ARGV[i + 2] ~= '1' or code == 'W' or code == 'P' then return false end
-if counters and code ~= 'R' and tonumber(ttl) > ttl_max then return false end
-local size = size_of(code, 1)
-i = i + 4
-for _ = 1, ops do
-n = n + 1
-local key, value = KEYS[first_key + n - 1], values[n]
-if seen[key] then return false end
-seen[key] = true
-local whole = ARGV[i]
-if code == 'R' then
-if value ~= whole then return false end
-dead[#dead + 1], replies[n] = key, 'R 1 1'
-elseif code == 'A' then
-if value then return false end
-replies[n] = 'G'
-if counters then
-local fence, shard = ARGV[i + 1], ARGV[i + 2]
-local c, counter = tonumber(fence), raised[shard] or counters[shard]
-if counter < floor then counter = floor end
-if c <= counter then
-c = counter + 1
-fence = string.format('%.0f', c)
-replies[n] = 'G ' .. fence
-end
-if c > 9007199254740991 then return false end
-local at = #count
-raised[shard], count[at + 1], count[at + 2] = c, shard, fence
-whole = whole .. '|' .. fence
-end
-plans[n], lives[n] = whole, ttl
-else
-if counters then whole = whole .. '|' .. ARGV[i + 1] end
-if value ~= whole then return false end
-lives[n], replies[n] = tonumber(ttl), 'K'
-end
-i = i + size
-end
-end
-if #count > 2 then call(unpack(count)) end
-if #dead > 0 then call('DEL', unpack(dead)) end
-for op, life in pairs(lives) do
-local key, plan = KEYS[first_key + op - 1], plans[op]
-if not plan then
-if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
-elseif not call('SET', key, plan, 'PX', life, 'NX') then
-replies[op] = 'X WRONGTYPE'
-end
-end
-return true
-end
+${usualPart}
 if not waits and usual() then return replies end
 replies = {}
 local queued = false
 local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-local view, args = {}, #ARGV
-for n = 1, locks_all do view[KEYS[first_key + n - 1]] = values[n] end
-local function walk(visit)
-local i, n, key = header, 0, first_key
-while i <= args do
-local code, ops, locks, ttl = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
-local size = size_of(code, locks)
-i = i + 4
-for _ = 1, ops do
-n = n + 1
-visit(n, code, key, key + locks - 1, i, ttl)
-key, i = key + locks, i + size
-end
-end
-end
-local plans, ttls = {}, {}
-local deletes = {}
-local function will_set(n, first, last, value, ttl)
-plans[n], ttls[n] = value, ttl
-for k = first, last do view[KEYS[k]] = value end
-end
-local function pttl_of(name, value)
-for n, plan in pairs(plans) do
-if plan == value and ttls[n] then return ttls[n] end
-end
-return call('PTTL', name)
-end
-local function will_touch(n, first, last, value)
-plans[n] = value or true
-if value then
-for k = first, last do view[KEYS[k]] = value end
-end
-end
-local function belongs(value, whole)
-if not value or value == whole then return value end
-local owner = string.match(whole, '^(.*)|%d+$') or whole
-return value == owner or string.find(value, owner .. '|', 1, true) == 1
-end
-local function release(first, last, whole, place)
-local deleted = 0
-for k = first, last do
-if belongs(view[KEYS[k]], whole) then
-deleted = deleted + 1
-deletes[k], view[KEYS[k]] = true, false
-end
-end
-if queued then leave_queues(first, last, place) end
-if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
-return 'R ' .. deleted .. ' ' .. (last - first + 1)
-end
-local function set_all(n, first, last, ttl)
-for k = first, last do
-if not call('SET', KEYS[k], plans[n], 'PX', ttl, 'NX') then
-for undo = first, k - 1 do call('DEL', KEYS[undo]) end
-replies[n] = 'X WRONGTYPE'
-return
-end
-end
-end
-local function touch_all(n, first, last, ttl)
-for k = first, last do
-if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
-if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
-end
-end
-local dead, doomed = {}, {}
-local function bury()
-if #dead > 0 then call('DEL', unpack(dead)) end
-dead, doomed = {}, {}
-end
-local function write(n, code, first, last, _, ttl)
-if code == 'R' or code == 'P' then
-for k = first, last do
-if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
-end
-elseif plans[n] then
-for k = first, last do
-if doomed[KEYS[k]] then bury() end
-end
-if code == 'T' then touch_all(n, first, last, tonumber(ttl))
-else set_all(n, first, last, ttl) end
-end
-end
-local queue_names, next_queue = {}, first_queue
-queued = waits
-walk(function(_, code, first, last)
-if code == 'W' then queued = true end
-if code == 'T' then return end
-for k = first, last do queue_names[k], next_queue = KEYS[next_queue], next_queue + 1 end
-end)
-if queued then
-local texts = call('MGET', unpack(KEYS, first_queue))
-for n = 1, #texts do view[KEYS[first_queue + n - 1]] = texts[n] end
-local function publish(_, base, number)
-return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
-end
-local function listeners(_, base)
-return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
-end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
-end
-end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
-local function queue_at(k, begin)
-local name = queue_names[k]
-if begin or view[name] or queues[name] then return queue_of(name, KEYS[k], view[name]) end
-end
-first_of_others = function(first, last, ticket, id)
-for k = first, last do
-local queue = queue_at(k, false)
-if queue and turn_of_another(queue, ticket, id) then
-return time_left(queue[1])
-end
-end
-end
-wait_in_queues = function(first, last, ticket, id)
-if not ticket then return end
-for k = first, last do
-local value = view[KEYS[k]]
-local queue = queue_at(k, value)
-if value or (queue and turn_of_another(queue, ticket, id)) then
-stand(queue, ticket, id)
-elseif queue then
-leave(queue, id)
-end
-end
-end
-claim_places = function(first, last, ticket, id)
-if not ticket then return end
-for k = first, last do
-local queue = queue_at(k, false)
-if queue then claimed(queue, id) end
-end
-end
-leave_queues = function(first, last, place)
-local how, id = string.sub(place, 1, 1), string.sub(place, 2)
-for k = first, last do
-local queue = queue_at(k, false)
-if queue and how == '-' then leave(queue, id) end
-if queue and how == '=' then queue.keeper = id end
-end
-end
-tell_heads = function()
-write_queues(function(lock) return not view[lock] end)
-end
+${operationsPart}
+${queuedPart}
+local function by()
+time = time or call('TIME')
+return ' ' .. time[1] .. ' ' .. time[2] .. ' - '
 end
 local function acquire(n, first, last, owner, ttl, ticket, id)
 local mine = 0
@@ -1611,8 +986,8 @@ local value = view[KEYS[k]]
 if value == owner then
 mine = mine + 1
 elseif value then
-if queued then wait_in_queues(first, last, ticket, id) end
-return 'H ' .. pttl_of(KEYS[k], value) .. ' ' .. value
+local rank = queued and wait_in_queues(first, last, ticket, id) or '-'
+return 'H' .. by() .. pttl_of(KEYS[k], value) .. ' ' .. rank .. ' ' .. shown(value)
 end
 end
 if mine == last - first + 1 then return 'G' end
@@ -1620,13 +995,11 @@ if mine > 0 then return 'X PARTIAL ' .. mine end
 if queued then
 local left = first_of_others(first, last, ticket, id)
 if left then
-wait_in_queues(first, last, ticket, id)
-return 'Q ' .. left
+return 'Q' .. by() .. left .. ' ' .. wait_in_queues(first, last, ticket, id)
 end
 claim_places(first, last, ticket, id)
 end
-will_set(n, first, last, owner, ttl)
-return 'G'
+return will_set(n, first, last, owner, ttl) or 'G'
 end
 local function touch(n, first, last, owner)
 for k = first, last do
@@ -1687,7 +1060,7 @@ return 'K'`,
 
 export const probe: Script = {
   name: "probe",
-  sha: "16b0610e8f808458191d80bd097aa8883605d273",
+  sha: "8c7cbd77131f5e0da978e562291c8528ef3e0ba2",
   source: `local function denied(command)
 if not redis.acl_check_cmd then return false end
 local words = {}
@@ -1710,9 +1083,9 @@ if not denied('DEL @1') then
 local deleted = redis.pcall('DEL', KEYS[1])
 if type(deleted) == 'table' and deleted.err then refused = deleted.err end
 end
-local record = {'-', '-', '-', '-', '-', '-', '-'}
+local record = {'-', '-', '-', '-', '-', '-', '-', '-'}
 if KEYS[2] then
-local names = {'rid', 'st', 'since', 'ever', 'mode', 'fmt', 'max'}
+local names = {'rid', 'st', 'since', 'ever', 'mode', 'fmt', 'max', 'off'}
 local kept = redis.pcall('HMGET', KEYS[2], unpack(names))
 if not kept.err then
 for i = 1, #names do record[i] = kept[i] or '-' end
@@ -1724,193 +1097,45 @@ return table.concat(lines, '\\n')`,
 
 export const release: Script = {
   name: "release",
-  sha: "38c298a060cd585b741706e1aa5c777ffaf55d58",
-  source: `if #KEYS == 2 then
-local found = redis.call('MGET', KEYS[1], KEYS[2])
-if found[1] == ARGV[1] and not found[2] then
-return redis.call('DEL', KEYS[1]) == 1 and 'R 1 1' or 'R 0 1'
-end
+  sha: "c44eda1b0dcce1771e5e65af091440e127b6e75c",
+  source: `local call = redis.call
+if #KEYS == 2 and call('EXISTS', KEYS[2]) == 0 and call('MGET', KEYS[1])[1] == ARGV[1] then
+return call('DEL', KEYS[1]) == 1 and 'R 1 1' or 'R 0 1'
 end
 local locks, deleted = #KEYS / 2, 0
-local values = redis.call('MGET', unpack(KEYS))
-local queued = false
-local function belongs(value, whole)
-if not value or value == whole then return value end
-local owner = string.match(whole, '^(.*)|%d+$') or whole
-return value == owner or string.find(value, owner .. '|', 1, true) == 1
-end
+local values = call('MGET', unpack(KEYS, 1, locks))
+${belongsPart}
 for i = 1, locks do
 if belongs(values[i], ARGV[1]) then
-deleted = deleted + redis.call('DEL', KEYS[i])
+deleted = deleted + call('DEL', KEYS[i])
 values[i] = false
 end
-queued = queued or values[locks + i]
 end
-if queued then
+if call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
 local time
-local function publish(_, base, number)
-return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
-end
-local function listeners(_, base)
-return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end
-local place_ms, claim_ms, places_max = 3000, 150, 1000
-local queues = {}
-local function now_ms()
-time = time or redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function queue_of(name, lock, text)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-if text then
-for ticket, lapse, mark, id in string.gmatch(text, '(%d+):(%d+)([:=])(%S+)') do
-if tonumber(lapse) > now_ms() then
-local place = {ticket = tonumber(ticket), lapse = tonumber(lapse), id = id, mark = mark}
-queue[#queue + 1] = place
-else
-queue.changed = true
-end
-end
-end
-return queue
-end
-local function is_before(place, ticket, id)
-return place.ticket < ticket or (place.ticket == ticket and place.id < id)
-end
-local function turn_of_another(queue, ticket, id)
-local head = queue[1]
-return head and (not ticket or is_before(head, ticket, id))
-end
-local function leave(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then
-table.remove(queue, n)
-queue.changed = true
-return
-end
-end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-leave(queue, id)
-if #queue >= places_max then return end
-local base = base_and_number(id)
-local mark = base and listeners(queue.name, base) > 0 and '=' or ':'
-local at = #queue + 1
-while at > 1 and not is_before(queue[at - 1], ticket, id) do at = at - 1 end
-table.insert(queue, at, {ticket = ticket, lapse = now_ms() + place_ms, id = id, mark = mark})
-queue.changed = true
-end
-local function lapse_soon(queue, place)
-local lapse = now_ms() + claim_ms
-if place.lapse > lapse then place.lapse, queue.changed = lapse, true end
-end
-local function time_left(first)
-return string.format('%.0f', math.min(first.lapse - now_ms(), claim_ms))
-end
-local function claimed(queue, id)
-for n = 1, #queue do
-if queue[n].id == id then lapse_soon(queue, queue[n]) end
-end
-end
-local function write_queue(queue)
-if #queue == 0 then
-redis.call('DEL', queue.name)
-return
-end
-local places, last = {}, 0
-for n = 1, #queue do
-local place = queue[n]
-places[n] = string.format('%.0f:%.0f%s%s', place.ticket, place.lapse, place.mark, place.id)
-last = math.max(last, place.lapse)
-end
-redis.call('SET', queue.name, table.concat(places, ' '), 'PX', last - now_ms())
-end
-local function tell_head(queue)
-local head = queue[1]
-while head and head.id ~= queue.keeper do
-local base, number = base_and_number(head.id)
-local heard = base and publish(queue.name, base, number)
-if heard ~= 0 or head.mark ~= '=' then return lapse_soon(queue, head) end
-table.remove(queue, 1)
-queue.changed = true
-head = queue[1]
-end
-end
-local function write_queues(is_free)
-for n = 1, #queues do
-local queue = queues[n]
-if queue[1] and is_free(queue.lock) then tell_head(queue) end
-if queue.changed then write_queue(queue) end
-end
-end
+${tellPart}
+${queuePart}
 local view = {}
 for i = 1, locks do
 view[KEYS[i]] = values[i]
-queue_of(KEYS[locks + i], KEYS[i], values[locks + i])
+queue_of(KEYS[locks + i], KEYS[i])
 end
-write_queues(function(lock) return not view[lock] end)
+notify_heads(function(lock) return not view[lock] end)
 end
 return 'R ' .. deleted .. ' ' .. locks`,
 };
 
 export const renew: Script = {
   name: "renew",
-  sha: "48bbfae6744d3d542712fb378371bf7d5c888055",
-  source: `local record = KEYS[1]
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local function server_run_id()
-local info = redis.pcall('INFO', 'server')
-if type(info) ~= 'string' then return nil end
-local _, stop = string.find(info, 'run_id:', 1, true)
-return stop and string.match(info, '^%x+', stop + 1)
-end
-local function may_vote(rid, st, fmt, max)
-local strict = ARGV[2] == 'strict'
-if ARGV[1] == '1' or not rid or (strict and not st) then
-local current = server_run_id()
-if not current and strict then return 'X NOINFO' end
-current = current or rid or '-'
-if current ~= rid or (strict and not st) then
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current, 'note',
-'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
-if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-if strict or st then
-if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st = 'Q'
-end
-rid = current
-end
-end
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = strict and string.sub(rid, 1, 12) or '-'
-if strict and st ~= 'A' then
-local told = redis.call('HMGET', record, 'since', 'ever')
-return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
-end
-return nil, cut
-end
-local function owner_and_fence(value)
-local owner, fence = string.match(value, '^(.*)|(%d+)$')
-if owner then return owner, fence end
-return value, nil
-end
+  sha: "958a46e75fb606456a2b466cd59b17f37d870aee",
+  source: `${recordPart}
+${tooLongPart}
 local ttl = tonumber(ARGV[5])
 local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
-return 'X MAXTTL ' .. (kept[4] or ARGV[4])
-end
+refusal = too_long(ttl, kept[4])
+if refusal then return refusal end
 local function verdict_on(value, whole)
 if not value then return 'N' end
 local holder, c = owner_and_fence(value)
@@ -1933,56 +1158,15 @@ return table.concat({'V', at, rid, table.concat(verdicts)}, ' ')`,
 
 export const touch: Script = {
   name: "touch",
-  sha: "33f853cb647cdf6d7292ef88df6f7da2641afb16",
-  source: `local record = KEYS[1]
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local function server_run_id()
-local info = redis.pcall('INFO', 'server')
-if type(info) ~= 'string' then return nil end
-local _, stop = string.find(info, 'run_id:', 1, true)
-return stop and string.match(info, '^%x+', stop + 1)
-end
-local function may_vote(rid, st, fmt, max)
-local strict = ARGV[2] == 'strict'
-if ARGV[1] == '1' or not rid or (strict and not st) then
-local current = server_run_id()
-if not current and strict then return 'X NOINFO' end
-current = current or rid or '-'
-if current ~= rid or (strict and not st) then
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HDEL', record, 'st')
-redis.call('HSET', record, 'rid', current, 'note',
-'holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list')
-if not fmt then redis.call('HSET', record, 'fmt', ARGV[3]) end
-if strict or st then
-if not max then max = ARGV[4] redis.call('HSET', record, 'max', max) end
-redis.call('HSET', record, 'st', 'Q', 'since', now_ms)
-st = 'Q'
-end
-rid = current
-end
-end
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
-local cut = strict and string.sub(rid, 1, 12) or '-'
-if strict and st ~= 'A' then
-local told = redis.call('HMGET', record, 'since', 'ever')
-return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
-end
-return nil, cut
-end
-local function owner_and_fence(value)
-local owner, fence = string.match(value, '^(.*)|(%d+)$')
-if owner then return owner, fence end
-return value, nil
-end
+  sha: "8ae1fb4848b19b747ea96ff0aa71e80841a2c356",
+  source: `${recordPart}
+${tooLongPart}
 local owner, ttl, t = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', unpack(ARGV, 8))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
-return 'X MAXTTL ' .. (kept[4] or ARGV[4])
-end
+refusal = too_long(ttl, kept[4])
+if refusal then return refusal end
 local behind = false
 for i = 2, #KEYS do
 local value = redis.call('GET', KEYS[i])

@@ -3,14 +3,19 @@
 -- ARGV: none
 -- Returns: "F waiters"              free
 --          "I waiters pttl value"   held
-local value, text = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
-local waiters = 0
-if text then
+--          "X WRONGTYPE type key"   held by something that is no lock
+-- @include exactly
+-- @include wrong-type
+-- MGET returns nothing for a key of another type, where GET fails.
+local value, waiters = redis.call('MGET', KEYS[1])[1], 0
+if redis.call('EXISTS', KEYS[2]) == 1 then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  for lapse in string.gmatch(text, ':(%d+)[:=]') do
-    if tonumber(lapse) > now then waiters = waiters + 1 end
-  end
+  -- The queue's members below 0 are the moments at which places end, twice and negative.
+  waiters = redis.call('ZCOUNT', KEYS[2], '-inf', string.format('(-%.0f', 2 * now + 1))
 end
-if not value then return 'F ' .. waiters end
-return table.concat({'I', waiters, redis.call('PTTL', KEYS[1]), value}, ' ')
+if not value then
+  if redis.call('EXISTS', KEYS[1]) == 1 then return wrong_type(KEYS[1]) end
+  return 'F ' .. waiters
+end
+return table.concat({'I', waiters, redis.call('PTTL', KEYS[1]), exactly(value)}, ' ')

@@ -6,7 +6,7 @@
 -- Returns lines: "D sec usec", with "-" for a clock that may not be read
 --                the commands this user may not run, apart by spaces; "?" where nobody can tell
 --                the error that a write is answered with, if any
---                "rid st since ever mode fmt max" of the record, "-" for each that is not there
+--                "rid st since ever mode fmt max off" of the record, "-" for each that is not there
 local function denied(command)
   if not redis.acl_check_cmd then return false end
   local words = {}
@@ -33,9 +33,9 @@ if not denied('DEL @1') then
   if type(deleted) == 'table' and deleted.err then refused = deleted.err end
 end
 
-local record = {'-', '-', '-', '-', '-', '-', '-'}
+local record = {'-', '-', '-', '-', '-', '-', '-', '-'}
 if KEYS[2] then
-  local names = {'rid', 'st', 'since', 'ever', 'mode', 'fmt', 'max'}
+  local names = {'rid', 'st', 'since', 'ever', 'mode', 'fmt', 'max', 'off'}
   local kept = redis.pcall('HMGET', KEYS[2], unpack(names))
   if not kept.err then
     for i = 1, #names do record[i] = kept[i] or '-' end

@@ -8,13 +8,13 @@
 --          "B sec usec rid since ever max"   this node may not vote
 --          "X CODE detail"                   refused, waiting does not help
 -- @include record
+-- @include too-long
 local owner, ttl, t = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', unpack(ARGV, 8))
 local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
 if refusal then return refusal end
-if ARGV[2] == 'strict' and ttl > tonumber(kept[4] or ARGV[4]) then
-  return 'X MAXTTL ' .. (kept[4] or ARGV[4])
-end
+refusal = too_long(ttl, kept[4])
+if refusal then return refusal end
 
 local behind = false
 for i = 2, #KEYS do

@@ -21,9 +21,12 @@ export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
   readonly #oneStep: OneStep;
   readonly #wakeUps: WakeUps;
+  readonly #resources: readonly string[];
   readonly #keys: readonly string[];
   readonly #number: string;
-  readonly #place: Place;
+  readonly #beganMs: number;
+  #place: Place;
+  #isTicketFixed = false;
   #channels: readonly string[] | undefined;
   #listener: (() => void) | undefined;
   /** A bit for each node that has called since the last attempt began. */
@@ -36,11 +39,13 @@ export class RedisWaiting implements Waiting {
     this.#quorum = quorum;
     this.#oneStep = oneStep;
     this.#wakeUps = wakeUps;
+    this.#resources = resources;
     this.#keys = lockKeys(quorum.options.prefix, resources);
     this.#number = wakeUps.newNumber();
     const id = `${wakeUps.base}-w${this.#number}`;
     // Only those who wait for one resource stand in a line, in which it can be passed on.
     const tenures = resources.length === 1 ? tenuresMax : 1;
+    this.#beganMs = quorum.clock.monotonicMs();
     this.#place = { ticket: quorum.proposals.next(), id, tenures };
   }
 
@@ -57,10 +62,35 @@ export class RedisWaiting implements Waiting {
     }
     this.#forgetTold();
     this.#ttlMs = request.ttlMs;
+    this.#fixTicket();
+    const { ticket } = this.#place;
     const outcome = await this.#oneStep.attempt(request, this.#place);
     // The place goes with the release of what was granted.
     if (outcome.kind === "granted") this.#stopListening();
-    return outcome;
+    if (outcome.kind !== "held") return outcome;
+    this.#fixTicket();
+    // Its place is the wrong one: the next attempt, made at once, takes the right one.
+    if (this.#place.ticket !== ticket) return { ...outcome, retryInMs: 0, rank: undefined };
+    const { rank = 0 } = outcome;
+    if (rank === 0 || this.#wakeUps.isListening(this.#channels ?? [])) return outcome;
+    return { ...outcome, rank: undefined };
+  }
+
+  /**
+   * The ticket is the moment at which the wait began by the servers' clocks: one that is off on
+   * this machine neither puts its waiters last nor lets them jump the queue. Of several nodes it is
+   * the lower median, one number for all of them. It stays as it is once a quorum's are known;
+   * before that it is the best that is known, at first our own clock.
+   */
+  #fixTicket(): void {
+    if (this.#isTicketFixed) return;
+    const { nodes, size } = this.#quorum;
+    const known = nodes.flatMap((node) => node.serverMsAt(this.#beganMs) ?? []);
+    known.sort((a, b) => a - b);
+    const medianMs = known[(known.length - 1) >> 1];
+    if (medianMs === undefined) return;
+    this.#place = { ...this.#place, ticket: Math.floor(medianMs * 1_000) };
+    this.#isTicketFixed = known.length >= size;
   }
 
   listen(listener: (() => void) | undefined): void {
@@ -94,7 +124,7 @@ export class RedisWaiting implements Waiting {
     const { dialect, options } = this.#quorum;
     const channels = this.#keys.map((key) => dialect.channelOf(key, this.#wakeUps.base));
     this.#channels = [...new Set(channels)];
-    this.#wakeUps.register(this.#number, (node) => this.#onTold(node));
+    this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onTold(node));
     return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));
   }
 
@@ -107,8 +137,11 @@ export class RedisWaiting implements Waiting {
   }
 
   #onTold(node: number): void {
+    const wasTold = this.#isTold;
     this.#told |= 1 << node;
     if (this.#isTold) {
+      // Once per attempt: wake-ups that keep coming must not put off the attempt.
+      if (!wasTold) this.#leaveGap();
       this.#tell();
     } else if (this.#together === undefined) {
       const { scheduler, clock } = this.#quorum;
@@ -116,9 +149,16 @@ export class RedisWaiting implements Waiting {
       this.#together = scheduler.at(dueMs, true, () => {
         this.#together = undefined;
         this.#told = -1;
+        this.#leaveGap();
         this.#tell();
       });
     }
+  }
+
+  /** Another manager's release. A gap that is open was begun by a release of our own. */
+  #leaveGap(): void {
+    const { gaps } = this.#quorum;
+    if (gaps?.leftMs(this.#resources) === 0) gaps.begin(this.#resources);
   }
 
   /** By a quorum, or by some for long enough. */

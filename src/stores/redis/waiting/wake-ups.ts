@@ -1,6 +1,8 @@
 import type { Clock } from "../../../core/ports.ts";
+import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { RedisNode } from "../node.ts";
+import { NodeListening } from "./node-listening.ts";
 
 /** A subscription is kept this long after the last waiter, for the next is often soon to come. */
 const lingerMs = 5_000;
@@ -8,38 +10,52 @@ const lingerMs = 5_000;
 interface Channel {
   readonly name: string;
   users: number;
-  /** One for each node; undefined where it could not be opened, or is being opened. */
-  readonly subscriptions: (Subscription | undefined)[];
+  /** Whether a quorum of nodes can call the waiters on it. */
+  isListening: boolean;
+  /** Settles the wait for it to open; undefined where nothing waits. */
+  opened: (() => void) | undefined;
   opening: Promise<void> | undefined;
   linger: Task | undefined;
 }
 
-type Subscription = () => Promise<void>;
+interface Waiter {
+  readonly channels: readonly string[];
+  readonly called: (node: number) => void;
+}
 
 export interface WakeUpsContext {
   readonly nodes: readonly RedisNode[];
   readonly size: number;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
+  readonly events: Emitter;
   /** Unique to this manager: what its waiters are called by. */
   readonly base: string;
 }
 
 /**
- * Word from the nodes that somebody's turn has come: one channel for a manager (in a Cluster one
- * for each lock), one connection for each node, open only while somebody waits.
+ * Calls from the nodes that a waiter's turn has come: one channel for a manager (in a Cluster one
+ * for each lock), one connection for each node, open only while there are waiters. What cannot be
+ * opened costs the first waiters one bounded wait, and later ones none.
  */
 export class WakeUps {
   readonly base: string;
   readonly #context: WakeUpsContext;
+  readonly #nodes: readonly NodeListening[];
   readonly #channels = new Map<string, Channel>();
-  readonly #waiters = new Map<string, (node: number) => void>();
+  readonly #waiters = new Map<string, Waiter>();
   #count = 0;
   #closed = false;
 
   constructor(context: WakeUpsContext) {
     this.#context = context;
     this.base = context.base;
+    const { scheduler, events } = context;
+    this.#nodes = context.nodes.map((node, index) => {
+      const onCall = (number: string): void => this.#waiters.get(number)?.called(index);
+      const onChange = (channel: string): void => this.#onChange(channel, index);
+      return new NodeListening({ node, scheduler, events, onCall, onChange });
+    });
   }
 
   /** The number by which the nodes call a new waiter. */
@@ -48,9 +64,12 @@ export class WakeUps {
     return this.#count.toString(36);
   }
 
-  /** `told` hears which node has called `number`, until it is forgotten. */
-  register(number: string, told: (node: number) => void): void {
-    this.#waiters.set(number, told);
+  /**
+   * `called` receives which node has called `number`, until it is forgotten; also when a quorum of
+   * nodes begins or ceases to listen on its channels, because calls may have been lost.
+   */
+  register(number: string, channels: readonly string[], called: (node: number) => void): void {
+    this.#waiters.set(number, { channels, called });
   }
 
   forget(number: string): void {
@@ -58,12 +77,21 @@ export class WakeUps {
   }
 
   /**
-   * Resolves when a quorum of nodes is listened to, or has failed, or did not answer in time:
-   * waiting goes on without. Undefined where there is nothing to wait for.
+   * Resolves when a quorum of nodes is listened to, or cannot be for now, or time is up: waiting
+   * goes on without. Undefined if there is nothing to wait for, and for a channel for which others
+   * have waited in vain.
    */
   use(names: readonly string[], timeoutMs: number): Promise<void> | undefined {
-    const opening = names.flatMap((name) => this.#use(name) ?? []);
-    return opening.length === 0 ? undefined : this.#atMost(timeoutMs, Promise.all(opening));
+    const opening = names.flatMap((name) => this.#use(name, timeoutMs) ?? []);
+    return opening.length === 0 ? undefined : Promise.all(opening).then(() => undefined);
+  }
+
+  /**
+   * True if a quorum of nodes can notify this manager on each of these channels now. If not, a
+   * waiter learns of a release only by asking.
+   */
+  isListening(names: readonly string[]): boolean {
+    return names.every((name) => this.#channels.get(name)?.isListening === true);
   }
 
   leave(names: readonly string[]): void {
@@ -73,90 +101,91 @@ export class WakeUps {
       channel.users -= 1;
       if (channel.users > 0 || channel.linger !== undefined) continue;
       const dueMs = this.#context.clock.monotonicMs() + lingerMs;
-      channel.linger = this.#context.scheduler.at(dueMs, false, () => this.#drop(channel));
+      channel.linger = this.#context.scheduler.at(dueMs, false, () => void this.#drop(channel));
     }
   }
 
-  /** The connections themselves are closed by whoever closes the nodes. */
-  close(): void {
+  /** Ends what this manager opened, within `timeoutMs`. Another one on the same store goes on. */
+  async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
-    for (const { linger } of this.#channels.values()) {
-      if (linger !== undefined) this.#context.scheduler.cancel(linger);
-    }
-    this.#channels.clear();
     this.#waiters.clear();
-  }
-
-  #use(name: string): Promise<void> | undefined {
-    let channel = this.#channels.get(name);
-    if (channel === undefined) {
-      const subscriptions = this.#context.nodes.map(() => undefined);
-      channel = { name, users: 0, subscriptions, opening: undefined, linger: undefined };
-      this.#channels.set(name, channel);
-    }
-    channel.users += 1;
-    if (channel.linger !== undefined) this.#context.scheduler.cancel(channel.linger);
-    channel.linger = undefined;
-    return this.#opened(channel);
-  }
-
-  /** Also tries again what failed before: each new waiter is an occasion. */
-  #opened(channel: Channel): Promise<void> | undefined {
-    const missing = channel.subscriptions.flatMap((open, index) => (open ? [] : [index]));
-    if (missing.length === 0) return undefined;
-    channel.opening ??= this.#open(channel, missing).finally(() => {
-      channel.opening = undefined;
-    });
-    const enough = this.#context.nodes.length - missing.length >= this.#context.size;
-    return enough ? undefined : channel.opening;
-  }
-
-  async #open(channel: Channel, missing: readonly number[]): Promise<void> {
-    const { nodes, size } = this.#context;
-    let open = nodes.length - missing.length;
-    let left = missing.length;
-    await new Promise<void>((resolve) => {
-      const subscribe = async (index: number): Promise<void> => {
-        if (await this.#subscribe(channel, index)) open += 1;
-        left -= 1;
-        if (open >= size || left === 0) resolve();
-      };
-      for (const index of missing) void subscribe(index);
-    });
-  }
-
-  async #subscribe(channel: Channel, index: number): Promise<boolean> {
-    const connection = this.#context.nodes[index]?.connection;
-    const subscribed = connection?.subscribe?.(channel.name, (number) => {
-      this.#waiters.get(number)?.(index);
-    });
-    // A node that is away, or a user who may not: those who wait ask this node by turns.
-    const end = await subscribed?.catch(() => undefined);
-    if (end === undefined) return false;
-    // Dropped, or opened a second time, while this was under way.
-    if (this.#channels.get(channel.name) !== channel || channel.subscriptions[index]) {
-      await end();
-      return false;
-    }
-    channel.subscriptions[index] = end;
-    return true;
-  }
-
-  #drop(channel: Channel): void {
-    this.#channels.delete(channel.name);
-    // A connection that is broken has nothing left to end.
-    for (const end of channel.subscriptions) end?.().catch(() => undefined);
-  }
-
-  #atMost(timeoutMs: number, opened: Promise<unknown>): Promise<void> {
     const { clock, scheduler } = this.#context;
-    if (this.#closed) return Promise.resolve();
-    return new Promise((resolve) => {
+    const dropped = Promise.all([...this.#channels.values()].map((channel) => this.#drop(channel)));
+    await new Promise<void>((resolve) => {
       const timer = scheduler.at(clock.monotonicMs() + timeoutMs, true, resolve);
-      void opened.then(() => {
+      void dropped.then(() => {
         scheduler.cancel(timer);
         resolve();
       });
     });
+  }
+
+  #use(name: string, timeoutMs: number): Promise<void> | undefined {
+    let channel = this.#channels.get(name);
+    if (channel === undefined) {
+      if (this.#closed) return undefined;
+      channel = {
+        name,
+        users: 0,
+        isListening: false,
+        opened: undefined,
+        opening: undefined,
+        linger: undefined,
+      };
+      this.#channels.set(name, channel);
+      for (const node of this.#nodes) node.open(name);
+    }
+    channel.users += 1;
+    if (channel.linger !== undefined) this.#context.scheduler.cancel(channel.linger);
+    channel.linger = undefined;
+    if (!this.#isWorthWaiting(channel)) return undefined;
+    channel.opening ??= this.#opening(channel, timeoutMs);
+    return channel.opening;
+  }
+
+  /** All who come while it lasts share one wait, and its end. */
+  async #opening(channel: Channel, timeoutMs: number): Promise<void> {
+    const { clock, scheduler } = this.#context;
+    await new Promise<void>((resolve) => {
+      const timer = scheduler.at(clock.monotonicMs() + timeoutMs, true, () => {
+        for (const node of this.#nodes) node.giveUp(channel.name);
+        resolve();
+      });
+      channel.opened = () => {
+        scheduler.cancel(timer);
+        resolve();
+      };
+    });
+    channel.opened = undefined;
+    channel.opening = undefined;
+  }
+
+  /** Whether those that are being opened could make a quorum. */
+  #isWorthWaiting({ name, isListening }: Channel): boolean {
+    if (isListening) return false;
+    const hopeful = this.#nodes.filter((node) => node.isOpen(name) || node.isPromising(name));
+    return hopeful.length >= this.#context.size;
+  }
+
+  #onChange(name: string, node: number): void {
+    const channel = this.#channels.get(name);
+    if (channel === undefined) return;
+    const count = this.#nodes.filter((each) => each.isOpen(name)).length;
+    const isListening = count >= this.#context.size;
+    const hasChanged = isListening !== channel.isListening;
+    channel.isListening = isListening;
+    if (!this.#isWorthWaiting(channel)) channel.opened?.();
+    if (!hasChanged) return;
+    for (const waiter of this.#waiters.values()) {
+      if (waiter.channels.includes(name)) waiter.called(node);
+    }
+  }
+
+  async #drop(channel: Channel): Promise<void> {
+    this.#channels.delete(channel.name);
+    if (channel.linger !== undefined) this.#context.scheduler.cancel(channel.linger);
+    channel.opened?.();
+    // A connection that is broken has nothing left to end.
+    await Promise.allSettled(this.#nodes.map((node) => node.close(channel.name)));
   }
 }

@@ -1,0 +1,85 @@
+import type { Subscriber, SubscriberEvents } from "./subscriptions.ts";
+
+/** What can make another client with the same options: a client of node-redis, or a Sentinel's. */
+export interface NodeRedisDuplicator {
+  /** Not shown by a Sentinel's client, which dials its nodes by itself. */
+  readonly options?: { readonly socket?: object | undefined } | undefined;
+  duplicate(overrides: object): NodeRedisSubscriber;
+}
+
+interface NodeRedisSubscriber {
+  connect(): Promise<unknown>;
+  destroy(): unknown;
+  on(event: string, listener: (cause?: unknown) => void): unknown;
+  subscribe(channel: string, listener: PubSubListener): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  sSubscribe(channel: string, listener: PubSubListener): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown>;
+}
+
+type PubSubListener = (message: string, channel: string) => void;
+
+/**
+ * Opens a connection that is used once: the library does not reconnect it. A Sentinel's client
+ * would, and so is closed at its first error.
+ */
+export function openNodeRedisSubscriber(
+  client: NodeRedisDuplicator,
+  kind: "shared" | "sharded",
+  { deliver, lost }: SubscriberEvents,
+): Subscriber {
+  const socket = client.options?.socket;
+  const subscriber = client.duplicate({
+    commandOptions: {},
+    ...(client.options === undefined ? {} : { socket: { ...socket, reconnectStrategy: false } }),
+  });
+  const closing = new Closing(subscriber);
+  subscriber.on("error", lost);
+  const ended = (): void => lost(new Error("the connection of the subscriber ended"));
+  for (const event of ["end", "terminated"]) subscriber.on(event, ended);
+  const moved = (): void => lost(new Error("the slot of a channel has moved"));
+  subscriber.on("sharded-channel-moved", moved);
+  const listener: PubSubListener = (message, channel) => deliver(channel, message);
+  const isSharded = kind === "sharded";
+  return {
+    connected: subscriber.connect(),
+    subscribe: (channel) =>
+      isSharded
+        ? subscriber.sSubscribe(channel, listener)
+        : subscriber.subscribe(channel, listener),
+    unsubscribe: (channel) =>
+      isSharded ? subscriber.sUnsubscribe(channel) : subscriber.unsubscribe(channel),
+    close: () => closing.begin(),
+  };
+}
+
+/**
+ * A client that is destroyed while it dials keeps its socket, in some versions for good: so it is
+ * destroyed once the socket stands. A dial that fails leaves nothing.
+ */
+class Closing {
+  readonly #subscriber: NodeRedisSubscriber;
+  #hasSocket = false;
+  #isWanted = false;
+
+  constructor(subscriber: NodeRedisSubscriber) {
+    this.#subscriber = subscriber;
+    subscriber.on("connect", () => {
+      this.#hasSocket = true;
+      // A turn later, when the library has sent its first commands, and can reject them.
+      if (this.#isWanted) setImmediate(() => void this.#destroy());
+    });
+  }
+
+  begin(): Promise<void> {
+    this.#isWanted = true;
+    return this.#hasSocket ? this.#destroy() : Promise.resolve();
+  }
+
+  /** Some versions throw if there is nothing left to close. */
+  async #destroy(): Promise<void> {
+    try {
+      await this.#subscriber.destroy();
+    } catch {}
+  }
+}

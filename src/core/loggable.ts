@@ -1,0 +1,48 @@
+/**
+ * JSON of what users log. A fence is a `bigint`, for which `JSON.stringify` throws, and an `Error`
+ * becomes `{}`: in JSON, a fence is text and an error its message.
+ */
+
+const thrown = new Set(["cause", "error", "lastFault"]);
+
+/** Returns a copy that `JSON.stringify` can write, and that looks the same otherwise. */
+export function loggable<Value extends object>(value: Value): Value {
+  // Not enumerable: a comparison, a spread copy and `console.log` see the plain object.
+  return Object.defineProperty({ ...value }, "toJSON", { value: toJson });
+}
+
+function toJson(this: object): object {
+  return jsonFields(this);
+}
+
+/** Returns the JSON of an error: its fields, without `result` (any size) and the stack. */
+export function errorJson(error: Error): Record<string, unknown> {
+  const { name, message, cause } = error;
+  const own: object = error;
+  return jsonFields({ name, message, ...own, result: undefined, cause });
+}
+
+/** Returns the message of an error, or the text of any other value that was thrown. */
+export function messageOf(cause: unknown): string {
+  if (cause instanceof Error) return cause.message || cause.name;
+  try {
+    return String(cause);
+  } catch {
+    return "an object that has no text";
+  }
+}
+
+function jsonFields(value: object): Record<string, unknown> {
+  const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
+    // Anything can be thrown, so what was thrown is always text: it may be a cycle, or large.
+    return [name, thrown.has(name) && field !== undefined ? messageOf(field) : jsonOf(field)];
+  });
+  return Object.fromEntries(fields) as Record<string, unknown>;
+}
+
+function jsonOf(value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (value instanceof Error) return messageOf(value);
+  if (Array.isArray(value)) return value.map(jsonOf);
+  return typeof value === "object" && value !== null ? jsonFields(value) : value;
+}

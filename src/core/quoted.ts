@@ -1,0 +1,24 @@
+const quotedLengthMax = 250;
+
+/** Text that others chose, for a message: in quotes, on one line, and not beyond a bound. */
+export function quoted(text: string): string {
+  const cut = text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text;
+  return JSON.stringify(cut).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** Names of resources, for a message. */
+export function list(resources: readonly string[]): string {
+  return resources.map((resource) => `"${resource}"`).join(", ");
+}
+
+/** Any value that was given where another was expected, for a message. */
+export function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  return String(value);
+}

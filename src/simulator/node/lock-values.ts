@@ -1,0 +1,54 @@
+import type { Keyspace } from "./keyspace.ts";
+import type { ScriptBody } from "./script-context.ts";
+import { sha1 } from "./sha1.ts";
+
+const ownBytesMax = 2_048;
+const foreignBytesMax = 128;
+
+/** `_shown.lua`: a value of our own as it is, and of a foreign one the beginning. */
+export function shown(value: string): string {
+  const bytes = new TextEncoder().encode(value);
+  if (bytes.length <= ownBytesMax && /^hf:[!-~]+$/.test(value)) return value;
+  const beginning = [...bytes.subarray(0, foreignBytesMax)]
+    .map((byte) => (byte < 32 || byte > 126 ? "?" : String.fromCharCode(byte)))
+    .join("");
+  return bytes.length > foreignBytesMax ? `${beginning}...` : beginning;
+}
+
+/** `_exactly.lua`: a text for a value that no other value has. */
+export function exactly(value: string): string {
+  const text = shown(value);
+  if (text === value) return text;
+  const bytes = new TextEncoder().encode(value);
+  return `${text} (${bytes.length} bytes, sha1 ${sha1(bytes)})`;
+}
+
+/** `_wrong-type.lua`: hashes are the only other type that a simulated node knows. */
+export function wrongType(key: string): string {
+  return `X WRONGTYPE hash ${key}`;
+}
+
+/** Sets all of these keys, or none where one holds another type; returns the refusal then. */
+export function setAll(
+  data: Keyspace,
+  keys: readonly string[],
+  value: string,
+  ttlMs: number,
+): string | undefined {
+  for (const [index, key] of keys.entries()) {
+    if (data.pttl(key) !== -2) {
+      for (const undone of keys.slice(0, index)) data.delete(undone);
+      return wrongType(key);
+    }
+    data.set(key, value, ttlMs);
+  }
+  return undefined;
+}
+
+/** `break-foreign.lua` */
+export const breakForeign: ScriptBody = ({ data, keys, args }) => {
+  const [key = ""] = keys;
+  const value = data.textOf(key);
+  if (value === undefined || exactly(value) !== args[0]) return "R 0 1";
+  return `R ${data.delete(key)} 1`;
+};

@@ -1,0 +1,8 @@
+-- Part of the scripts that inspect and break. Returns a text for a value that no other value has:
+-- as `shown`, and if that is not all of it, with its length and its SHA-1.
+-- @include shown
+local function exactly(value)
+  local text = shown(value)
+  if text == value then return text end
+  return text .. ' (' .. #value .. ' bytes, sha1 ' .. redis.sha1hex(value) .. ')'
+end

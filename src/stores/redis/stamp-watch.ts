@@ -1,0 +1,28 @@
+import type { Emitter } from "../../core/events.ts";
+import type { ClockWatch, Stamp } from "./clock-watch.ts";
+import { clientIsOff } from "./doctor/mixed-admission.ts";
+import { warningAbout } from "./doctor/told.ts";
+import type { RedisNode } from "./node.ts";
+import type { ServerClocks } from "./server-clocks.ts";
+
+/** Looks at what every reply carries for what should not stay, and warns once per node. */
+export class StampWatch {
+  readonly #events: Emitter;
+  readonly #clocks: ServerClocks;
+  /** With admission off a reply names the process only if the record of the node is strict. */
+  readonly #isOff: boolean;
+  readonly #strictNodes = new Set<RedisNode>();
+
+  constructor(events: Emitter, clocks: ServerClocks, admission: "strict" | "off") {
+    this.#events = events;
+    this.#clocks = clocks;
+    this.#isOff = admission === "off";
+  }
+
+  observe(node: RedisNode, { runId }: Stamp, watch: ClockWatch): void {
+    this.#clocks.observe(node, watch);
+    if (!this.#isOff || runId === "-" || this.#strictNodes.has(node)) return;
+    this.#strictNodes.add(node);
+    this.#events.emit("warning", warningAbout(node.name, clientIsOff));
+  }
+}

@@ -1,0 +1,56 @@
+import { stripVTControlCharacters } from "node:util";
+import { createColors } from "picocolors";
+import { expect, test } from "vitest";
+import { renderTable } from "../../src/cli/table.ts";
+
+const colors = createColors(true);
+const columns = [
+  { title: "RESOURCE", elastic: true },
+  { title: "LEFT", align: "right" },
+  { title: "LABEL" },
+] as const;
+
+function plain(rows: readonly (readonly string[])[], width: number): string[] {
+  return stripVTControlCharacters(renderTable(columns, rows, { columns: width, colors })).split(
+    "\n",
+  );
+}
+
+test("columns are as wide as their cells, numbers end at the right", () => {
+  expect(
+    plain(
+      [
+        ["a", "3 s", "report"],
+        ["longer name", "12.5 s", ""],
+      ],
+      80,
+    ),
+  ).toEqual(["RESOURCE       LEFT  LABEL", "a               3 s  report", "longer name  12.5 s"]);
+});
+
+test("a terminal that is too narrow cuts the column that may be cut", () => {
+  expect(plain([["resource/with/a/long/name", "3 s", "report"]], 30)).toEqual([
+    "RESOURCE        LEFT  LABEL",
+    "resource/with…   3 s  report",
+  ]);
+});
+
+test("characters that take two places are counted as two", () => {
+  expect(
+    plain(
+      [
+        ["漢字漢字漢字漢字", "3 s", "👍"],
+        ["a", "1 s", "b"],
+      ],
+      27,
+    ),
+  ).toEqual(["RESOURCE      LEFT  LABEL", "漢字漢字漢…    3 s  👍", "a              1 s  b"]);
+});
+
+test("a colour ends after the cut", () => {
+  const text = renderTable(columns, [[colors.red("resource/with/a/name"), "3 s", "x"]], {
+    columns: 26,
+    colors,
+  });
+  expect(text).toContain(`…${colors.red("").slice(-5)}`);
+});

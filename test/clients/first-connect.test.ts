@@ -1,0 +1,156 @@
+import type { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createLocks, type CreateLocksOptions, QuorumError, type Locks } from "../../src/index.ts";
+import { redis, redlock } from "../../src/stores/redis/index.ts";
+import { timersOnDemand, withoutTimers } from "../redis/waiting-scene.ts";
+import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
+import { collect, rejection } from "../support/redis-harness.ts";
+import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
+import { type RedisServer, startRedis, startRedisServers } from "../support/redis-server.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { allKinds, type OpenClient } from "./client-kinds.ts";
+import { sentinelLibraries } from "./sentinel-clients.ts";
+
+const kinds = allKinds.flatMap(({ name, openConnecting, openConnectingCluster }) =>
+  openConnecting && openConnectingCluster ? { name, openConnecting, openConnectingCluster } : [],
+);
+
+const nodeTimeoutMs = 100;
+let servers: RedisServer[];
+beforeAll(async () => {
+  servers = await startRedisServers(3);
+});
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+function portOf(index: number): number {
+  return servers[index]?.port ?? 0;
+}
+
+function closing(opened: OpenClient): object {
+  onTestFinished(async () => {
+    await opened.close();
+  });
+  return opened.client as object;
+}
+
+function managerOn(
+  client: object | readonly object[],
+  options: CreateLocksOptions = {},
+  nodeTimeout = 10_000,
+): Locks {
+  const store = Array.isArray(client)
+    ? redlock(client as object[], { admission: "off", nodeTimeout })
+    : redis(client, { admission: "off", nodeTimeout });
+  const locks = createLocks(store, { ttl: "20s", ...options });
+  onTestFinished(() => locks.close());
+  return locks;
+}
+
+/** How many listeners each event of a client has. */
+function listenersOf(client: object): Map<string | symbol, number> {
+  const emitter = client as EventEmitter;
+  const events = emitter.eventNames().filter((event) => emitter.listenerCount(event) > 0);
+  return new Map(events.map((event) => [event, emitter.listenerCount(event)]));
+}
+
+/** The very first attempt is granted. */
+async function expectGrantAtOnce(locks: Locks): Promise<void> {
+  const attempts = collect(locks, "attempt");
+  const lease = await locks.acquire("first", { wait: "10s" });
+  expect(attempts.map(({ outcome }) => outcome)).toEqual(["granted"]);
+  await lease.release();
+}
+
+describe.each(kinds)("$name", ({ openConnecting, openConnectingCluster }) => {
+  test("a client that has just begun to connect gives a lease", async () => {
+    const client = closing(openConnecting(portOf(0)));
+    const before = listenersOf(client);
+    const locks = managerOn(client);
+    const lease = await locks.tryAcquire("first");
+    expect(lease?.state).toBe("held");
+    await lease?.release();
+    // node-redis keeps one that watches for breaks, and had it before.
+    const added = [...listenersOf(client)].filter(([event, count]) => before.get(event) !== count);
+    expect(added.filter(([event]) => event !== "reconnecting")).toEqual([]);
+  });
+
+  test("what waits for the connect takes one attempt, and so does all else", async () => {
+    const locks = managerOn(closing(openConnecting(portOf(0))));
+    await Promise.all([expectGrantAtOnce(locks), locks.inspect("other"), locks.list()]);
+  });
+
+  test("a server that is down fails the vote as soon as the client reports it", async () => {
+    const down = await startRedis();
+    onTestFinished(() => down.stop());
+    await down.kill();
+    // No timer fires: only the client's own report can end it.
+    const locks = managerOn(closing(openConnecting(down.port)), { runtime: withoutTimers });
+    const error = await rejection(locks.tryAcquire("x"));
+    expect(error).toBeInstanceOf(QuorumError);
+    expect(String((error as QuorumError).votes[0]?.cause)).toContain("ECONNREFUSED");
+    // It has failed once: a vote is failed at once from now on.
+    expect(await rejection(locks.tryAcquire("x"))).toBeInstanceOf(QuorumError);
+  });
+
+  test("a server that accepts and never answers costs the node timeout, once", async () => {
+    const proxy = await startTcpProxy(portOf(0));
+    proxy.mutesNew = true;
+    const runtime = timersOnDemand();
+    const locks = managerOn(closing(openConnecting(proxy.port)), { runtime }, nodeTimeoutMs);
+    const failing = rejection(locks.tryAcquire("x"));
+    await sleep(nodeTimeoutMs + 10);
+    runtime.fire();
+    const error = await failing;
+    expect(error).toBeInstanceOf(QuorumError);
+    expect((error as QuorumError).votes[0]).toMatchObject({ vote: "failed" });
+    // Nothing was sent, and no call waits again.
+    expect(await rejection(locks.tryAcquire("x"))).toBeInstanceOf(QuorumError);
+  });
+
+  test("two of three that connect decide, without the third", async () => {
+    const proxy = await startTcpProxy(portOf(2));
+    proxy.mutesNew = true;
+    const ports = [portOf(0), portOf(1), proxy.port];
+    const clients = ports.map((port) => closing(openConnecting(port)));
+    const locks = managerOn(clients, { runtime: withoutTimers });
+    expect((await locks.tryAcquire("quorum"))?.state).toBe("held");
+    // The third one fails, so that giving back need not wait for it.
+    proxy.accepts = false;
+    proxy.reset();
+  });
+
+  test("a Cluster that has just begun to connect gives a lease", async () => {
+    const client = closing(openConnectingCluster(cluster.nodes.map(({ port }) => port)));
+    await expectGrantAtOnce(managerOn(client));
+  });
+});
+
+let cluster: RedisCluster;
+let sentinel: RedisSentinel;
+beforeAll(async () => {
+  [cluster, sentinel] = await Promise.all([startRedisCluster(), startRedisSentinel()]);
+});
+afterAll(async () => {
+  await Promise.all([cluster.stop(), sentinel.stop()]);
+});
+
+// The Sentinel client of node-redis 5 emits nothing when it is ready.
+test.each(sentinelLibraries.filter(({ name }) => name !== "node-redis 5"))(
+  "$name: a client behind Sentinel that has just begun to connect gives a lease",
+  async ({ open }) => {
+    const opened = open(sentinel);
+    opened.connect().catch(() => undefined);
+    await expectGrantAtOnce(managerOn(closing(opened)));
+  },
+);
+
+test.each(allKinds.filter(({ library }) => library === "ioredis"))(
+  "$name: a client that is lazy begins to connect, and gives a lease",
+  async ({ openIdle }) => {
+    const opened = openIdle?.(portOf(0));
+    if (opened !== undefined) await expectGrantAtOnce(managerOn(closing(opened)));
+  },
+);

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import type { Lease, Locks } from "../../src/index.ts";
+import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import { eventually } from "../support/redis-eventually.ts";
+import { shareRedis } from "../support/redis-harness.ts";
+import { peers, type Peer, type PeerLock } from "./peers.ts";
+
+/**
+ * Holdfast and the lock libraries of npm on the same keys at the same time. What they protect is a
+ * counter on a server, read and written in two commands: an overlap of two holders loses an update.
+ */
+const bench = shareRedis(3);
+const resource = "invoice:42";
+
+async function count(): Promise<void> {
+  const before = Number(await bench.server(0).command("GET", "counter"));
+  await bench.server(0).command("SET", "counter", String(before + 1));
+}
+
+async function counted(): Promise<number> {
+  const total = Number(await bench.server(0).command("GET", "counter"));
+  await bench.server(0).command("DEL", "counter");
+  // Both libraries return from a release when a quorum has confirmed it.
+  await bench.untilFree();
+  return total;
+}
+
+async function peerLock(peer: Peer): Promise<PeerLock> {
+  return peer.lockOf(await bench.connectAll(peer.nodes), resource);
+}
+
+async function managerFor(peer: Peer, options: RedisStoreOptions = {}): Promise<Locks> {
+  const store = { prefix: peer.prefix, foreignGap: 20, ...options };
+  return await bench.locks(peer.nodes, store, { wait: "forever", retry: { maxDelay: 50 } });
+}
+
+async function section(lock: PeerLock): Promise<void> {
+  const held = await lock.enter();
+  await count();
+  await lock.leave(held);
+}
+
+describe.each(peers)("$name on $nodes", (peer) => {
+  test("keeps us out, and we keep it out", async () => {
+    const locks = await managerFor(peer);
+    const lock = await peerLock(peer);
+    const held = await lock.enter();
+    expect(await locks.tryAcquire(resource)).toBeUndefined();
+    await lock.leave(held);
+    const lease = await eventually(async () => (await locks.tryAcquire(resource)) ?? false);
+    let isIn = false;
+    const entering = lock.enter().then((entered) => {
+      isIn = true;
+      return entered;
+    });
+    await bench.server(0).command("PING");
+    expect([isIn, await (lease as Lease).prove()]).toEqual([false, true]);
+    expect(await (lease as Lease).release()).toEqual({ released: true });
+    await lock.leave(await entering);
+    await bench.untilFree();
+  });
+
+  test.each([true, false])("loses no update with us, fencing %s", async (fencing) => {
+    const sections = 20;
+    const ours = Array.from({ length: 2 }, async () => {
+      const locks = await managerFor(peer, { fencing });
+      const tasks = Array.from({ length: 2 }, async () => {
+        for (let done = 0; done < sections; done += 1) await locks.using(resource, count);
+      });
+      await Promise.all(tasks);
+    });
+    const theirs = Array.from({ length: 2 }, async () => {
+      const lock = await peerLock(peer);
+      for (let done = 0; done < sections; done += 1) await section(lock);
+    });
+    await Promise.all([...ours, ...theirs]);
+    expect(await counted()).toBe(6 * sections);
+  });
+
+  test("is not locked out by a busy manager with foreignGap", async () => {
+    const locks = await managerFor(peer);
+    const lock = await peerLock(peer);
+    const wanted = 5;
+    const turnsMax = 200;
+    let theirs = 0;
+    let turns = 0;
+    const isOver = (): boolean => theirs >= wanted || turns >= turnsMax;
+    // Different labels: nothing is passed on, so each section is a turn of its own. Three of them:
+    // there is always one that waits when another releases.
+    const busy = ["one", "two", "three"].map(async (label) => {
+      while (!isOver()) {
+        await locks.using(resource, { label }, count);
+        turns += 1;
+      }
+    });
+    // Never twice in a row: it comes back while the manager is busy.
+    const foreign = async (): Promise<void> => {
+      for (let from = 0; !isOver(); from = turns) {
+        await eventually(() => turns >= from + 3);
+        await section(lock);
+        theirs += 1;
+      }
+    };
+    await Promise.all([...busy, foreign()]);
+    expect(theirs).toBe(wanted);
+    expect(await counted()).toBe(turns + theirs);
+  });
+});
