@@ -1,16 +1,17 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 
-/** What a fence store answers: go ahead, or the greater fence it has seen. */
+/** Result of `FenceStore.admit`: accepted, or rejected with the greater fence in `seen`. */
 export type Admission =
   | { readonly accepted: true }
   | { readonly accepted: false; readonly seen: bigint };
 
-/** Keeps the greatest fence of each resource. The HTTP guard asks it before every request. */
+/** Keeps the greatest fence of each resource. The HTTP guard calls `admit` before every request. */
 export interface FenceStore {
   /**
-   * In one atomic step: accepts when `fence` is not smaller than the greatest seen, and keeps it.
-   * Rejects when it cannot tell; the request is then refused.
+   * Compares and stores in one atomic step: accepts if `fence` is not smaller than the greatest
+   * fence seen for `resource`, and stores it. Rejects if the store cannot decide; the guard then
+   * refuses the request.
    */
   admit(resource: string, fence: bigint): Promise<Admission>;
 }
@@ -20,17 +21,18 @@ export function admission(fence: bigint, greatest: bigint): Admission {
 }
 
 export interface MemoryFencesOptions {
-  /** How many resources to remember. @default 100_000: some 20 MB. */
+  /** Largest number of resources kept; each takes about 200 bytes. @default 100_000 */
   readonly max?: number;
 }
 
 const memoryMaxDefault = 100_000;
 
 /**
- * Keeps fences in this process: for one server process, and only until it restarts.
+ * Returns a fence store in the memory of this process. Use it for a single server process: the
+ * fences are gone after a restart.
  *
- * At `max` resources it refuses new ones with a StoreError. It never forgets one instead: a
- * forgotten fence is a stale write that passes.
+ * If `max` resources are stored, a request for a new resource fails with StoreError. No fence is
+ * ever evicted, because an evicted fence would let a stale write pass.
  */
 export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
   knownOptions("options", options, ["max"]);

@@ -3,38 +3,43 @@ import { FenceRejectedError, InvalidOptionError, StoreError } from "../core/erro
 import { resourcesOf } from "../core/resources.ts";
 
 /**
- * The one rule of every guard: accept when fence >= last, store it with the write.
+ * Code shared by all guards. Every guard applies one rule: accept a write if its fence >= the last
+ * stored fence, and store the fence together with the write.
  *
- * `>=` and not `>`: one tenure writes more than once. "With the write": a guard that compares in
- * one step and writes in another lets a later holder in between the two.
+ * The rule is `>=` because one lease writes more than once. Check and write must be one atomic
+ * step: between two separate steps a later holder could write.
  */
 
-/** What a guard takes: a lease, or anything else that carries a fence and says what it is for. */
+/**
+ * Input of a guard: a lease, or any other object with a fence and the resources it is valid for.
+ */
 export interface Fenced {
-  /** A lease of a store without fences throws UnsupportedError here. */
+  /**
+   * Fence of the holder. Throws UnsupportedError if the lease comes from a store without fences.
+   */
   readonly fence: bigint;
   readonly resources: readonly string[];
 }
 
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
 
-/** What a guard tells the lease whose write it refused. */
+/** Report to the lease whose write a guard refused. */
 export interface FencedOff {
   readonly resource: string;
   readonly fence: bigint;
-  /** The greater fence; undefined where the guard could not learn it. */
+  /** The greater fence; undefined if the guard could not learn it. */
   readonly seen: bigint | undefined;
   readonly guard: GuardKind;
 }
 
-/** The greatest fence that fits BIGINT; every guard compares exactly up to here. */
+/** Greatest fence that fits a signed 64-bit BIGINT. Guards compare exactly up to this value. */
 export const fenceMax: bigint = 9_223_372_036_854_775_807n;
 
 const fencedOffMethod = Symbol.for("holdfast.lease.fencedOff");
 
 /**
- * Reads and checks the fence. Every guard calls it before it sends anything, so that a lease
- * without a fence, or a fence that no BIGINT can hold, leaves nothing written.
+ * Reads and checks the fence. Every guard calls this before it sends anything, so a missing or
+ * invalid fence fails without a write.
  */
 export function fenceOf(fenced: Fenced | bigint): bigint {
   const fence: unknown = isObject(fenced) ? fenced["fence"] : fenced;
@@ -44,7 +49,9 @@ export function fenceOf(fenced: Fenced | bigint): bigint {
   return fence;
 }
 
-/** The resources a guard is about: those named in the call, else those of the lease, in order. */
+/**
+ * Returns the resources to check: the ones named in the call, otherwise all resources of the lease.
+ */
 export function guardedResources(
   fenced: Fenced | bigint,
   named: string | readonly string[] | undefined,
@@ -54,7 +61,10 @@ export function guardedResources(
   throw new InvalidOptionError("resource", "given when the fence is a plain bigint", undefined);
 }
 
-/** The name to put in an error about a single row or key, which may guard several resources. */
+/**
+ * Returns the resource to name in an error about one row or key: `named`, otherwise the first
+ * resource of the lease, otherwise `fallback`.
+ */
 export function subjectOf(
   fenced: Fenced | bigint,
   named: string | undefined,
@@ -66,7 +76,7 @@ export function subjectOf(
   return typeof first === "string" ? first : fallback;
 }
 
-/** Tells the lease, which tells its manager's listeners (`fenced-off`). */
+/** Reports a refused write to the lease. Its lock manager then emits the `fenced-off` event. */
 export function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void {
   if (!isObject(fenced)) return;
   const report: unknown = fenced[fencedOffMethod];
@@ -74,17 +84,17 @@ export function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void
   try {
     report.call(fenced, event);
   } catch {
-    // Telling is a courtesy; the caller must get the rejection itself and nothing in its place.
+    // Ignored: the caller must receive the FenceRejectedError, not an error of the report.
   }
 }
 
-/** Reports a stale write and makes the error for the guard to throw. */
+/** Reports a stale write to the lease and returns the error for the guard to throw. */
 export function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError {
   reportFencedOff(fenced, event);
   return new FenceRejectedError(event.resource, event.fence, event.seen);
 }
 
-/** Reads a fence that a server sent as text. Anything else is not a guard's data. */
+/** Parses a fence that a server sent as text. Throws StoreError for any other value. */
 export function parseFence(value: unknown, where: string): bigint {
   if (typeof value === "string" && /^\d{1,19}$/.test(value)) return BigInt(value);
   throw new StoreError(`${where} holds ${JSON.stringify(String(value))} where a fence belongs`);
@@ -93,8 +103,8 @@ export function parseFence(value: unknown, where: string): bigint {
 const guardKeyBytesMax = 512;
 
 /**
- * The name of a resource as the key of a guard row. Indexes of SQL servers take short keys only
- * and Postgres no zero character: such names are represented by their hash.
+ * Returns the guard-table key of a resource: its name, or the SHA-256 of its name if that is longer
+ * than 512 bytes (SQL indexes limit key length) or contains a zero character (invalid in Postgres).
  */
 export function guardKey(resource: string): string {
   if (Buffer.byteLength(resource) <= guardKeyBytesMax && !resource.includes("\0")) return resource;

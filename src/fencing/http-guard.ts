@@ -10,7 +10,7 @@ import { Lanes } from "./http-lanes.ts";
 import { busyProblem, malformedProblem, missingProblem, staleProblem } from "./http-problem.ts";
 import { problemResponse, problemType, type Problem } from "./http-problem.ts";
 
-/** What of a request the guard looks at, whichever kind of server received it. */
+/** Request data that the guard reads, independent of the HTTP framework. */
 export interface GuardedRequest {
   readonly method: string;
   /** Path and query, as in `/invoices/42?draft=1`. */
@@ -21,30 +21,35 @@ export interface GuardedRequest {
 export interface FenceGuardOptions {
   readonly store: FenceStore;
   /**
-   * Which resources a request is about, for servers that do not take the client's word for it.
-   * A client that names others is refused. @default what the header Holdfast-Resource says
+   * Returns the resources of a request, for servers that do not trust the client's header. The
+   * guard refuses a request whose header names other resources.
+   * @default the resources in the Holdfast-Resource header
    */
   readonly resourceOf?: (request: GuardedRequest) => string | readonly string[];
   /**
-   * Which requests must carry a fence; one that carries a fence is always checked.
-   * @default "writes": all but GET, HEAD, OPTIONS and TRACE
+   * Requests that must carry a fence. A fence that is sent is always checked.
+   * @default "writes": all methods but GET, HEAD, OPTIONS and TRACE
    */
   readonly required?: "always" | "writes" | "never";
-  /** How many requests may wait for their turn before 503. @default 1000 */
+  /** Number of requests that may wait for a resource; more get status 503. @default 1000 */
   readonly queueMax?: number;
-  /** How long a request may wait for its turn before 503. @default "30s" */
+  /** Longest wait of a request for its resource; after it the request gets 503. @default "30s" */
   readonly queueTimeout?: Duration;
 }
 
 export interface FenceGuard {
-  /** For servers of `Request → Response`. Resolves when `next` has, or to a problem document. */
+  /**
+   * Handler for servers that map a Request to a Response. Resolves to the response of `next`, or to
+   * a problem document if the guard refuses.
+   */
   handle(
     request: Request,
     next: (request: Request) => Response | Promise<Response>,
   ): Promise<Response>;
   /**
-   * For Node's `req, res`, Express and the like. The next request of the resource waits until the
-   * promise that `next` returns settles or, when it returns none, until the response has ended.
+   * Handler for Node's `req, res`, Express and similar. Runs one request per resource at a time.
+   * The next one starts when the promise returned by `next` settles or, if `next` returns none,
+   * when the response has ended.
    */
   node(
     req: IncomingMessage,
@@ -65,10 +70,12 @@ interface Settings {
 }
 
 /**
- * Middleware that refuses requests with a stale fence: 412 with a problem document, 428 when a
- * fence is missing, 400 when it is malformed. Requests on one resource are handled one after
- * another, so that within this process admission and write happen in the same order. A store that
- * fails is an error and the request is not handled.
+ * Returns middleware that refuses requests with a stale fence (status 412), a missing one (428) or
+ * a malformed one (400), each with a problem document.
+ *
+ * Handles requests for one resource one after another, so that within this process they are
+ * admitted and write in the same order. If the store fails, the request is not handled: `handle`
+ * rejects and `node` calls `next` with the error.
  */
 export function fenceGuard(options: FenceGuardOptions): FenceGuard {
   const settings = settingsOf(options);
@@ -151,7 +158,7 @@ async function judge(settings: Settings, request: GuardedRequest): Promise<Verdi
   return { kind: "pass", leave: entry.leave };
 }
 
-/** The resources, or what is wrong with how they were named. */
+/** Returns the resources of the request, or a text that says why the header is invalid. */
 function resourcesFor(settings: Settings, request: GuardedRequest): readonly string[] | string {
   const header = request.header(resourceHeader);
   const named = header === undefined ? undefined : readResources(header);
@@ -160,7 +167,7 @@ function resourcesFor(settings: Settings, request: GuardedRequest): readonly str
   }
   if (settings.resourceOf === undefined) return named ?? `${resourceHeader} is missing`;
   const own = resourcesOf(settings.resourceOf(request));
-  // Fences of different resources cannot be compared.
+  // Fences of different resources cannot be compared, so the header must name every one.
   const agrees = named === undefined || own.every((resource) => named.includes(resource));
   return agrees ? own : `${resourceHeader} names another resource than this request is about`;
 }
@@ -175,8 +182,8 @@ async function runNext(res: ServerResponse, next: () => unknown, leave: () => vo
     res.once("close", resolve);
   });
   try {
-    // The client hung up while it waited: nothing has been written for it, and nobody would ever
-    // say that the response has ended.
+    // The client disconnected while its request waited: skip the request. The end events of the
+    // response have already fired, so waiting for them would block the resource.
     if (res.destroyed) return;
     const returned = next();
     await (isThenable(returned) ? returned : ended);
@@ -204,7 +211,7 @@ function ofRequest(request: Request): GuardedRequest {
 }
 
 function ofIncoming(req: IncomingMessage): GuardedRequest {
-  // A router that is mounted below a path cuts it off `url` and keeps the whole here.
+  // Express sets `originalUrl` to the full path; `url` lacks the mount path of the router.
   const { originalUrl } = req as { originalUrl?: unknown };
   return {
     method: req.method ?? "GET",

@@ -3,20 +3,23 @@ import { knownOptions } from "../core/options.ts";
 import { resourcesOf } from "../core/resources.ts";
 import { fenceMax, fenceOf, guardedResources, type Fenced } from "./guard.ts";
 
-/** Which resource the request is about; several are separated by commas, each percent-encoded. */
+/** Header with the resource names: percent-encoded, separated by commas. */
 export const resourceHeader = "Holdfast-Resource";
-/** The fence as a decimal number. */
+/** Header with the fence as a decimal number. */
 export const fenceHeader = "Holdfast-Fence";
 
-/** Some servers refuse longer headers altogether. */
+/** Limit for the resource header. Some servers reject requests with longer headers. */
 const headerLengthMax = 8_192;
 
 export interface FenceHeaderOptions {
-  /** What the server calls the resource. @default the resources of the lease */
+  /** Name of the resource on the server, if it differs. @default the resources of the lease */
   readonly resource?: string | readonly string[];
 }
 
-/** The headers that tell a guarded server which fence a request was sent under. */
+/**
+ * Returns the headers that carry the fence and its resources to a guarded server. Throws
+ * InvalidOptionError if the encoded names are longer than 8192 characters.
+ */
 export function fenceHeaders(
   fenced: Fenced | bigint,
   options: FenceHeaderOptions = {},
@@ -31,7 +34,7 @@ export function fenceHeaders(
   return { [resourceHeader]: value, [fenceHeader]: String(fenceOf(fenced)) };
 }
 
-/** A copy of `init` for `fetch`, with the headers of `fenceHeaders` set. */
+/** Returns a copy of `init` for `fetch` with the headers of `fenceHeaders` set. */
 export function withFence(
   fenced: Fenced | bigint,
   init: RequestInit = {},
@@ -44,14 +47,14 @@ export function withFence(
   return { ...init, headers };
 }
 
-/** Reads the fence header; undefined when it is not a fence. */
+/** Parses the fence header. Returns undefined if it is not a valid fence. */
 export function readFence(value: string): bigint | undefined {
   if (!/^[1-9]\d{0,18}$/.test(value)) return undefined;
   const fence = BigInt(value);
   return fence <= fenceMax ? fence : undefined;
 }
 
-/** Reads the resource header; undefined when it is malformed. */
+/** Parses the resource header. Returns undefined if it is malformed. */
 export function readResources(value: string): readonly string[] | undefined {
   if (value.length > headerLengthMax) return undefined;
   try {

@@ -1,9 +1,11 @@
-// Taken when this module is loaded: fake timers of a test, installed later, replace them.
+// Captured when the module loads, so that fake timers which a test installs later do not apply.
 const { setTimeout: later, clearTimeout: cancel } = globalThis;
 
 /**
- * Lets requests on one resource through one after another. Admission alone is not enough: a
- * request with a smaller fence that was admitted first could still write last.
+ * Queues that let one request per resource run at a time.
+ *
+ * Checking the fence alone is not enough: a request with a smaller fence could be admitted first
+ * and still write after a request with a greater one.
  */
 
 export type LaneEntry =
@@ -17,7 +19,7 @@ export interface LaneLimits {
 
 export class Lanes {
   readonly #limits: LaneLimits;
-  /** Per resource: resolves when everyone who came so far has left. */
+  /** Per resource: promise that resolves when all requests queued so far have left. */
   readonly #tails = new Map<string, Promise<void>>();
   #waiting = 0;
 
@@ -25,7 +27,10 @@ export class Lanes {
     this.#limits = limits;
   }
 
-  /** Waits for the turn on all `resources` at once. Never rejects. */
+  /**
+   * Waits until all earlier requests on any of `resources` have left. Resolves with `entered:
+   * false` if the queue is full or the wait takes too long. Never rejects.
+   */
   async enter(resources: readonly string[]): Promise<LaneEntry> {
     const before = resources.flatMap((resource) => this.#tails.get(resource) ?? []);
     if (before.length > 0 && this.#waiting >= this.#limits.queueMax) {
@@ -33,13 +38,14 @@ export class Lanes {
     }
     const leave = this.#queue(resources);
     if (before.length === 0) return { entered: true, leave };
-    // Everybody queues on all of their resources in one turn, so no two wait for each other.
+    // `#queue` above joins the queues of all resources synchronously, so two requests can never
+    // wait for each other.
     const turn = Promise.all(before);
     this.#waiting += 1;
     const came = await this.#inTime(turn);
     this.#waiting -= 1;
     if (came) return { entered: true, leave };
-    // Those behind still wait for those before.
+    // Leave only when the earlier requests have left, because later ones wait for this one.
     void turn.then(leave);
     return {
       entered: false,

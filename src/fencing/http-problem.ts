@@ -1,6 +1,6 @@
 import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
 
-/** A problem document (RFC 9457). Fences are texts: JSON numbers are doubles. */
+/** Problem document (RFC 9457). Fences are strings because JSON numbers are doubles. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -62,8 +62,8 @@ export function problemResponse(problem: Problem): Response {
 }
 
 /**
- * Throws FenceRejectedError when a guarded server answered that the fence is stale. Any other
- * answer, also a 412 for another reason, is left to you, with its body unread.
+ * Throws FenceRejectedError if a guarded server replied that the fence is stale. Returns for any
+ * other response, including a 412 with another reason. The response body stays unread.
  */
 export async function throwIfFencedOff(response: Response, fenced: Fenced | bigint): Promise<void> {
   if (response.status !== 412) return;
@@ -84,7 +84,7 @@ async function readProblem(response: Response): Promise<Record<PropertyKey, unkn
     const body: unknown = await response.json();
     return isObject(body) ? body : undefined;
   } catch {
-    // Cut off or not JSON: then it does not say that the fence is stale.
+    // The body was cut off or is not JSON, so it does not report a stale fence.
     return undefined;
   }
 }

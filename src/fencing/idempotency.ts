@@ -2,27 +2,29 @@ import { createHash } from "node:crypto";
 import { InvalidOptionError } from "../core/errors.ts";
 import { fenceOf, guardedResources, type Fenced } from "./guard.ts";
 
-/** Providers cut off or refuse keys beyond 64 characters here and there. */
+/** Limit for the key length; some providers truncate or reject longer keys. */
 const keyLengthMax = 64;
 
 /**
- * A key for what cannot compare fences but remembers keys: payment providers, mail services, a
- * unique column. The same lease and purpose give the same key every time and on every machine;
- * another resource, tenure or purpose gives another.
+ * Returns an idempotency key for services that cannot compare fences but remember keys: payment
+ * providers, mail services, a unique column. The same lease and purpose give the same key on every
+ * machine; another resource, fence or purpose gives another key. Throws InvalidOptionError if
+ * `purpose` is empty.
  *
- * At most 64 characters of `A-Z a-z 0-9 . _ ~ -`; longer ones are replaced by a hash of 43.
+ * The key has at most 64 characters of `A-Z a-z 0-9 . _ ~ -`; a longer one is replaced by a hash of
+ * 43 characters.
  *
- * The next tenure has another fence and so another key. Where the effect must happen once over
- * all tenures, store the key in a fenced row before you use it, and let the next holder use the
- * stored one.
+ * The next holder has another fence and therefore another key. If the effect must happen once
+ * across all holders, store the key in a fenced row before you use it and let later holders use the
+ * stored key.
  */
 export function idempotencyKey(fenced: Fenced, purpose?: string): string {
   if (purpose !== undefined && (typeof purpose !== "string" || purpose.length === 0)) {
     throw new InvalidOptionError("purpose", "a text that is not empty", purpose);
   }
   const fence = fenceOf(fenced);
-  // A dot never occurs inside a part, so no two different lists of parts look the same. A lone
-  // tilde is no escape: it stands for "no purpose".
+  // Escaped parts never contain a dot, so different lists of parts give different keys. "~" alone
+  // is never an escape: it means "no purpose".
   const parts = [
     String(fence),
     purpose === undefined ? "~" : escaped(purpose),

@@ -17,17 +17,18 @@ export const guardTableDefault = "holdfast_fence";
 export interface GuardFenceOptions {
   /** @default "holdfast_fence" */
   readonly table?: TableName;
-  /** Which guard rows to check. @default every resource of the lease */
+  /** Resources whose guard rows to check. @default every resource of the lease */
   readonly resource?: string | readonly string[];
 }
 
 /**
- * Checks and stores the fence in the guard table, for rows that cannot carry a column. Call it on
- * the connection of an open transaction, before its other statements: the guard row stays locked
- * until commit, and a snapshot that an earlier SELECT took would be older than the lock.
+ * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call
+ * it in an open transaction, before its other statements: the guard row stays locked until commit.
+ * A SELECT before it would fix a snapshot that is older than the lock.
  *
- * Rejects with FenceRejectedError when stale: roll back then. Outside of a transaction it is
- * refused with InvalidOptionError; deadlocks and lock timeouts surface as the server's own.
+ * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
+ * InvalidOptionError outside a transaction. Deadlocks and lock timeouts reject with the server's
+ * error.
  */
 export async function guardFence(
   db: MysqlDatabase,
@@ -46,8 +47,9 @@ export async function guardFence(
 }
 
 /**
- * Raises the fence and returns the greatest known. The upsert works on the newest row and locks
- * it; the locking read sees that same row, where a plain one could see an old snapshot.
+ * Raises the stored fence to `fence` if it is smaller. Returns the greatest fence known. The upsert
+ * works on the newest row and locks it. The locking read then returns that row, where a plain
+ * SELECT could return an old snapshot.
  */
 async function raise(
   session: Session,
@@ -64,7 +66,7 @@ async function raise(
     [key, value, value],
   );
   const [row] = await session.select(
-    // As text: drivers read a BIGINT as a double unless told otherwise.
+    // As text: drivers by default read a BIGINT as a double.
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );

@@ -3,8 +3,8 @@ import { quoted, quotedTable } from "./mysql-session.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 
 /**
- * The column that `fencedUpdate` compares, for an InnoDB table whose rows carry their own fence.
- * Run it once: MySQL has no IF NOT EXISTS here.
+ * Returns the SQL that adds the column which `fencedUpdate` compares, for an InnoDB table. Run it
+ * once: it fails if the column exists (MySQL has no IF NOT EXISTS here).
  */
 export function fenceColumnSql(table: TableName, column = "fence"): string {
   const name = quoted(checkedName("column", column));
@@ -14,10 +14,10 @@ export function fenceColumnSql(table: TableName, column = "fence"): string {
   );
 }
 
-/** The table that `guardFence` uses. */
+/** Returns the SQL that creates the table which `guardFence` uses. */
 export function guardTableSql(table: TableName = guardTableDefault): string {
-  // Bytes, not text: collations ignore case, accents and trailing spaces, and would make two
-  // resources one. InnoDB, because the guard is its row lock.
+  // VARBINARY, because collations ignore case, accents and trailing spaces and would merge two
+  // resources. InnoDB, because the guard needs row locks.
   return (
     `CREATE TABLE IF NOT EXISTS ${quotedTable(tableParts(table))} ` +
     "(`resource` VARBINARY(512) NOT NULL PRIMARY KEY, " +

@@ -6,13 +6,12 @@ import { checkedRow, checkedUpdate, type CheckedRow, type CheckedUpdate } from "
 import type { FencedRow, FencedUpdate, FencedUpdateResult } from "./sql-row.ts";
 
 /**
- * Updates a row that carries its own fence: accepted when the fence is not smaller than the
- * row's, which it then becomes. Give it a pool, and it runs a short transaction of its own, or a
- * connection with an open transaction, and it becomes part of that.
+ * Updates a row that carries its own fence. Accepts if the fence is not smaller than the row's, and
+ * stores it in the row. A pool runs a short transaction of its own; a connection with an open
+ * transaction runs the update in that.
  *
- * If `where` matches several rows, either all of them change or, when one has a greater fence,
- * none. Rejects with FenceRejectedError when stale; deadlocks and lock timeouts surface as the
- * server's own errors.
+ * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
+ * with FenceRejectedError if stale. Deadlocks and lock timeouts reject with the server's error.
  */
 export async function fencedUpdate(
   db: MysqlDatabase,
@@ -28,23 +27,25 @@ export async function fencedUpdate(
     const seen = fences.reduce((greatest, each) => (each > greatest ? each : greatest), 0n);
     if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
     if (fences.length > 0) await write(session, checked, fence);
-    // Counted from the lock, because whether the server counts a row that was already like this
-    // depends on a flag of the connection (CLIENT_FOUND_ROWS).
+    // Counted from the locked rows. The count of the UPDATE depends on CLIENT_FOUND_ROWS: without
+    // it, rows that already had these values are not counted.
     return { updated: fences.length };
   });
 }
 
-/** What drivers return for a statement: a count, mysql2's header, or its `[header, fields]`. */
+/** Result of a statement: a row count, the header of mysql2, or its `[header, fields]`. */
 export type MysqlOutcome =
   | number
   | { readonly affectedRows: number }
   | readonly [{ readonly affectedRows: number }, ...unknown[]];
 
 /**
- * For SQL written by hand: `UPDATE … SET …, fence = ? WHERE … AND fence <= ?`. Give it what the
- * statement returned. When no row was updated it looks up why: a greater fence is a
- * FenceRejectedError; otherwise `{ updated: 0 }`, for a row that is missing or, without
- * CLIENT_FOUND_ROWS, was already like this.
+ * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = ? WHERE … AND fence <= ?`. Pass
+ * the result of the statement as `outcome`.
+ *
+ * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
+ * greater. Otherwise resolves to `{ updated: 0 }`: the row is missing or, without
+ * CLIENT_FOUND_ROWS, already had these values.
  */
 export async function assertFenced(
   db: MysqlDatabase,
@@ -64,13 +65,16 @@ export async function assertFenced(
   return { updated: 0 };
 }
 
-/** A locking read sees the newest committed rows; a plain one may see an old snapshot. */
+/**
+ * Locks the rows and returns their fences. A locking read returns the newest committed rows, where
+ * a plain SELECT could return an old snapshot.
+ */
 async function lockedFences(session: Session, row: CheckedRow): Promise<readonly bigint[]> {
   const { text, params } = condition(row);
   const column = quoted(row.column);
   const rows = await withColumnHint(row, () =>
     session.select(
-      // As text: drivers read a BIGINT as a double unless told otherwise.
+      // As text: drivers by default read a BIGINT as a double.
       `SELECT CAST(COALESCE(${column}, 0) AS CHAR) AS seen FROM ${quotedTable(row.table)} ` +
         `WHERE ${text} FOR UPDATE`,
       params,
@@ -88,7 +92,7 @@ async function write(session: Session, update: CheckedUpdate, fence: bigint): Pr
   const values = update.set.map(([, value]) => value);
   await session.select(
     `UPDATE ${quotedTable(update.table)} SET ${set.join(", ")} ` +
-      // Compared once more: under READ COMMITTED a row may have appeared since the lock.
+      // Compared again: under READ COMMITTED a matching row can appear after the lock.
       `WHERE ${text} AND COALESCE(${column}, 0) <= CAST(? AS SIGNED)`,
     [...values, String(fence), ...params, String(fence)],
   );
@@ -104,7 +108,7 @@ function condition(row: CheckedRow): { readonly text: string; readonly params: u
   return { text: `(${terms.join(" AND ")})`, params };
 }
 
-/** Drivers turn other objects into pieces of SQL or into JSON, each in its own way. */
+/** Rejects objects that each driver converts in its own way, to pieces of SQL or to JSON. */
 function checkScalar(column: string, value: unknown): void {
   if (!isObject(value) || value instanceof Date || value instanceof Uint8Array) return;
   throw new InvalidOptionError(

@@ -2,18 +2,18 @@ import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { isObject } from "./guard.ts";
 
 /**
- * A query function of your own, for a driver that is not recognised. It runs on one connection
- * and resolves to rows, or to a list whose first item is the rows.
+ * Query function of your own, for a driver that is not recognised. It must run on one connection
+ * and resolve to rows, or to a list whose first item is the rows.
  */
 export type MysqlQuery = (sql: string, params: unknown[]) => PromiseLike<unknown>;
 
-/** A connection of `mysql2` or `mysql2/promise`, or what looks like one. */
+/** Connection of `mysql2` or `mysql2/promise`, or an object with the same methods. */
 export interface MysqlConnection {
   query(sql: string): unknown;
   execute(sql: string, params: never): unknown;
 }
 
-/** A pool of `mysql2` or `mysql2/promise`. */
+/** Pool of `mysql2` or `mysql2/promise`. */
 export interface MysqlPool extends MysqlConnection {
   getConnection(...callback: never): unknown;
 }
@@ -22,7 +22,7 @@ export type MysqlDatabase = MysqlConnection | MysqlPool | MysqlQuery;
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** One connection: plain statements, and statements with parameters. */
+/** One connection: `run` sends plain statements, `select` sends statements with parameters. */
 export interface Session {
   run(sql: string): Promise<void>;
   select(sql: string, params: readonly unknown[]): Promise<readonly Row[]>;
@@ -33,7 +33,7 @@ interface PooledConnection {
   destroy?(): void;
 }
 
-/** Runs `work` in the caller's transaction, or for a pool in a transaction of its own. */
+/** Runs `work` in the caller's open transaction, or for a pool in a transaction of its own. */
 export async function inTransaction<Result>(
   db: MysqlDatabase,
   work: (session: Session) => Promise<Result>,
@@ -47,7 +47,10 @@ export async function inTransaction<Result>(
   return await work(session);
 }
 
-/** The caller's open transaction. A pool has none: each of its statements may go elsewhere. */
+/**
+ * Returns a session in the caller's open transaction. Rejects a pool, because each of its
+ * statements may use another connection.
+ */
 export async function callersTransaction(db: MysqlDatabase): Promise<Session> {
   const given = promised(db);
   const expected = "a connection with an open transaction (the guard's lock ends with it)";
@@ -59,12 +62,12 @@ export async function callersTransaction(db: MysqlDatabase): Promise<Session> {
   return session;
 }
 
-/** For a statement of its own, on any connection. */
+/** Returns a session for a single statement, on any connection or pool. */
 export function anySession(db: MysqlDatabase): Session {
   return sessionOf(promised(db));
 }
 
-/** The server's error number, which does not change with its language. */
+/** Returns the server's error number, which is the same in every language of the server. */
 export function errorNumber(error: unknown): number | undefined {
   return isObject(error) && typeof error["errno"] === "number" ? error["errno"] : undefined;
 }
@@ -100,15 +103,16 @@ async function inOwnTransaction<Result>(
     );
     throw error;
   } finally {
-    // A connection that may still be inside a transaction must not go back to the pool.
+    // A connection that may still be inside a transaction must not return to the pool.
     if (usable || connection.destroy === undefined) connection.release();
     else connection.destroy();
   }
 }
 
 /**
- * A savepoint outside of a transaction is forgotten at once, and then releasing it is an error:
- * the one way to ask that MySQL and MariaDB share and that needs no privilege.
+ * Throws InvalidOptionError if no transaction is open. MySQL drops a savepoint at once outside a
+ * transaction, so RELEASE SAVEPOINT fails with error 1305. This check works on MySQL and MariaDB
+ * and needs no privilege.
  */
 async function assertTransaction(session: Session, expected: string): Promise<void> {
   await session.run("SAVEPOINT holdfast_guard");
@@ -120,7 +124,7 @@ async function assertTransaction(session: Session, expected: string): Promise<vo
   }
 }
 
-/** The callback flavour of mysql2 hands out its promise flavour. */
+/** Returns the promise API of a callback-style mysql2 object, or `db` itself. */
 function promised(db: MysqlDatabase): unknown {
   const given: unknown = db;
   if (isObject(given) && typeof given["promise"] === "function") return given["promise"]();
@@ -139,9 +143,9 @@ function sessionOf(given: unknown): Session {
     const { query, execute } = given;
     if (typeof query === "function" && typeof execute === "function") {
       return {
-        // Transaction statements cannot be prepared on MySQL.
+        // `query`, because MySQL cannot prepare transaction statements.
         run: async (sql) => void (await query.call(given, sql)),
-        // Prepared: values reach the server as values and are never pasted into the text.
+        // `execute` sends a prepared statement: values are never pasted into the SQL text.
         select: async (sql, params) => rowsOf(await execute.call(given, sql, [...params])),
       };
     }

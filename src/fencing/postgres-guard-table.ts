@@ -21,18 +21,18 @@ export interface GuardTableOptions {
 }
 
 export interface GuardFenceOptions extends GuardTableOptions {
-  /** Which guard rows to check. @default every resource of the lease */
+  /** Resources whose guard rows to check. @default every resource of the lease */
   readonly resource?: string | readonly string[];
 }
 
 /**
- * Checks and stores the fence in the guard table, for rows that cannot carry a column. Call it on
- * the connection of an open transaction, before its other statements: the guard row stays locked
- * until commit, so nobody with another fence writes between the check and your writes.
+ * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call
+ * it in an open transaction, before its other statements. The guard row stays locked until commit,
+ * so no holder of another fence writes between the check and your writes.
  *
- * Rejects with FenceRejectedError when stale: roll back then. Outside of a transaction the lock
- * would be gone at once, so that is refused with InvalidOptionError. Under REPEATABLE READ and
- * SERIALIZABLE a concurrent guard surfaces as the server's own error 40001.
+ * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
+ * InvalidOptionError outside a transaction, where the lock would end at once. Under REPEATABLE READ
+ * and SERIALIZABLE a concurrent guard rejects with the server's error 40001.
  */
 export async function guardFence(
   db: PostgresDatabase,
@@ -45,7 +45,7 @@ export async function guardFence(
   const resources = guardedResources(fenced, options.resource);
   const fence = fenceOf(fenced);
   await withTableHint(table, async () => {
-    // Takes the very lock that the INSERT takes anyway, but only inside a transaction block.
+    // Takes the same lock as the INSERT, but fails outside a transaction block (25P01).
     await query(`LOCK TABLE ${quotedTable(table)} IN ROW EXCLUSIVE MODE`, []);
   });
   const greatest = await raise(query, table, resources, fence);
@@ -55,8 +55,8 @@ export async function guardFence(
 }
 
 /**
- * Keeps the fences of the HTTP guard in the guard table. Each admission is a statement of its own,
- * committed at once: give it a pool.
+ * Keeps the fences of the HTTP guard in the guard table. Pass a pool: each admission is one
+ * statement that commits at once. Rejects with StoreError if the table does not exist.
  */
 export function postgresFences(db: PostgresDatabase, options: GuardTableOptions = {}): FenceStore {
   knownOptions("options", options, ["table"]);
@@ -71,9 +71,9 @@ export function postgresFences(db: PostgresDatabase, options: GuardTableOptions 
 }
 
 /**
- * Raises each resource's fence and returns the greatest known, by resource. GREATEST instead of a
- * WHERE on the conflict action, because then the one statement that locks also tells what it saw.
- * The rows are inserted in the order given, the same for all callers, so that none deadlock.
+ * Raises the fence of each resource and returns the greatest fence known, by resource. GREATEST
+ * (instead of a WHERE on the conflict action) makes the locking statement return a row in every
+ * case. All callers insert the rows in the order of the lease, which prevents deadlocks.
  */
 async function raise(
   query: RunQuery,
@@ -96,7 +96,7 @@ async function raise(
     if (resource !== undefined) greatest.set(resource, parseFence(seen, table.join(".")));
   }
   if (greatest.size !== keys.size) {
-    // A trigger or a rule swallowed a row: without an answer the guard must not say yes.
+    // A trigger or rule suppressed a row. Without its fence the guard must not accept.
     throw new StoreError(`the guard table "${table.join(".")}" did not return every row`);
   }
   return greatest;
@@ -118,7 +118,7 @@ async function withTableHint<Result>(
         "one without",
       );
     }
-    // No such table, or not even its schema.
+    // 42P01: the table does not exist. 3F000: its schema does not exist.
     if (state !== "42P01" && state !== "3F000") throw error;
     throw new StoreError(
       `the guard table "${name}" does not exist: run the statement of guardTableSql(` +

@@ -3,7 +3,7 @@ import { guardTableDefault } from "./postgres-guard-table.ts";
 import { quoted, quotedTable, sqlState } from "./postgres-query.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 
-/** The column that `fencedUpdate` compares, for a table whose rows carry their own fence. */
+/** Returns the SQL that adds the column which `fencedUpdate` compares. */
 export function fenceColumnSql(table: TableName, column = "fence"): string {
   const name = quoted(checkedName("column", column));
   return (
@@ -12,9 +12,10 @@ export function fenceColumnSql(table: TableName, column = "fence"): string {
   );
 }
 
-/** The table that `guardFence` and `postgresFences` use. */
+/** Returns the SQL that creates the table which `guardFence` and `postgresFences` use. */
 export function guardTableSql(table: TableName = guardTableDefault): string {
-  // Compared by bytes: a collation must not make two resources one, nor change with the system.
+  // Collation "C" compares bytes: other collations could merge two resources or change with the
+  // operating system.
   return (
     `CREATE TABLE IF NOT EXISTS ${quotedTable(tableParts(table))} ` +
     `("resource" TEXT COLLATE "C" PRIMARY KEY, ` +
@@ -22,13 +23,13 @@ export function guardTableSql(table: TableName = guardTableDefault): string {
   );
 }
 
-/** The SQLSTATE that the trigger of `fenceTriggerSql` raises. */
+/** SQLSTATE that the trigger of `fenceTriggerSql` raises. */
 export const fenceTriggerState = "HF412";
 
 /**
- * Optional: makes the database itself refuse any UPDATE that would lower the fence, whoever sends
- * it. It does not see an UPDATE that leaves the fence column alone. Several statements; run them
- * as one script. Needs the right to create a function in the table's schema.
+ * Returns SQL for an optional trigger: the database itself then refuses every UPDATE that would
+ * lower the fence. An UPDATE that does not set the fence column is not checked. Run the statements
+ * as one script; this needs the right to create a function in the table's schema.
  */
 export function fenceTriggerSql(table: TableName, column = "fence"): string {
   const parts = tableParts(table);
@@ -41,7 +42,7 @@ export function fenceTriggerSql(table: TableName, column = "fence"): string {
     `ERRCODE = '${fenceTriggerState}', DETAIL = OLD.${fence}::text, ` +
     `MESSAGE = 'fence ' || NEW.${fence} || ' is stale: fence ' || OLD.${fence} || ' was seen'; ` +
     `END IF; RETURN NEW; END`;
-  // A column named like the delimiter must not end the body.
+  // Changes the delimiter until the body does not contain it (a column may have that name).
   let tag = "$holdfast$";
   while (body.includes(tag)) tag = tag.replace("$holdfast", "$holdfast_");
   return [
@@ -54,8 +55,8 @@ export function fenceTriggerSql(table: TableName, column = "fence"): string {
 }
 
 /**
- * For use in a `catch`: turns the trigger's error into FenceRejectedError and throws that; any
- * other error is left to you.
+ * Converts the trigger's error to FenceRejectedError and throws it; for use in a `catch`. Returns
+ * for any other error.
  */
 export function throwIfTriggerFencedOff(
   error: unknown,

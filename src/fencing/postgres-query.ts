@@ -1,15 +1,15 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { isObject } from "./guard.ts";
 
-/** A query function of your own, for a driver that is not recognised. */
+/** Query function of your own, for a driver that is not recognised. */
 export type PostgresQuery = (
   text: string,
   params: unknown[],
 ) => PromiseLike<{ readonly rows: readonly unknown[] } | readonly unknown[]>;
 
 /**
- * Where to run a statement: a `pg` Pool, Client or PoolClient, PGlite or its transaction,
- * `postgres` (porsager) or its transaction, or a query function.
+ * Runs statements: a `pg` Pool, Client or PoolClient, PGlite or its transaction, `postgres`
+ * (porsager) or its transaction, or a query function.
  */
 export type PostgresDatabase =
   | { query(text: string, params?: unknown[]): PromiseLike<{ readonly rows: readonly unknown[] }> }
@@ -19,12 +19,12 @@ export type PostgresDatabase =
 export type Row = Readonly<Record<string, unknown>>;
 export type RunQuery = (text: string, params: unknown[]) => Promise<readonly Row[]>;
 
-/** Recognises the driver by its shape; nothing is sent. */
+/** Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError if unknown. */
 export function queryOf(db: PostgresDatabase): RunQuery {
   const given: unknown = db;
   if ((isObject(given) || typeof given === "function") && given !== null) {
     const { unsafe, query } = given as { unsafe?: unknown; query?: unknown };
-    // `postgres` is itself a function (the template tag), so its method is looked for first.
+    // Checked first, because a `postgres` client is itself a function (the template tag).
     if (typeof unsafe === "function") return bind(given, unsafe);
     if (typeof query === "function") return bind(given, query);
     if (typeof given === "function") return bind(undefined, given);
@@ -36,7 +36,7 @@ export function queryOf(db: PostgresDatabase): RunQuery {
   );
 }
 
-/** Double quotes inside a quoted name are doubled; that is the whole syntax. */
+/** Returns the name in double quotes. Double quotes inside the name are doubled. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -45,7 +45,7 @@ export function quotedTable(parts: readonly string[]): string {
   return parts.map(quoted).join(".");
 }
 
-/** The five characters of SQLSTATE, which all drivers put in `code`. */
+/** Returns the SQLSTATE (five characters), which all drivers put in `code`. */
 export function sqlState(error: unknown): string | undefined {
   return isObject(error) && typeof error["code"] === "string" ? error["code"] : undefined;
 }

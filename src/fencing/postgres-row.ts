@@ -6,12 +6,12 @@ import { checkedRow, checkedUpdate, type CheckedRow, type CheckedUpdate } from "
 import type { FencedRow, FencedUpdate, FencedUpdateResult } from "./sql-row.ts";
 
 /**
- * Updates a row that carries its own fence, in one statement: accepted when the fence is not
- * smaller than the row's, which it then becomes. Works with or without a transaction.
+ * Updates a row that carries its own fence, in one statement. Accepts if the fence is not smaller
+ * than the row's, and stores it in the row. Works with or without a transaction.
  *
- * If `where` matches several rows, either all of them change or, when one has a greater fence,
- * none. Rejects with FenceRejectedError when stale, and with the server's own error (40001) when a
- * REPEATABLE READ or SERIALIZABLE transaction has to be tried again.
+ * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
+ * with FenceRejectedError if stale. Rejects with the server's error 40001 if a REPEATABLE READ or
+ * SERIALIZABLE transaction must be retried.
  */
 export async function fencedUpdate(
   db: PostgresDatabase,
@@ -32,7 +32,7 @@ export async function fencedUpdate(
   return { updated: Number(row["updated"]) };
 }
 
-/** What drivers return for a statement: `rowCount` (pg), `count` (postgres), `affectedRows`. */
+/** Result of a statement: `rowCount` (pg), `count` (postgres) or `affectedRows` (PGlite). */
 export type PostgresOutcome =
   | number
   | { readonly rowCount: number | null }
@@ -40,9 +40,11 @@ export type PostgresOutcome =
   | { readonly affectedRows?: number };
 
 /**
- * For SQL written by hand: `UPDATE … SET …, fence = $1 WHERE … AND fence <= $1`. Give it what the
- * statement returned. When no row was updated it looks up why: a greater fence is a
- * FenceRejectedError, a missing row is `{ updated: 0 }`.
+ * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = $1 WHERE … AND fence <= $1`.
+ * Pass the result of the statement as `outcome`.
+ *
+ * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
+ * greater; resolves to `{ updated: 0 }` if not, for example for a missing row.
  */
 export async function assertFenced(
   db: PostgresDatabase,
@@ -69,9 +71,9 @@ export async function assertFenced(
 }
 
 /**
- * `target` locks the rows and reads their newest fences; `changed` runs only when none of them is
- * greater, and compares again, because under READ COMMITTED both look through the snapshot of one
- * statement and only re-checked conditions see what was committed while it waited for the lock.
+ * Builds the statement. `target` locks the rows and reads their newest fences. `changed` updates
+ * them only if no fence is greater. `changed` compares the fence again: under READ COMMITTED only
+ * re-checked conditions see what was committed while the statement waited for the lock.
  */
 function updateStatement(
   update: CheckedUpdate,

@@ -3,7 +3,7 @@ import type { RedisConnection } from "../clients/contract.ts";
 import { connectionOf } from "../clients/recognise.ts";
 import { InvalidOptionError } from "../core/errors.ts";
 
-/** A script and the SHA-1 under which servers keep it. */
+/** Lua script and its SHA-1, by which servers cache it. */
 export interface Script {
   readonly source: string;
   readonly sha: string;
@@ -14,8 +14,9 @@ function script(source: string): Script {
 }
 
 /**
- * Lua counts in doubles, exact to 2^53 only; fences go to 2^63. So they stay text, without leading
- * zeros: the longer one is greater, and of two equally long ones the one that sorts later.
+ * Lua functions that compare fences as text. Lua numbers are doubles, exact up to 2^53, but fences
+ * go up to 2^63. Fences have no leading zeros, so the longer text is greater; texts of equal length
+ * compare by character.
  */
 const greater = `
 local function greater(a, b)
@@ -26,9 +27,9 @@ local function isFence(text) return string.match(text, '^[1-9]%d*$') ~= nil end
 `;
 
 /**
- * KEYS: the guarded key.
- * ARGV: fence, "set" or "delete", value, ttl in ms or "0", time to forget the fence in ms or "0".
- * Returns {"ok"}, {"stale", fence seen} or {"foreign", what is there instead}.
+ * KEYS: the guarded key. ARGV: fence, "set" or "delete", value, ttl in ms or "0" (none), ms until
+ * the fence is forgotten or "0" (never). Returns {"ok"}, {"stale", fence seen} or {"foreign", what
+ * the key holds instead}.
  */
 export const writeScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -54,8 +55,8 @@ return {'ok'}
 `);
 
 /**
- * KEYS: the guarded key.
- * Returns {"none"}, {"ok", fence, value or nil when deleted or over} or {"foreign", what}.
+ * KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or nil if deleted or expired} or
+ * {"foreign", what the key holds instead}.
  */
 export const readScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -72,9 +73,8 @@ return {'ok', found[1], found[2]}
 `);
 
 /**
- * KEYS: the key that keeps one resource's fence.
- * ARGV: fence, time to forget it in ms or "0".
- * Returns the greatest fence known, the given one included.
+ * KEYS: the key that keeps the fence of one resource. ARGV: fence, ms until it is forgotten or "0"
+ * (never). Returns the greatest fence known, including the given one.
  */
 export const admitScript: Script = script(`${greater}
 local last = redis.call('GET', KEYS[1])
@@ -97,7 +97,7 @@ export function redisConnection(client: unknown): RedisConnection {
   );
 }
 
-/** Runs a script by its hash, and by its text where the server does not know it yet. */
+/** Runs a script by its hash, or by its source if the server does not have it yet. */
 export async function runScript(
   connection: RedisConnection,
   { source, sha }: Script,
@@ -107,7 +107,7 @@ export async function runScript(
   try {
     return await connection.send(key, ["EVALSHA", sha, "1", key, ...args]);
   } catch (error) {
-    // Certainly not run, so sending it again cannot run it twice.
+    // NOSCRIPT means that the script did not run, so sending it again cannot run it twice.
     if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
     return await connection.send(key, ["EVAL", source, "1", key, ...args]);
   }

@@ -12,38 +12,38 @@ export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
 
 /**
- * One hash per key, with the fields `value`, `fence` and `until`: both change in one place, so a
- * Cluster needs no hash tag, and nobody can delete the one and leave the other.
+ * A guarded value is one hash per key with the fields `value`, `fence` and `until`. Both value and
+ * fence are in one key, so a Redis Cluster needs no hash tag and a delete removes both.
  */
 
 export interface GuardedDeleteOptions {
   /**
-   * When the server may forget the fence, counted from the last write. A stale write that is
-   * delayed for longer than this passes.
+   * Time after the last write until the server may forget the fence. A stale write that is delayed
+   * for longer passes.
    * @default never: the key stays until you delete it
    */
   readonly forgetAfter?: Duration;
-  /** Named in the error of a stale write. @default the first resource of the lease */
+  /** Resource to name in the error of a stale write. @default the first resource of the lease */
   readonly resource?: string;
 }
 
 export interface GuardedSetOptions extends GuardedDeleteOptions {
-  /** How long the value can be read. The fence outlives it. @default for ever */
+  /** Time for which the value can be read. The fence outlives it. @default for ever */
   readonly ttl?: Duration;
 }
 
 export interface GuardedValue {
-  /** Undefined when it was deleted or its `ttl` is over. */
+  /** Undefined if the value was deleted or its `ttl` is over. */
   readonly value: string | undefined;
-  /** The greatest fence that has written here. */
+  /** Greatest fence that has written this key. */
   readonly fence: bigint;
 }
 
 const durationMsMax = 10 * 365 * 86_400_000;
 
 /**
- * Writes `value` when the fence is not smaller than the key's, which it then becomes. Rejects with
- * FenceRejectedError when stale, and with StoreError when the key holds something else than a
+ * Writes `value` and the fence if the fence is not smaller than the stored one. Rejects with
+ * FenceRejectedError if the fence is stale, and with StoreError if the key holds anything but a
  * guarded value; nothing is written then.
  */
 export async function guardedSet(
@@ -72,7 +72,10 @@ export async function guardedDelete(
   await write(client, fenced, key, options.resource, ["delete", "", "0", String(forgetMs)]);
 }
 
-/** Reads a guarded value with its fence; undefined when nothing was ever written. */
+/**
+ * Reads a guarded value with its fence. Resolves to undefined if the key does not exist. Rejects
+ * with StoreError if it holds anything but a guarded value.
+ */
 export async function guardedGet(client: unknown, key: string): Promise<GuardedValue | undefined> {
   const connection = redisConnection(client);
   const reply = await runScript(connection, readScript, checkedKey(key), []);
@@ -86,9 +89,9 @@ export async function guardedGet(client: unknown, key: string): Promise<GuardedV
 }
 
 export interface RedisFencesOptions {
-  /** Put before the resource's name. @default "holdfast:guard:" */
+  /** Key prefix, put before the name of the resource. @default "holdfast:guard:" */
   readonly prefix?: string;
-  /** As for `guardedSet`. @default never */
+  /** Time after the last accepted request until the server may forget a fence. @default never */
   readonly forgetAfter?: Duration;
 }
 

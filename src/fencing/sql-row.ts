@@ -3,33 +3,33 @@ import { knownOptions } from "../core/options.ts";
 import { isObject } from "./guard.ts";
 
 /**
- * The name of a table as the server stores it, case included. Dots separate schema and table; a
- * name that itself contains a dot is given as a list: `["billing", "odd.name"]`.
+ * Name of a table as the server stores it, including upper and lower case. Dots separate schema and
+ * table. Pass a name that itself contains a dot as a list: `["billing", "odd.name"]`.
  */
 export type TableName = string | readonly string[];
 
-/** Which row carries the fence. */
+/** The row that carries the fence. */
 export interface FencedRow {
   readonly table: TableName;
-  /** Columns and the values that single out the row; `null` means IS NULL. Never empty. */
+  /** Columns and values that select the row; `null` means IS NULL. Must not be empty. */
   readonly where: Readonly<Record<string, unknown>>;
-  /** The column that holds the fence. @default "fence" */
+  /** Column that holds the fence. @default "fence" */
   readonly column?: string;
-  /** Named in the error of a stale write. @default the first resource of the lease */
+  /** Resource to name in the error of a stale write. @default the first resource of the lease */
   readonly resource?: string;
 }
 
 export interface FencedUpdate extends FencedRow {
-  /** Columns and their new values. The fence column is set besides. */
+  /** Columns and their new values, without the fence column: the guard sets that. */
   readonly set: Readonly<Record<string, unknown>>;
 }
 
 export interface FencedUpdateResult {
-  /** 0 when no row matches `where`. A stale fence is never 0 but a FenceRejectedError. */
+  /** Number of rows updated; 0 if no row matches `where`. A stale fence throws instead. */
   readonly updated: number;
 }
 
-/** A row as checked: names still unquoted, every value known to be one. */
+/** A row with checked names and values. Names are not quoted yet. */
 export interface CheckedRow {
   readonly table: readonly string[];
   readonly where: readonly (readonly [column: string, value: unknown])[];
@@ -66,7 +66,7 @@ export function tableParts(table: TableName): readonly string[] {
 }
 
 export function checkedName(option: string, name: unknown): string {
-  // A zero character ends the statement on some servers, and none allows it in a name.
+  // No server allows a zero character in a name, and on some it ends the statement.
   if (typeof name === "string" && name.length > 0 && !name.includes("\0")) return name;
   throw new InvalidOptionError(option, "a name that is not empty", name);
 }
@@ -74,7 +74,7 @@ export function checkedName(option: string, name: unknown): string {
 function namedRow(row: FencedRow): CheckedRow {
   const where = checkedColumns("where", row.where);
   if (where.length === 0) {
-    // Every row of the table would be locked, and one greater fence anywhere would reject.
+    // Without a condition every row would be locked, and one greater fence would reject all.
     throw new InvalidOptionError("where", "at least one column with its value", row.where);
   }
   const column = checkedName("column", row.column ?? "fence");
@@ -89,7 +89,7 @@ function checkedColumns(
     throw new InvalidOptionError(option, "an object of columns and values", columns);
   }
   return Object.entries(columns).map(([column, value]) => {
-    // Drivers turn undefined into NULL or fail: a typing slip must not reach the row.
+    // Drivers convert undefined to NULL or fail. Such a mistake must not reach the row.
     if (value === undefined || typeof value === "function" || typeof value === "symbol") {
       throw new InvalidOptionError(`${option}.${column}`, "a value or null", value);
     }
