@@ -1,73 +1,75 @@
 /**
- * All that Holdfast needs of a Redis client: send one command, and optionally subscribe. Each
- * adapter maps one client library onto this, without importing it.
+ * What Holdfast needs of a Redis client: send one command and, optionally, subscribe. Each adapter
+ * maps one client library onto this interface without importing the library.
  */
 
 export interface RedisConnection {
-  /** Which library stands behind it, for messages: "ioredis", "node-redis", … */
+  /** Name of the client library for messages: "ioredis", "node-redis", … */
   readonly library: string;
-  /** One server behind the client, or a Redis Cluster that routes by key. */
+  /** "standalone" for one server, "cluster" for a Redis Cluster that routes commands by key. */
   readonly topology: "standalone" | "cluster";
 
   /**
-   * Sends one command and resolves to its reply, with text as strings. `key` is the key that a
-   * Cluster client routes by; every key of the command lives in its slot. An integer is a number,
-   * or its decimal string where the user's ioredis client has `stringNumbers`. An error reply
-   * rejects with an Error whose message starts with the server's code (`NOSCRIPT …`).
+   * Sends one command and resolves to its reply, with texts as strings. `key` is the key by which a
+   * Cluster client routes; all keys of the command are in its slot. An integer reply is a number,
+   * or a decimal string if the user's ioredis client has `stringNumbers`. An error reply rejects
+   * with an Error whose message starts with the server's code (`NOSCRIPT …`).
    *
-   * A client that is not connected rejects at once with NotConnectedError and nothing is buffered:
-   * a lock command that is sent later than its caller believes is worse than none. Any other
-   * rejection leaves open whether the command ran.
+   * If the client is not connected, rejects at once with NotConnectedError and buffers nothing: a
+   * lock command must not be sent later than its caller expects. After any other rejection the
+   * command may or may not have run.
    */
   send(key: string, command: readonly string[]): Promise<unknown>;
 
   /**
-   * Returns a promise while the client connects for the first time: it resolves once commands can
-   * be sent, and rejects with NotConnectedError once the client has failed to connect or was
-   * closed. Undefined before it begins and for good afterwards. Left out if the library does not
-   * show it.
+   * Returns a promise while the client connects for the first time. It resolves when commands can
+   * be sent. It rejects with NotConnectedError if the first connect fails or the client is closed.
+   * Returns undefined before the connect starts and after it ended. Missing if the library does not
+   * expose this.
    */
   firstConnect?(): Promise<void> | undefined;
 
   /**
-   * What a command that is sent now leaves by, behind all that were sent before it: another object
-   * after a reconnect. Commands of one turn that see the same before and after ran in their order
-   * on one connection. Left out where the library promises no such thing.
+   * Returns an object that stands for the current connection: another object after a reconnect.
+   * Commands that are sent in one event-loop turn ran in order on one connection if this returned
+   * the same object before the first send and after the last reply. Missing if the library does not
+   * guarantee that.
    */
   line?(): object | undefined;
 
   /**
-   * Returns another value once the client may have sent commands a second time, as some do after a
-   * reconnect. Compared before a command is sent and at its reply: where they differ, the reply may
-   * be that of a second run, and "there is nothing" may be the first one's doing. Such a reply then
-   * proves nothing. A client that never repeats a command leaves it out.
-   * @default what `line` returns
+   * Returns a different value after the client may have sent commands again, as some do after a
+   * reconnect. The caller compares the values from before the send and from the reply. If they
+   * differ, the reply may belong to a second run of the command and proves nothing: "key not
+   * found", for example, may be an effect of the first run.
+   *
+   * Missing if the client never repeats a command.
+   * @default the result of `line`
    */
   resendEpoch?(): unknown;
 
   /**
-   * Subscribes to `channel`, on a connection that the adapter opens and shares among all its
-   * subscriptions, and returns what ends this one: the connection closes with the last. An end
-   * that comes before `onReady` gives up the attempt. The channel's name is sent as it is: a key
-   * prefix of the user's client applies to keys only. On a Cluster this is sharded pub/sub: it
-   * receives what SPUBLISH sends, and not what PUBLISH sends.
+   * Subscribes to `channel` and returns a function that ends the subscription. All subscriptions of
+   * an adapter share one connection, which closes with the last one. Ending it before `onReady`
+   * cancels the attempt. The channel name is sent unchanged, without the key prefix of the user's
+   * client. On a Cluster this is sharded pub/sub: it receives SPUBLISH, not PUBLISH.
    *
-   * Never throws, calls nothing back before it returns, and never subscribes again by itself: the
-   * caller decides if and when. Nothing on the connection rejects without a handler.
+   * Never throws, calls no listener before it returns, and never re-subscribes: the caller decides
+   * that. Rejections on the connection are always handled.
    */
   subscribe?(channel: string, listener: SubscriptionListener): () => Promise<void>;
 }
 
-/** What a subscription reports, until it is ended. */
+/** Reports of a subscription, until it is ended. */
 export interface SubscriptionListener {
-  /** The server has confirmed it: what is published from now on arrives. Called at most once. */
+  /** Called at most once, when the server has confirmed: messages published from now on arrive. */
   onReady(): void;
   onMessage(message: string): void;
-  /** It could not be made, or it ended by itself. Called at most once, and nothing follows. */
+  /** Called at most once and last, if subscribing failed or the subscription ended by itself. */
   onLost(cause: unknown): void;
 }
 
-/** The client was not connected, so the command was certainly not sent. */
+/** Thrown if the client was not connected: the command was certainly not sent. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 

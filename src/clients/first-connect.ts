@@ -1,31 +1,31 @@
 import { NotConnectedError } from "./contract.ts";
 
-/** What is used of a client's events. */
+/** The part of a client's event emitter used here. */
 export interface ConnectEmitter {
   on(event: string, listener: (cause?: unknown) => void): unknown;
   removeListener(event: string, listener: (cause?: unknown) => void): unknown;
   listenerCount(event: string): number;
 }
 
-/** `idle`: it has not begun to connect. `over`: it is connected, or was, or has failed. */
+/** `idle`: connecting has not begun. `over`: connected now or earlier, or the connect failed. */
 export type ConnectState = "idle" | "connecting" | "over";
 
-/** How a library shows its first connect. */
+/** How a client library shows its first connect. */
 export interface ConnectWatch {
   readonly library: string;
   readonly state: () => ConnectState;
-  /** The client is usable. */
+  /** Event that means the client is usable. */
   readonly readyEvent: string;
-  /** It failed once, or was closed; it may still try again. */
+  /** Events that mean one attempt failed or the client was closed. The client may still retry. */
   readonly failedEvents: readonly string[];
 }
 
-/** One for each client, however many connections are made of it. */
+/** Shared state per client, because several connections may be made from one client. */
 const known = new WeakMap<object, () => Promise<void> | undefined>();
 
 /**
- * Returns what `RedisConnection.firstConnect` is for `client`. Its listeners are removed from the
- * client as soon as one of them was called.
+ * Returns the `firstConnect` method of `RedisConnection` for `client`. All its listeners are
+ * removed from the client when the first of them was called.
  */
 export function firstConnectOf(
   client: object,
@@ -70,13 +70,14 @@ function connected(client: ConnectEmitter, watch: ConnectWatch): Promise<void> {
       settle(() => reject(new NotConnectedError(library, reasonOf(cause))));
     listeners.set(readyEvent, () => settle(resolve));
     for (const event of failedEvents) listeners.set(event, () => fail());
-    // Libraries report an error that has no listener in their own way: ours must not count as one.
+    // An "error" event without listeners has a default effect in the libraries (for example a log
+    // line). Listen only if the user does, so that our listener does not suppress it.
     if (client.listenerCount("error") > 0 && failedEvents.length > 0) listeners.set("error", fail);
     for (const [event, listener] of listeners) client.on(event, listener);
   });
 }
 
-/** Several errors in one, of a host with several addresses, have no text of their own. */
+/** An AggregateError (host with several addresses) has no message: its code is used instead. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return "the first connect failed";
   const { message, code } = cause as NodeJS.ErrnoException;

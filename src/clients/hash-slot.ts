@@ -1,11 +1,11 @@
-/** CRC16 as the Redis Cluster specification has it (XMODEM: polynomial 0x1021, from zero). */
+/** Table of the Redis Cluster CRC16 (XMODEM: polynomial 0x1021, initial value 0), by byte. */
 const crcOfByte = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit += 1) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021;
   return crc & 0xffff;
 });
 
-/** The slot, of 16384, that a key of a Redis Cluster lives in. */
+/** Returns the Redis Cluster slot of a key, from 0 to 16383. */
 export function hashSlot(key: string): number {
   const bytes = Buffer.from(hashTag(key));
   let crc = 0;
@@ -15,7 +15,7 @@ export function hashSlot(key: string): number {
   return crc & 0x3fff;
 }
 
-/** What is between the first brace and the next closing one, unless that is empty. */
+/** Returns the text between the first "{" and the next "}", or the whole key if that is empty. */
 function hashTag(key: string): string {
   const open = key.indexOf("{");
   if (open === -1) return key;

@@ -5,11 +5,11 @@ import { openIoredisSubscriber, type IoredisDuplicator } from "./ioredis-subscri
 import { connectWatch, library, refuse } from "./ioredis.ts";
 import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 
-/** What is used of a `Cluster` of ioredis 5 or 6 or of iovalkey. */
+/** The part of a `Cluster` of ioredis 5 or 6, or of iovalkey, that is used here. */
 export interface IoredisCluster {
   readonly isCluster: true;
   readonly status: string;
-  /** For each slot the nodes that serve it, as "host:port", its master first. */
+  /** Nodes that serve each slot, as "host:port", the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
   nodes(role?: "master"): readonly ClusterMember[];
@@ -17,7 +17,7 @@ export interface IoredisCluster {
   createBuiltinCommand(name: string): { readonly string: BuiltinCommand };
 }
 
-/** The connection to one server of the Cluster. */
+/** Connection to one server of the Cluster. */
 interface ClusterMember extends IoredisDuplicator {
   readonly options: { readonly host?: string; readonly port?: number };
   on(event: "close", listener: () => void): unknown;
@@ -26,9 +26,11 @@ interface ClusterMember extends IoredisDuplicator {
 type BuiltinCommand = (this: IoredisCluster, args: string[]) => Promise<unknown>;
 
 /**
- * Serves a Cluster. Its own retries cannot be switched off from here: a command to a node that
- * went away is tried again, `maxRedirections` times with pauses of `retryDelayOnFailover`, so it
- * may run a second or two late. Reads by plain commands follow `scaleReads`, scripts never do.
+ * Returns the connection for a Cluster client.
+ *
+ * Limit: the library's own retries cannot be switched off here. A command to a lost node is retried
+ * `maxRedirections` times with pauses of `retryDelayOnFailover`, so it may run one or two seconds
+ * late. Plain read commands follow `scaleReads`; scripts always go to the master.
  */
 export function ioredisClusterConnection(client: IoredisCluster): RedisConnection {
   const commands = new Map<string, BuiltinCommand>();
@@ -43,8 +45,8 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
       const [name = "", ...args] = command;
       let run = commands.get(name);
       if (run === undefined) {
-        // A command made this way stays out of auto-pipelining, which in iovalkey and older
-        // ioredis routes a script by its digest and not by its keys.
+        // Keeps the command out of auto-pipelining. There, iovalkey and older versions of ioredis
+        // route a script by its digest instead of its keys.
         run = client.createBuiltinCommand(name.toLowerCase()).string;
         commands.set(name, run);
       }
@@ -61,12 +63,12 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
   };
 }
 
-/** One watch for each client, however many connections are made of it. */
+/** One counter per client, because several connections may be made from one client. */
 const watched = new WeakMap<IoredisCluster, () => number>();
 
 /**
- * Returns what counts the closed connections to its servers: what was under way on one of them may
- * be sent again, by the library's Cluster or by its client for that server.
+ * Returns a function that counts closed connections to servers of the Cluster. A command in flight
+ * on a closed connection may be sent again by the library.
  */
 function closedCounter(client: IoredisCluster): () => number {
   const known = watched.get(client);

@@ -1,6 +1,6 @@
 import type { Subscriber, SubscriberEvents } from "./subscriptions.ts";
 
-/** What can make another client with the same options: a client of ioredis or iovalkey. */
+/** Creates another client with the same options; ioredis and iovalkey clients can. */
 export interface IoredisDuplicator {
   duplicate(override: object): IoredisSubscriber;
 }
@@ -15,12 +15,12 @@ interface IoredisSubscriber {
   sunsubscribe(channel: string): Promise<unknown>;
 }
 
-/** Time that a server has to close its side; then the socket is destroyed. */
+/** Time for the server to close its side; after that the socket is destroyed. */
 const disconnectTimeoutMs = 100;
 
 /**
- * Opens a connection that is used once. After a reconnect the library would subscribe again
- * without a handler for the rejection, which ends the user's process: so it does not reconnect.
+ * Opens a connection that is used once and never reconnects. On a reconnect the library would
+ * re-subscribe without a handler for a rejection, which would end the user's process.
  */
 export function openIoredisSubscriber(
   client: IoredisDuplicator,
@@ -39,7 +39,7 @@ export function openIoredisSubscriber(
     keyPrefix: "",
     disconnectTimeout: disconnectTimeoutMs,
   });
-  // Also what the library cannot make sense of, such as the end of a channel whose slot moved.
+  // Also emitted for replies the library does not expect, such as the end of a moved channel.
   subscriber.on("error", lost);
   subscriber.on("end", () => lost(new Error("the connection of the subscriber ended")));
   const isSharded = kind === "sharded";

@@ -4,7 +4,9 @@ import { lowered, sharedCommands } from "./ioredis-command.ts";
 import { openIoredisSubscriber, type IoredisDuplicator } from "./ioredis-subscriber.ts";
 import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
 
-/** What is used of a client of ioredis 5 or 6 or of iovalkey, alone or managed by Sentinel. */
+/**
+ * The part of a client of ioredis 5 or 6, or of iovalkey, that is used here (also with Sentinel).
+ */
 export interface IoredisClient extends IoredisDuplicator {
   readonly status: string;
   readonly stream?: { readonly writable?: boolean } | null;
@@ -15,12 +17,12 @@ export interface IoredisClient extends IoredisDuplicator {
 export const library = "ioredis";
 
 /**
- * Serves one server, or the master that Sentinel names.
+ * Returns the connection for one server, or for the master that Sentinel names.
  *
- * What cannot be switched off from here: with `autoResendUnfulfilledCommands` (ioredis's default)
- * a command in flight when the connection broke is sent again after the reconnect, so it may run
- * twice and late; with `enableAutoPipelining` the same holds for a command that waits for the
- * pipeline before it. Every command Holdfast sends is therefore idempotent for its owner.
+ * Limits that cannot be changed from here: with `autoResendUnfulfilledCommands` (ioredis default) a
+ * command in flight on a broken connection is sent again after the reconnect, so it may run twice
+ * and late. The same holds with `enableAutoPipelining` for a command that waits for an earlier
+ * pipeline. Every command of Holdfast is therefore idempotent for its owner.
  */
 export function ioredisConnection(client: IoredisClient): RedisConnection {
   const subscriptions = new Subscriptions((events) =>
@@ -36,7 +38,7 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
       return client.call(lowered(command[0]), command.slice(1));
     },
     firstConnect: firstConnectOf(client, connectWatch(client)),
-    // Written at once, or with `enableAutoPipelining` a moment later, in the order of the calls.
+    // Commands are written in call order, with `enableAutoPipelining` slightly later.
     line: () => client.stream ?? undefined,
     subscribe(channel, listener) {
       if (isConnected(client)) return subscriptions.subscribe(channel, listener);
@@ -45,12 +47,15 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
   };
 }
 
-/** `ready` outlives the socket by a moment, in which a command would join the offline queue. */
+/**
+ * Checks the socket too: `status` stays "ready" for a moment after the socket closed, and a command
+ * sent then would join the offline queue.
+ */
 function isConnected(client: IoredisClient): boolean {
   return client.status === "ready" && client.stream?.writable !== false;
 }
 
-/** With `lazyConnect` it begins now. */
+/** Returns how to watch the first connect. Reading `state` starts a client with `lazyConnect`. */
 export function connectWatch(client: Pick<IoredisClient, "status" | "connect">): ConnectWatch {
   return {
     library,
@@ -63,10 +68,10 @@ export function connectWatch(client: Pick<IoredisClient, "status" | "connect">):
   };
 }
 
-/** Rejects, and wakes a client that its `lazyConnect` keeps waiting for a first command. */
+/** Rejects, and starts a client that waits for a first command because of `lazyConnect`. */
 export function refuse(client: Pick<IoredisClient, "status" | "connect">): Promise<never> {
   const error = new NotConnectedError(library, client.status);
-  // The client's own "error" event tells its owner why; this attempt is only a nudge.
+  // Ignored: the client reports the cause by its own "error" event.
   if (client.status === "wait") client.connect().catch(() => undefined);
   return Promise.reject(error);
 }

@@ -1,10 +1,10 @@
-/** The commands, of those Holdfast may send, that consist of keys only. */
+/** Commands whose arguments are all keys, among those Holdfast may send. */
 const keysOnly = new Set(["DEL", "EXISTS", "MGET", "TOUCH", "UNLINK"]);
 const scripts = new Set(["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]);
 
 /**
- * The command with `prefix` before each of its keys, for clients that have a key prefix but do not
- * apply it to raw commands. `key` tells whether the first argument is a key at all.
+ * Returns the command with `prefix` before each key, for clients that do not apply their key prefix
+ * to raw commands. If the first argument equals `key`, it is a key.
  */
 export function withKeyPrefix(prefix: string, key: string, command: readonly string[]): string[] {
   const prefixed = [...command];

@@ -7,7 +7,7 @@ import { openNodeRedisSubscriber, type NodeRedisDuplicator } from "./node-redis-
 import { library, notConnected, refuse } from "./node-redis.ts";
 import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 
-/** What is used of `createCluster()` of node-redis 5 and 6. */
+/** The part of `createCluster()` of node-redis 5 and 6 that is used here. */
 export interface NodeRedisCluster extends DisconnectEmitter {
   readonly isOpen: boolean;
   readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
@@ -31,9 +31,8 @@ interface NodeClient extends NodeRedisDuplicator {
 }
 
 /**
- * Serves a Cluster. A cluster that is ready may still have lost one node, and would keep a command
- * for that node until it is back, however long that takes: so the node is looked at, not the
- * cluster.
+ * Returns the connection for a Cluster client. Checks the state of the node that serves the key: a
+ * cluster that is "ready" may have lost one node and would buffer its commands without limit.
  */
 export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConnection {
   const prefix = String(client._keyPrefix ?? "");
@@ -56,7 +55,7 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
       failedEvents: ["disconnect"],
       state() {
         if (!client.isOpen) return "idle";
-        // A node without a client is dialled when it is needed (`minimizeConnections`).
+        // With `minimizeConnections`, a node without a client is connected on first use.
         const isUsable = client.slots.some((slot) => slot && slot.master.client?.isReady !== false);
         return isUsable ? "over" : "connecting";
       },
@@ -77,7 +76,7 @@ function isConnected(client: NodeRedisCluster, key: string): boolean {
   const node = client.isOpen ? client.slots[hashSlot(key)]?.master : undefined;
   if (node === undefined) return false;
   if (node.client !== undefined) return node.client.isReady;
-  // With `minimizeConnections` a node is dialled on first use: dial it, for the next attempt.
+  // With `minimizeConnections` a node is connected on first use: start it for the next attempt.
   client.nodeClient(node).catch(() => undefined);
   return false;
 }

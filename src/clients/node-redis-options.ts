@@ -1,4 +1,6 @@
-/** What node-redis clients emit: alone "reconnecting", in a cluster "node-reconnecting". */
+/**
+ * Emitter of a disconnect event: "reconnecting" for a client, "node-reconnecting" for a cluster.
+ */
 export interface DisconnectEmitter {
   on(event: string, listener: () => void): unknown;
 }
@@ -9,22 +11,21 @@ export interface CommandOptions {
   readonly abortSignal: AbortSignal;
 }
 
-/** How many places of commands long written a queue of listeners may keep. */
+/** Limit for unused slots at the start of the listener queue before it is compacted. */
 const compactAfter = 1024;
 
-/** One watch for each client, however many connections are made of it. */
+/** One watch per client, because several connections may be made from one client. */
 const watched = new WeakMap<DisconnectEmitter, () => CommandOptions>();
 
 /**
- * Returns what to lay over the options of the user's client for each of our commands, and only for
- * those.
+ * Returns a function that gives the options for each of our commands, on top of the client's.
  *
- * - No type mapping: replies are strings, whatever the application asked for itself.
- * - No timeout: node-redis 6 arms an AbortSignal for each command, which costs more than the
- *   command does.
- * - One signal for all commands of a connection, aborted when it breaks. It ends what was accepted
- *   but not yet written, which the library would otherwise write to the next connection, whenever
- *   that comes. What was written already is rejected by the library itself.
+ * - No type mapping: replies are strings, even if the application configured other types.
+ * - No timeout. perf (sequential): node-redis 6 creates an AbortSignal for each command with a
+ * timeout, which costs more than the command.
+ * - One abort signal for all commands of a connection, aborted when it breaks. It rejects commands
+ * that were queued but not written; otherwise the library would write them to the next connection,
+ * at any later time. The library itself rejects commands already written.
  */
 export function commandOptionsOf(
   client: DisconnectEmitter,
@@ -50,14 +51,16 @@ function optionsWith(abortSignal: AbortSignal): CommandOptions {
 }
 
 /**
- * A signal whose listeners are kept in a queue. Each command adds one and takes it away again when
- * it is written, so in the order in which it came: for a queue that is nearly free, while an
- * EventTarget takes about as long for it as the library for the command.
+ * Abort signal that keeps its listeners in a queue.
+ *
+ * perf (sequential): each command adds a listener and removes it when written, so in the order in
+ * which they were added. A queue does this almost for free; an EventTarget takes about as long as
+ * the command.
  */
 class Breaker {
   readonly #controller = new AbortController();
   #listeners: ((() => void) | undefined)[] = [];
-  /** Before this index all listeners are gone. */
+  /** Index of the first listener that may still be present. */
   #first = 0;
 
   readonly signal: AbortSignal = Object.assign(this.#controller.signal, {

@@ -1,8 +1,8 @@
 import type { Subscriber, SubscriberEvents } from "./subscriptions.ts";
 
-/** What can make another client with the same options: a client of node-redis, or a Sentinel's. */
+/** Creates another client with the same options; node-redis clients and Sentinel clients can. */
 export interface NodeRedisDuplicator {
-  /** Not shown by a Sentinel's client, which dials its nodes by itself. */
+  /** Missing on a Sentinel client, which connects to its nodes by itself. */
   readonly options?: { readonly socket?: object | undefined } | undefined;
   duplicate(overrides: object): NodeRedisSubscriber;
 }
@@ -20,8 +20,8 @@ interface NodeRedisSubscriber {
 type PubSubListener = (message: string, channel: string) => void;
 
 /**
- * Opens a connection that is used once: the library does not reconnect it. A Sentinel's client
- * would, and so is closed at its first error.
+ * Opens a connection that is used once and never reconnects. A Sentinel client reconnects in any
+ * case, so it is closed at its first error.
  */
 export function openNodeRedisSubscriber(
   client: NodeRedisDuplicator,
@@ -54,8 +54,8 @@ export function openNodeRedisSubscriber(
 }
 
 /**
- * A client that is destroyed while it dials keeps its socket, in some versions for good: so it is
- * destroyed once the socket stands. A dial that fails leaves nothing.
+ * Closes a subscriber safely. In some versions a client that is destroyed while it connects leaks
+ * its socket. So the close waits for the "connect" event; a failed connect leaves no socket.
  */
 class Closing {
   readonly #subscriber: NodeRedisSubscriber;
@@ -66,7 +66,7 @@ class Closing {
     this.#subscriber = subscriber;
     subscriber.on("connect", () => {
       this.#hasSocket = true;
-      // A turn later, when the library has sent its first commands, and can reject them.
+      // Destroy after the library has sent its first commands, so that it can reject them.
       if (this.#isWanted) setImmediate(() => void this.#destroy());
     });
   }
@@ -76,7 +76,7 @@ class Closing {
     return this.#hasSocket ? this.#destroy() : Promise.resolve();
   }
 
-  /** Some versions throw if there is nothing left to close. */
+  /** Ignores errors: some versions throw if there is nothing left to close. */
   async #destroy(): Promise<void> {
     try {
       await this.#subscriber.destroy();

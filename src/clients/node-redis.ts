@@ -5,26 +5,26 @@ import { commandOptionsOf, type DisconnectEmitter } from "./node-redis-options.t
 import { openNodeRedisSubscriber, type NodeRedisDuplicator } from "./node-redis-subscriber.ts";
 import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
 
-/** What all clients of node-redis 5 and 6 have in common. */
+/** The common part of all clients of node-redis 5 and 6 that is used here. */
 interface NodeRedisBase extends DisconnectEmitter, Partial<NodeRedisDuplicator> {
   readonly isReady: boolean;
   readonly isOpen: boolean;
-  /** Node-redis 6 keeps its `keyPrefix` option here, and applies it to no raw command. */
+  /** The `keyPrefix` option in node-redis 6, which the library does not apply to raw commands. */
   readonly _keyPrefix?: string | Buffer | undefined;
 }
 
-/** One server: `createClient()`. */
+/** Client of one server, from `createClient()`. */
 export interface NodeRedisClient extends NodeRedisBase {
   sendCommand(args: readonly string[], options: object): Promise<unknown>;
 }
 
-/** The master that Sentinel names: `createSentinel()`. */
+/** Client of the master that Sentinel names, from `createSentinel()`. */
 export interface NodeRedisSentinel extends NodeRedisBase {
   sendCommand(isReadonly: boolean, args: readonly string[], options: object): Promise<unknown>;
   readonly commandOptions?: object;
   /**
-   * What `sendCommand` goes through: calls `run` with the client of the master, and once more where
-   * the connection broke meanwhile. Not part of the documented interface.
+   * Internal method of the library below `sendCommand`. It calls `run` with the master's client,
+   * and again if the connection broke meanwhile. Not documented by the library.
    */
   _execute?(isReadonly: boolean, run: (master: MasterClient) => Promise<unknown>): Promise<unknown>;
 }
@@ -33,12 +33,16 @@ type MasterClient = Pick<NodeRedisClient, "sendCommand">;
 
 export const library = "node-redis";
 
-/** A command that was under way when the connection broke is rejected and not sent again. */
+/**
+ * Returns the connection for one server. The library never repeats a command: one in flight on a
+ * broken connection is rejected.
+ */
 export function nodeRedisConnection(client: NodeRedisClient): RedisConnection {
   const options = commandOptionsOf(client, "reconnecting");
   return {
     ...connection(client, (command) => client.sendCommand(command, options())),
-    // One queue, one socket; and what was under way when that broke is rejected.
+    // A new options object per connection. The library has one queue and one socket, and rejects
+    // what was in flight when the socket broke.
     line: options,
   };
 }
@@ -46,14 +50,15 @@ export function nodeRedisConnection(client: NodeRedisClient): RedisConnection {
 const stringReplies = Object.freeze({ typeMapping: undefined });
 
 /**
- * A command that meets a failover is sent again to the new master, so it may run late. The user's
- * timeout (five seconds in node-redis 6) stays: nothing else ends a command that waits for one.
+ * Returns the connection for a Sentinel client. A command that meets a failover is sent again to
+ * the new master, so it may run late. The user's timeout (5 s in node-redis 6) stays in force,
+ * because nothing else ends a command that waits for a master.
  */
 export function nodeRedisSentinelConnection(client: NodeRedisSentinel): RedisConnection {
   if (typeof client._execute !== "function") {
     const send = (command: readonly string[]): Promise<unknown> =>
       client.sendCommand(false, command, stringReplies);
-    // Nothing shows which commands ran twice: any of them may have.
+    // Without `_execute` a repeated command cannot be detected: every reply counts as one.
     return { ...connection(client, send), resendEpoch: () => ({}) };
   }
   let resends = 0;
@@ -81,7 +86,7 @@ function connection(
       return send(prefix === "" ? command : withKeyPrefix(prefix, key, command));
     },
   };
-  // Not so the Sentinel client of node-redis 5, which emits nothing when it is ready, either.
+  // The Sentinel client of node-redis 5 has no `duplicate` and emits no event when ready.
   if (!canDuplicate(client)) return sender;
   const subscriptions = new Subscriptions((events) =>
     openNodeRedisSubscriber(client, "shared", events),

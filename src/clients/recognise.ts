@@ -11,9 +11,9 @@ import {
 import { type GlideClient, glideConnection } from "./valkey-glide.ts";
 
 /**
- * The connection behind a client of any supported library, or undefined for anything else. A
- * client is known by its methods and not by its class, so a second copy of the library, a subclass
- * or a proxy serves as well. An object that is a RedisConnection already comes back as it is.
+ * Returns the connection for a client of any supported library, or undefined for anything else.
+ * Recognises a client by its methods, so a second copy of the library, a subclass or a proxy works.
+ * Returns an object that is already a RedisConnection unchanged.
  */
 export function connectionOf(client: unknown): RedisConnection | undefined {
   if (typeof client !== "object" || client === null) return undefined;
@@ -24,7 +24,7 @@ export function connectionOf(client: unknown): RedisConnection | undefined {
   if (isNodeRedisSentinel(client)) return nodeRedisSentinelConnection(client);
   if (isNodeRedis(client)) return nodeRedisConnection(client);
   if (isGlide(client)) {
-    // Only its Cluster client can name a route, and only a Cluster has sharded channels.
+    // Only the Cluster client can choose a route, and only a Cluster has sharded channels.
     return glideConnection(client, has(client, "pubsubShardChannels") ? "cluster" : "standalone");
   }
   return undefined;
@@ -48,7 +48,7 @@ function isIoredisCluster(client: object): client is IoredisCluster {
 }
 
 function isNodeRedis(client: object): client is NodeRedisClient {
-  // A pool has no state to look at: what it cannot send now it keeps for later.
+  // Excludes pools: a pool shows no connection state and buffers commands while disconnected.
   return isNodeRedisClient(client) && has(client, "duplicate");
 }
 
@@ -56,7 +56,7 @@ function isNodeRedisSentinel(client: object): client is NodeRedisSentinel {
   return isNodeRedisClient(client) && has(client, "getSentinelNode", "getMasterNode");
 }
 
-/** `withCommandOptions` came with version 5, the first whose options can be set for one call. */
+/** `withCommandOptions` exists since version 5, the first with options per command. */
 function isNodeRedisClient(client: object): boolean {
   const { isReady } = client as Partial<NodeRedisClient>;
   return typeof isReady === "boolean" && has(client, "sendCommand", "withCommandOptions");

@@ -1,29 +1,32 @@
 import type { SubscriptionListener } from "./contract.ts";
 
 /**
- * One connection that only subscribes, opened by an adapter beside the user's client and used
- * once: the library must neither connect nor subscribe again by itself.
+ * Connection that is used only for subscriptions. An adapter opens it beside the user's client and
+ * uses it once: the library must neither reconnect nor re-subscribe.
  */
 export interface Subscriber {
-  /** Settles when the connection stands, or could not be made. */
+  /** Settles when the connection is ready or has failed. */
   readonly connected: Promise<unknown>;
-  /** Resolves when the server has confirmed. */
+  /** Resolves when the server has confirmed the subscription. */
   subscribe(channel: string): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-  /** Never rejects. What is under way on the connection rejects then. */
+  /** Closes the connection. Never rejects. Pending calls on the connection then reject. */
   close(): Promise<void> | void;
 }
 
 export interface SubscriberEvents {
   readonly deliver: (channel: string, message: string) => void;
-  /** The connection failed or ended. May be called more than once, and after `close()`. */
+  /** Called when the connection failed or ended; possibly more than once and after `close()`. */
   readonly lost: (cause: unknown) => void;
 }
 
 /** Starts to open a subscriber and returns at once. */
 export type OpenSubscriber = (events: SubscriberEvents) => Subscriber;
 
-/** A subscriber, and what is settled when it is closed: some libraries leave commands open then. */
+/**
+ * A subscriber with a promise that resolves when it is closed, because some libraries never settle
+ * the commands that are pending then.
+ */
 interface Line {
   readonly subscriber: Subscriber;
   readonly closed: Promise<void>;
@@ -31,21 +34,23 @@ interface Line {
 }
 
 interface Channel {
-  /** Each subscription has an object of its own, so one listener may be given twice. */
+  /** One object per subscription, so the same listener can subscribe twice. */
   readonly entries: Set<{ readonly listener: SubscriptionListener }>;
   isReady: boolean;
-  /** Settles when the server has confirmed or refused; never rejects. */
+  /** Settles when the server has confirmed or refused. Never rejects. */
   begun: Promise<void> | undefined;
 }
 
 /**
- * The channels of one adapter over one subscriber connection: opened for the first channel, shared
- * by all, closed after the last. A connection that ends takes all its subscriptions with it.
+ * Channels of one adapter on one shared subscriber connection. It opens for the first channel and
+ * closes after the last. If it ends, all its subscriptions are lost.
  */
 export class Subscriptions {
   readonly #open: OpenSubscriber;
   readonly #channels = new Map<string, Channel>();
-  /** Unsubscribes under way: a new subscription to the same channel waits for them. */
+  /**
+   * Unsubscribe requests in flight. A new subscription to the same channel waits for its request.
+   */
   readonly #leaving = new Map<string, Promise<unknown>>();
   #line: Line | undefined;
 
@@ -79,7 +84,7 @@ export class Subscriptions {
   }
 
   async #begin(name: string, channel: Channel): Promise<void> {
-    // Also lets `subscribe` return before anything is called back.
+    // This await also lets `subscribe` return before any listener is called.
     await this.#leaving.get(name);
     if (this.#channels.get(name) !== channel) return;
     let line = this.#line;
@@ -125,7 +130,7 @@ export class Subscriptions {
     return line;
   }
 
-  /** The connection is gone, and all subscriptions with it. */
+  /** Called when the connection is lost: reports the loss to all subscriptions. */
   #lose(line: Line | undefined, cause: unknown): void {
     const channels = [...this.#channels.values()];
     this.#channels.clear();
@@ -135,7 +140,7 @@ export class Subscriptions {
     for (const channel of channels) reportLost(channel, cause);
   }
 
-  /** The server refused this channel; the others stay. */
+  /** Called when the server refused this channel. The other channels stay. */
   #refuse(name: string, channel: Channel, cause: unknown): void {
     this.#channels.delete(name);
     if (this.isEmpty) void this.#close();
@@ -144,7 +149,7 @@ export class Subscriptions {
 
   async #leave(name: string, channel: Channel): Promise<void> {
     this.#channels.delete(name);
-    // The connection closes with its last channel: no need to unsubscribe first.
+    // Closing the connection ends the last channel without an unsubscribe request.
     if (this.isEmpty) return await this.#close();
     const left = unsubscribed(name, channel, this.#line);
     this.#leaving.set(name, left);
@@ -166,7 +171,9 @@ function reportLost({ entries }: Channel, cause: unknown): void {
   for (const { listener } of listeners) listener.onLost(cause);
 }
 
-/** Settles when the server has confirmed that, or the connection is closed; never rejects. */
+/**
+ * Resolves when the server has confirmed the unsubscribe or the connection closed. Never rejects.
+ */
 async function unsubscribed(name: string, channel: Channel, line: Line | undefined): Promise<void> {
   if (line === undefined) return;
   const { subscriber, closed } = line;
@@ -182,7 +189,7 @@ async function unsubscribed(name: string, channel: Channel, line: Line | undefin
   await Promise.race([unsubscribe(), closed]);
 }
 
-/** The channels of a Cluster's adapter: one subscriber connection for each node that has some. */
+/** Channels of a Cluster adapter: one subscriber connection per node that has channels. */
 export class NodeSubscriptions<Node> {
   readonly #open: (node: Node, events: SubscriberEvents) => Subscriber;
   readonly #nodes = new Map<string, Subscriptions>();
@@ -191,7 +198,7 @@ export class NodeSubscriptions<Node> {
     this.#open = open;
   }
 
-  /** `key` names the node, which is asked for a connection if there is none. */
+  /** Subscribes on the node called `key`. Opens a connection to `node` if there is none yet. */
   subscribe(
     key: string,
     node: Node,
@@ -200,7 +207,7 @@ export class NodeSubscriptions<Node> {
   ): () => Promise<void> {
     let subscriptions = this.#nodes.get(key);
     if (subscriptions === undefined || subscriptions.isEmpty) {
-      // Nodes come and go: those without a channel are forgotten.
+      // Drops entries of nodes without channels, because nodes of a Cluster come and go.
       for (const [known, { isEmpty }] of this.#nodes) if (isEmpty) this.#nodes.delete(known);
       subscriptions = new Subscriptions((events) => this.#open(node, events));
       this.#nodes.set(key, subscriptions);
@@ -209,7 +216,7 @@ export class NodeSubscriptions<Node> {
   }
 }
 
-/** Stands for a subscription that cannot even be tried. */
+/** Returns the subscription of a client that is not connected: reports `onLost` asynchronously. */
 export function neverSubscribed(listener: SubscriptionListener, cause: Error): () => Promise<void> {
   let isWanted = true;
   void Promise.resolve().then(() => {

@@ -1,4 +1,4 @@
-/** What GLIDE's core calls the error codes it knows, and the code as the server sent it. */
+/** GLIDE's names of error codes, mapped to the codes the server sends. */
 const codes = new Map([
   ["ResponseError", "ERR"],
   ["NoScriptError", "NOSCRIPT"],
@@ -19,9 +19,9 @@ const known = /^An error was signalled by the server: - (\w+): ([^]*)$/;
 const unknown = /^([A-Z]+): ([^]*)$/;
 
 /**
- * The error as the server worded it. GLIDE rewrites error replies ("NOSCRIPT No matching script"
- * becomes "An error was signalled by the server: - NoScriptError: No matching script"), and the
- * code decides what to do next. Any other error comes back as it is.
+ * Returns the error with the server's original code, or any other error unchanged. GLIDE rewrites
+ * error replies ("NOSCRIPT No matching script" becomes "An error was signalled by the server: -
+ * NoScriptError: No matching script"), and callers decide by the code.
  */
 export function serverError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -5,14 +5,16 @@ export interface GlideClass {
   createClient(config: object): Promise<GlideSubscriber>;
 }
 
-/** A client of a version (2.3 and later) that can subscribe after it was created. */
+/** Client of version 2.3 or later, which can subscribe after it was created. */
 interface GlideSubscriber {
   close(): void;
   subscribe(channels: Set<string>, timeoutMs: number): Promise<unknown>;
   unsubscribeLazy(channels: Set<string> | null): Promise<unknown>;
   ssubscribe(channels: Set<string>, timeoutMs: number): Promise<unknown>;
   sunsubscribeLazy(channels: Set<string> | null): Promise<unknown>;
-  /** What the core has confirmed, without asking the server. */
+  /**
+   * Returns the subscriptions that the GLIDE core has confirmed, without a request to the server.
+   */
   getSubscriptions?(): Promise<{
     readonly actualSubscriptions: Readonly<Record<string, ReadonlySet<unknown>>>;
   }>;
@@ -24,22 +26,24 @@ export interface GlideUser {
   readonly send: RedisConnection["send"];
 }
 
-/** `ProtocolVersion.RESP3`: its value is part of the library's API. */
+/** `ProtocolVersion.RESP3`; the number is part of the library's API. */
 const resp3 = 0;
 const subscribeTimeoutMs = 5_000;
 const lookEveryMs = 1_000;
 
-/** Servers before version 7 cannot say. */
+/**
+ * Returns 1 if the user may run a command on a channel. Servers before version 7 cannot check: 1.
+ */
 const mayRun = `
 if redis.acl_check_cmd and not redis.acl_check_cmd(ARGV[1], ARGV[2]) then return 0 end
 return 1`;
 
 /**
- * Opens a client of its own: on the user's, our messages would arrive among the user's.
+ * Opens a separate client, because on the user's client our messages would mix with the user's.
  *
- * Its core subscribes again by itself, reports no loss, and if the server refuses it, asks again
- * without a pause: 30,000 times a second. So we ask first whether we may, and look once a second
- * whether it is still subscribed.
+ * The GLIDE core re-subscribes by itself and does not report a loss. If the server refuses a
+ * subscription, the core retries without a pause, 30,000 times a second. So the permission is
+ * checked before subscribing, and once a second whether the subscription still exists.
  */
 export function openGlideSubscriber(user: GlideUser, events: SubscriberEvents): Subscriber {
   const { client, topology, send } = user;
@@ -76,14 +80,14 @@ export function openGlideSubscriber(user: GlideUser, events: SubscriberEvents): 
     },
   };
 
-  /** Closed while requests are still on their way to its core, GLIDE complains on stderr. */
+  /** Unsubscribes before closing: GLIDE prints an error to stderr if requests are still pending. */
   async function closeInOrder(subscriber: GlideSubscriber): Promise<void> {
     await subscriber[unsubscribe](null).catch(() => undefined);
     subscriber.close();
   }
 }
 
-/** Looks now and then whether the core is still subscribed; never keeps the process running. */
+/** Checks regularly whether the core is still subscribed. Does not keep the process running. */
 class Watch {
   readonly #lost: (cause: unknown) => void;
   readonly #channels = new Set<string>();

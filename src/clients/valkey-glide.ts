@@ -3,24 +3,25 @@ import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
 import { serverError } from "./valkey-glide-errors.ts";
 import { type GlideClass, openGlideSubscriber } from "./valkey-glide-subscriber.ts";
 
-/** What is used of a GlideClient or GlideClusterClient of @valkey/valkey-glide 2. */
+/** The part of GlideClient or GlideClusterClient of @valkey/valkey-glide 2 that is used here. */
 export interface GlideClient {
   readonly isClosed?: boolean;
-  /** What the client was created with; the library has no `duplicate`. */
+  /** Options the client was created with; the library has no `duplicate`. */
   readonly config?: object;
   customCommand(args: readonly string[], options: object): Promise<unknown>;
   close(): void;
 }
 
 const library = "valkey-glide";
-/** `Decoder.String`: its value is part of the library's API. */
+/** `Decoder.String`; the number is part of the library's API. */
 const decodeStrings = 1;
 const asStrings = Object.freeze({ decoder: decodeStrings });
 
 /**
- * Serves GLIDE. It shows no connection state except "closed": its core dials by itself, and what
- * it could not send within the client's `requestTimeout` (250 ms) rejects with a timeout. So here
- * a server that is down looks like one that is slow, and a vote is unknown, never failed.
+ * Returns the connection for a GLIDE client. GLIDE exposes no connection state except "closed". Its
+ * core connects by itself and rejects a command with a timeout if it was not sent within the
+ * client's `requestTimeout` (250 ms). A server that is down therefore looks like a slow one: its
+ * vote is unknown, never failed.
  */
 export function glideConnection(
   client: GlideClient,
