@@ -1,4 +1,4 @@
-/** When, and why, a promise did not have to be kept. */
+/** Time span in which a promise was suspended because a fault broke its assumptions, and why. */
 export interface Break {
   readonly promise: "exclusion" | "fences";
   readonly why: string;
@@ -7,9 +7,11 @@ export interface Break {
 }
 
 /**
- * What the protocol assumes, and where a world broke it. Exclusion is excused for the stretch in
- * which a broken assumption can still do harm. Fences are only ever compared within an epoch: the
- * stretch between two losses of counters that no rule of the protocol covers.
+ * Records where a world broke the assumptions of the protocol.
+ *
+ * Mutual exclusion is excused while a broken assumption can still do harm. Fences are compared only
+ * within one epoch. A new epoch starts when counters are lost in a way that the protocol does not
+ * cover.
  */
 export class Assumptions {
   readonly breaks: Break[] = [];
@@ -26,12 +28,12 @@ export class Assumptions {
     return this.#of("exclusion").every(({ fromMs, untilMs }) => atMs < fromMs || atMs > untilMs);
   }
 
-  /** Whether nothing was broken at any time between the two. */
+  /** True if no break of exclusion overlaps the time span. */
   exclusionHeld(fromMs: number, untilMs: number): boolean {
     return this.#of("exclusion").every((each) => each.untilMs < fromMs || each.fromMs > untilMs);
   }
 
-  /** Number of the epoch that `atMs` lies in. */
+  /** Returns the number of the fence epoch at `atMs`. */
   fenceEpoch(atMs: number): number {
     return this.#of("fences").filter(({ fromMs }) => fromMs <= atMs).length;
   }

@@ -1,4 +1,4 @@
-/** A clock that runs a little fast or slow, and that can be set or held. */
+/** Clock that runs at its own rate and can be stepped or held. */
 export class DriftingClock {
   readonly rate: number;
   #epochMs: number;
@@ -9,12 +9,12 @@ export class DriftingClock {
     this.rate = rate;
   }
 
-  /** What it shows at `realMs` of the world's time. */
+  /** Returns the time this clock shows at `realMs` of the world's time. */
   at(realMs: number): number {
     return this.#epochMs + (this.#heldSinceMs ?? realMs) * this.rate;
   }
 
-  /** How much of the world's time passes until it shows `shownMs`. */
+  /** Returns how much of the world's time passes until this clock shows `shownMs`. */
   realUntil(shownMs: number, realMs: number): number {
     return (shownMs - this.at(realMs)) / this.rate;
   }
@@ -23,7 +23,7 @@ export class DriftingClock {
     this.#epochMs += byMs;
   }
 
-  /** Stands still, as a monotonic clock does while its machine is suspended. */
+  /** Stops the clock, as a suspended machine stops its monotonic clock. */
   hold(realMs: number): void {
     this.#heldSinceMs ??= realMs;
   }

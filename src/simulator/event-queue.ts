@@ -1,12 +1,12 @@
 export interface QueuedEvent {
   readonly atMs: number;
-  /** Breaks ties: what was planned first happens first. */
+  /** Sequence number. Of two events at the same time, the one added first runs first. */
   readonly order: number;
   readonly run: () => void;
   cancelled: boolean;
 }
 
-/** What is still to happen in a world, in the order of its virtual time. */
+/** Pending events of a world in the order of virtual time (a binary heap). */
 export class EventQueue {
   readonly #heap: QueuedEvent[] = [];
   #count = 0;
@@ -31,7 +31,7 @@ export class EventQueue {
     return event;
   }
 
-  /** The next event that was not cancelled. */
+  /** Returns the next event that was not cancelled, or undefined if there is none. */
   pop(): QueuedEvent | undefined {
     for (;;) {
       const first = this.#heap[0];

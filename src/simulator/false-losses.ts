@@ -2,13 +2,13 @@ import type { ReleaseOutcome } from "../core/store.ts";
 import { ownerAndFence } from "./node/script-context.ts";
 import type { SimulatedNode } from "./node/simulated-node.ts";
 
-/** A release under way. */
+/** A release call that has not returned yet. */
 interface Releasing {
   readonly owner: string;
   readonly resources: readonly string[];
-  /** Nodes that had all its keys until a command of its own deleted them. */
+  /** Nodes that had all keys of the lease until a command with its owner deleted them. */
   readonly deletedAt: Set<SimulatedNode>;
-  /** Nodes on which a late command of its own made a key again. */
+  /** Nodes on which a late command with its owner created a key again. */
   readonly recreatedAt: Set<SimulatedNode>;
 }
 
@@ -18,9 +18,11 @@ interface Before {
 }
 
 /**
- * Finds releases that report `taken` though a quorum had the lock until the release itself deleted
- * it. A driver that sends the request again gets "there is nothing" from its own first run, and
- * finished work would be rejected as lost.
+ * Finds releases that return `taken` although a quorum had the lock until the release itself
+ * deleted it.
+ *
+ * The cause is a driver that sends the release twice: the second run finds no key. If the client
+ * trusted that reply, it would report finished work as lost.
  */
 export class FalseLosses {
   readonly #quorum: number;
@@ -66,7 +68,7 @@ export class FalseLosses {
   }
 }
 
-/** By its name, or by the whole value. */
+/** True if the command contains the owner, alone or at the start of a stored value. */
 function names(command: readonly string[], owner: string): boolean {
   return command.some((word) => word === owner || word.startsWith(`${owner}|`));
 }

@@ -13,15 +13,15 @@ interface Loss {
 }
 
 /**
- * Keeps the books on what a world did to the protocol's assumptions. The rules, in the protocol's
- * own terms:
+ * Decides which faults break the assumptions of the protocol, and records that.
  *
- * - Exclusion needs keys that live as long as their TTL. Evicting a lock, setting a node's clock
- *   forward, and a loss of data that admission does not sit out, excuse it for one TTL.
- * - Fences need counters that never fall on a node that votes. Without admission, any loss of data
- *   begins a new epoch. With it, only an admission on clocks alone does (total loss, or nobody to
- *   copy from), where the clocks are not good enough for the time that was waited; or a quarantine
- *   that a clock step cut short. Nothing else: no delay, no duplicate, no early expiry.
+ * - Exclusion needs keys that live as long as their TTL. It is excused for one TTL after a lock was
+ * evicted, after a node's clock was set forward, and after a loss of data without admission.
+ * - Fences need counters that never fall on a node that votes. Without admission, every loss of
+ * data starts a new epoch. With admission, a new epoch starts only in two cases: a clock step
+ * shortened a quarantine, or a node was admitted by clocks alone (all nodes lost their data, or no
+ * node had data to copy) and the clocks were too far apart for the quarantine. Delays, duplicates
+ * and early expiry never start one.
  */
 export class Guarantees {
   readonly #scene: Scene;
@@ -56,7 +56,10 @@ export class Guarantees {
     this.#excuseExclusion(`the clock of ${node.name} was set forward by ${Math.round(byMs)} ms`);
   }
 
-  /** A suspend and a step back between two looks at the clocks hide each other. */
+  /**
+   * Called when a suspend ends. A suspend and a step back of the wall clock cancel each other out
+   * if the process does not read its clocks in between.
+   */
   onSuspended(machine: SimulatedProcess): void {
     this.#suspends.set(machine, this.#scene.nowMs);
     this.#excuseFooled(machine, this.#setsBack);
@@ -84,7 +87,7 @@ export class Guarantees {
     }
   }
 
-  /** Of a grant, by the key that it set. */
+  /** Records the fence of a grant, read from the key that the grant set. */
   #noteFence(node: SimulatedNode, key: string): void {
     const value = node.server.data.textOf(key);
     const fence = Number(value === undefined ? 0 : ownerAndFence(value).fence);
@@ -107,14 +110,18 @@ export class Guarantees {
     }
     if (mode === "copy") return;
     const skewMs = Math.max(this.#greatestSkewMs, this.#greatestFence / 1_000 - epochMs - nowMs);
-    // What the wait must exceed for clocks to do: the longest validity, and twice the skew.
+    // Clocks suffice only if the quarantine is longer than the longest validity plus twice the
+    // skew.
     const { ttlMaxMs } = this.#plan;
     if (this.#quarantineMs() <= ttlMaxMs + 2 * skewMs) {
       this.#assumptions.breakFences(nowMs, `${node.name} was admitted on clocks that are not good`);
     }
   }
 
-  /** Both within the life of one lease, and unseen: no clock is left to show that it is over. */
+  /**
+   * Excuses exclusion if a suspend and a step back of the wall clock happened within the life of
+   * one lease and without a clock reading in between. No clock then shows that the lease is over.
+   */
   #excuseFooled(machine: SimulatedProcess, other: Map<SimulatedProcess, number>): void {
     const otherMs = other.get(machine);
     if (otherMs === undefined || machine.hasLookedSince(otherMs)) return;

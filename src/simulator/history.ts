@@ -1,38 +1,38 @@
 /**
- * What a run leaves behind for the checkers: plain records in one common time, so that a run
- * against real servers can be judged by the very same rules as a simulated one.
+ * Records of a run for the checkers. All times are on one common clock, so the same checkers judge
+ * simulated runs and runs against real servers.
  */
 
 /** An attempt that a quorum granted. */
 export interface GrantRecord {
   readonly client: string;
   readonly resources: readonly string[];
-  /** Before its first command could be sent. */
+  /** Time before the first command could be sent. */
   readonly startedMs: number;
-  /** When the client counted its quorum. */
+  /** Time when the client had counted a quorum. */
   readonly completedMs: number;
   readonly fence: bigint | undefined;
 }
 
-/** A stretch in which a client, asked by its own clock, said that it held the resource. */
+/** Time span in which a client's lease reported `held` or `doubtful`, by the client's own clock. */
 export interface TenureRecord {
   readonly client: string;
   readonly resource: string;
   readonly fence: bigint | undefined;
   readonly startedMs: number;
   readonly acquiredMs: number;
-  /** The last moment at which it is known to have said so. */
+  /** Last time at which the lease is known to have reported that. */
   readonly trustedUntilMs: number;
 }
 
-/** A quorum confirmed that a grant still stands, extending it or not. */
+/** A quorum confirmed that a grant still stands, by `extend` or `prove`. */
 export interface ConfirmationRecord {
   readonly client: string;
   readonly resources: readonly string[];
   readonly fence: bigint | undefined;
-  /** Of the grant that is confirmed. */
+  /** Completion time of the confirmed grant. */
   readonly grantedMs: number;
-  /** Before the first question could be sent. */
+  /** Time before the first request could be sent. */
   readonly startedMs: number;
 }
 

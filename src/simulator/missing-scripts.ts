@@ -2,7 +2,7 @@ import type { AttemptRecord } from "./process/recording-store.ts";
 import type { Scene } from "./scene.ts";
 import type { HeardReply } from "./votes.ts";
 
-/** A process and a node of which it has just heard that the node lacks a script. */
+/** A NOSCRIPT reply of node `to`, which process `from` has just received. */
 interface Lacking {
   readonly from: string;
   readonly to: string;
@@ -11,9 +11,11 @@ interface Lacking {
 }
 
 /**
- * A node that lacks a script is well, and has done nothing: whoever still waits for its vote sends
- * the text, in the very turn in which it hears of it. An attempt that counts the node as failed
- * instead costs no more than a repeat, which nobody else would notice.
+ * Checks that a client answers NOSCRIPT by sending the script's source at once.
+ *
+ * A node without the script is healthy and has not run the command. An attempt that waits for its
+ * vote must therefore send the source in the same turn in which the NOSCRIPT reply arrives. An
+ * attempt that counted the node as failed would only cost a retry, so no other check would find it.
  */
 export class MissingScripts {
   readonly #scene: Scene;
@@ -25,7 +27,7 @@ export class MissingScripts {
     this.#report = report;
   }
 
-  /** Before the process acts on it; `attempts` are all of that process, by their owners. */
+  /** Called before the process handles the reply. `attempts` has all its attempts by owner. */
   onHeard(
     from: string,
     to: string,
@@ -33,7 +35,7 @@ export class MissingScripts {
     attempts: ReadonlyMap<string, AttemptRecord>,
   ): void {
     if (!(reply instanceof Error) || !reply.message.startsWith("NOSCRIPT")) return;
-    // Only an acquire or a raise names the owner of an attempt that is not decided yet.
+    // Only acquires and fence raises contain the owner of an undecided attempt.
     const owners = command.filter((word) => attempts.get(word)?.isDecided === false);
     if (owners.length === 0) return;
     const lacking = { from, to, owners: new Set(owners) };
@@ -41,14 +43,14 @@ export class MissingScripts {
     this.#scene.after(0, () => this.#judge(lacking));
   }
 
-  /** Handed to the driver, whether it is connected or not. */
+  /** Called when the process passes a command to the driver, connected or not. */
   onSent(from: string, to: string, command: readonly string[]): void {
     const last = this.#last;
     if (command[0] !== "EVAL" || last?.from !== from || last.to !== to) return;
     for (const word of command) last.owners.delete(word);
   }
 
-  /** All that the reply set off in its process has run. */
+  /** Called when all code that the reply triggered has run. Reports owners without a resend. */
   #judge(lacking: Lacking): void {
     const { from, to, owners } = lacking;
     if (this.#last === lacking) this.#last = undefined;

@@ -8,7 +8,7 @@ import type { Scene } from "./scene.ts";
 import type { Witness } from "./witness.ts";
 import type { SimulatedClient } from "./workload/client.ts";
 
-/** One process of a world, and what belongs to it. */
+/** One client process of a world with its parts. */
 export interface Inhabitant {
   readonly machine: SimulatedProcess;
   readonly links: readonly Link[];
@@ -16,13 +16,13 @@ export interface Inhabitant {
   readonly recording: RecordingStore;
 }
 
-/** Looks for locks that are left on nodes when all is closed, and knows who is to blame. */
+/** Finds locks that are left on nodes after all managers are closed. */
 export class Orphans {
   readonly #scene: Scene;
   readonly #witness: Witness;
   readonly #nodes: readonly SimulatedNode[];
   readonly #scenario: Scenario;
-  /** Node and owner of each lock that was set when nobody could hear of it any more. */
+  /** "node owner" of each lock that was set when its client could no longer learn of it. */
   readonly #strays = new Set<string>();
   readonly #setBackMs = new Map<SimulatedNode, number>();
 
@@ -37,7 +37,7 @@ export class Orphans {
     this.#setBackMs.set(node, this.#scene.nowMs);
   }
 
-  /** Its connection was gone, or its manager was closing. */
+  /** Called for a command that ran after its connection closed or while its manager closed. */
   onExecutedTooLate(node: SimulatedNode, command: readonly string[], reply: unknown): void {
     const replies: unknown[] = Array.isArray(reply) ? reply : [reply];
     const isGrant = command[0] === "SET" || replies.some((each) => String(each).startsWith("G"));
@@ -48,7 +48,10 @@ export class Orphans {
     }
   }
 
-  /** All is closed, all can be reached: a lock that is left was forgotten, unless by the dead. */
+  /**
+   * Reports leaked locks. All managers are closed and all nodes reachable, so each remaining lock
+   * was leaked, unless its owner crashed or the client could not know of it.
+   */
   report(inhabitants: readonly Inhabitant[]): void {
     const { resources } = this.#scenario.work;
     const living = inhabitants.filter(({ machine }) => !machine.hasCrashed);
@@ -66,12 +69,12 @@ export class Orphans {
     }
   }
 
-  /** Nobody could know that it was there, or that it would still be there by now. */
+  /** True if the client could not know that the key was set or that it still exists. */
   #isExcused(node: SimulatedNode, key: string, attempt: AttemptRecord): boolean {
     if (this.#witness.wasAbandoned(attempt.owner)) return true;
     if (this.#strays.has(`${node.name} ${attempt.owner}`)) return true;
     if ((this.#setBackMs.get(node) ?? -1) >= attempt.startedMs) return true;
-    // A node whose clock is slow keeps it beyond the time that its client counts.
+    // A node with a slow clock keeps the key slightly longer than its client counts.
     const { work, store } = this.#scenario;
     const lifeMs = Math.max(attempt.ttlMs, ...(work.lives ?? []));
     return node.server.data.pttl(key) < lifeMs * store.driftFactor;
@@ -79,8 +82,8 @@ export class Orphans {
 }
 
 /**
- * What is still owed when a manager closes is sent once more, and not kept for a reconnect: a
- * driver without a connection at that moment sends nothing.
+ * True if the node was not connected for all of the closing. Clean-up that is pending then is sent
+ * once and not kept for a reconnect, so a driver without a connection sends nothing.
  */
 function wasOutOfReach(node: SimulatedNode, { client, links }: Inhabitant): boolean {
   const connectedSinceMs = links[node.index]?.connectedSinceMs ?? Infinity;

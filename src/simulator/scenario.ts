@@ -3,7 +3,7 @@ import type { ServerPlan } from "./node/server.ts";
 import type { Kept } from "./node/simulated-node.ts";
 import type { ProcessPlan } from "./process/simulated-process.ts";
 
-/** Everything that befalls a world, as plain data: it can be kept, cut down and replayed. */
+/** One fault as plain data, so that scenarios can be stored, reduced and replayed. */
 export type Fault =
   | {
       readonly kind: "cut";
@@ -13,7 +13,9 @@ export type Fault =
       readonly node: number;
       readonly direction: "there" | "back" | "both";
     }
-  /** Every client loses another minority: no two of them see the same majority. */
+  /**
+   * Cuts each client off from a different minority, so that no two clients see the same majority.
+   */
   | { readonly kind: "ring"; readonly atMs: number; readonly forMs: number }
   | {
       readonly kind: "reset";
@@ -85,10 +87,10 @@ export type FaultKind = Fault["kind"];
 
 export interface WorkPlan {
   readonly resources: readonly string[];
-  /** Loops of each client that lock and work side by side. */
+  /** Number of concurrent loops per client that lock and work. */
   readonly loops: number;
   readonly ttlMs: number;
-  /** TTLs of which each acquire and each extend takes one; left out, all take `ttlMs`. */
+  /** TTLs to choose from for each acquire and extend. @default only `ttlMs` */
   readonly lives?: readonly number[];
   readonly waitMs: number;
   readonly thinkMs: number;
@@ -110,11 +112,11 @@ export interface StorePlan {
   readonly ttlMaxMs: number;
   readonly driftFactor: number;
   readonly driftFixedMs: number;
-  /** Left to the store's own default where undefined. */
+  /** Undefined: the store's own default. */
   readonly nodeTimeoutMs?: number;
 }
 
-/** One world, from its first moment to its last. */
+/** Complete description of one simulated world. */
 export interface Scenario {
   readonly seed: number;
   readonly nodes: readonly ServerPlan[];
@@ -123,8 +125,8 @@ export interface Scenario {
   readonly store: StorePlan;
   readonly work: WorkPlan;
   readonly faults: readonly Fault[];
-  /** Faults happen in this phase; after it everything heals. */
+  /** Length of the phase with faults; all faults are undone at its end. */
   readonly safetyMs: number;
-  /** By its end every client must have made progress. */
+  /** Longest time after that in which every client must have acquired a lease. */
   readonly livenessMs: number;
 }

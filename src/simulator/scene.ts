@@ -2,7 +2,7 @@ import { EventQueue, type QueuedEvent } from "./event-queue.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { Trace } from "./trace.ts";
 
-/** Time, chance and memory of one world: what nodes, links and processes have in common. */
+/** Time, randomness and trace of one world, shared by its nodes, links and processes. */
 export class Scene {
   readonly random: SeededRandom;
   readonly trace: Trace;
@@ -15,7 +15,7 @@ export class Scene {
     this.trace = new Trace(keepTrace);
   }
 
-  /** The world's own time, which nobody inside can read. */
+  /** The world's virtual time. Code under test never sees it, only the clocks of its process. */
   get nowMs(): number {
     return this.#nowMs;
   }
@@ -28,12 +28,14 @@ export class Scene {
     this.trace.add(this.#nowMs, lane, kind, text);
   }
 
-  /** Code of a process is about to run: what it leaves in the microtask queue must run too. */
+  /** Called before code of a process runs, because its microtasks must be drained afterwards. */
   enter(): void {
     this.#entered = true;
   }
 
-  /** Runs the next event. Returns whether a process ran, or undefined when nothing is left. */
+  /**
+   * Runs the next event. Returns true if code of a process ran, and undefined if no event is left.
+   */
   step(): boolean | undefined {
     const event = this.#queue.pop();
     if (event === undefined) return undefined;

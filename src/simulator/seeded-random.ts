@@ -1,6 +1,6 @@
 /**
- * A stream of chance that depends on its name alone. Each part of a world draws from a stream of
- * its own, so that taking one fault away does not shift what everything else draws.
+ * Random stream that depends only on its name. Each part of a world has its own stream, so removing
+ * one fault does not change the values of the others.
  */
 export class SeededRandom {
   readonly #name: string;
@@ -21,7 +21,7 @@ export class SeededRandom {
     return new SeededRandom(`${this.#name}/${name}`);
   }
 
-  /** Uniform in [0, 1): Chris Doty-Humphrey's sfc32. */
+  /** Returns a uniform number in [0, 1), by the sfc32 generator of Chris Doty-Humphrey. */
   fraction(): number {
     const sum = (this.#a + this.#b + this.#count) | 0;
     this.#count = (this.#count + 1) | 0;
@@ -35,7 +35,7 @@ export class SeededRandom {
     return min + this.fraction() * (max - min);
   }
 
-  /** Whole numbers, both ends included. */
+  /** Returns a whole number from `min` to `max`, both included. */
   integer(min: number, max: number): number {
     return min + Math.floor(this.fraction() * (max - min + 1));
   }
@@ -50,7 +50,7 @@ export class SeededRandom {
     return item;
   }
 
-  /** Waits of a process without memory, with this mean. */
+  /** Returns a value of the exponential distribution with this mean. */
   exponential(mean: number): number {
     return -Math.log(1 - this.fraction()) * mean;
   }

@@ -1,3 +1,20 @@
+/**
+ * Runs the real lock library in a simulated world and checks what it promises.
+ *
+ * Problem: errors in a distributed lock need rare schedules, such as a late message, a clock step
+ * and a crash within one TTL. Real servers almost never produce them, and a failure cannot be
+ * replayed.
+ *
+ * Idea: the core uses no clock, timer or random source of its own. Here a world provides them:
+ * processes with drifting clocks, links that delay, drop and repeat messages, and nodes that run
+ * the protocol's scripts. One event queue drives everything in virtual time. All choices are drawn
+ * from the seed, so the same scenario gives the same trace hash. Witness, votes, orphans and the
+ * checkers then compare the history with the promises, except for time spans in which a fault broke
+ * an assumption (`assumptions.ts`).
+ *
+ * Limits: the nodes are a model of Redis, kept true by differential tests against real servers. A
+ * run without violations shows that this schedule is safe, not that every schedule is.
+ */
 import type { Break } from "./assumptions.ts";
 import { judge } from "./checkers/judge.ts";
 import type { History, Violation } from "./history.ts";
@@ -6,26 +23,26 @@ import type { TraceEvent } from "./trace.ts";
 import { World } from "./world.ts";
 import type { Register } from "./workload/register.ts";
 
-/** What the simulator needs from outside: to run what waits in the microtask queue. */
+/** Services that the simulator needs from its host. */
 export interface SimulatorHost {
   /**
-   * Runs every microtask that is pending, and those that they add. One that does it at once returns
-   * undefined; one that needs a turn of the event loop returns a promise.
+   * Runs all pending microtasks, including the ones they add. Returns undefined if that happens
+   * synchronously, or a promise if it needs a turn of the event loop.
    */
   drain(): Promise<void> | undefined;
-  /** Rejections that nobody handled since the last call. */
+  /** Returns the unhandled rejections since the last call. */
   takeUnhandledRejections?(): readonly unknown[];
 }
 
 export interface SimulationOptions {
-  /** Keep every event for a timeline. @default false */
+  /** Keeps all events for a timeline. @default false */
   readonly keepTrace?: boolean;
 }
 
 export interface SimulationReport {
   readonly scenario: Scenario;
   readonly violations: readonly Violation[];
-  /** The same for two runs if and only if they were the same run. */
+  /** Hash of the trace. Two runs have the same hash if their events were the same. */
   readonly hash: string;
   readonly eventCount: number;
   readonly virtualMs: number;
@@ -37,7 +54,7 @@ export interface SimulationReport {
   readonly fenced: Register["tally"];
 }
 
-/** A world that goes on for ever is a bug of its own. */
+/** Limit for the events of a run. A world that does not end is reported as a violation. */
 const stepsMax = 5_000_000;
 
 /** Runs a scenario to its end. The same scenario gives the same report, bit for bit. */
@@ -52,8 +69,9 @@ export async function simulate(
 }
 
 /**
- * The same for a host whose `drain` works at once. To be called outside of any microtask: not after
- * an `await`, but from a timer's callback or the like.
+ * Runs a scenario synchronously, for a host whose `drain` is synchronous. Call it outside
+ * microtasks (from a timer callback, not after an `await`). Throws TypeError if `drain` returns a
+ * promise.
  */
 export function simulateNow(
   scenario: Scenario,

@@ -1,21 +1,21 @@
 import type { Fault, FaultKind } from "./scenario.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
-/** How a seed treats its world. */
+/** Character of the faults that a seed chooses. */
 export type Temper =
-  /** Keeps every assumption of exclusion, so that overlaps are bugs. */
+  /** Keeps all assumptions of exclusion, so every overlap of leases is a bug. */
   | "timed"
-  /** Keys vanish and clocks jump: only fences are promised. */
+  /** Keys vanish and clocks jump, so only the fences are promised. */
   | "untimed"
-  /** The same without a pause, and everybody at once: votes cross each other all the time. */
+  /** Like `untimed` without pauses and with all clients at once, so that votes interleave. */
   | "storm"
-  /** Nodes lose their data, often several at a time. */
+  /** Nodes lose their data, often several at the same time. */
   | "lossy"
-  /** Nodes lose their data one after the other, each after the last one is back. */
+  /** Nodes lose their data one after the other, each after the previous one was admitted again. */
   | "rolling"
-  /** Attempts that began before a loss are made to end after it was seen. */
+  /** Attempts begin before a loss of data and end after it was noticed. */
   | "straddling"
-  /** Clocks of nodes are set forward while leases rest on few of them. */
+  /** Clocks of nodes are set forward while leases depend on a bare quorum. */
   | "stepping"
   | "mixed";
 
@@ -46,7 +46,7 @@ export interface Sizes {
   readonly quarantineMs: number;
 }
 
-/** Draws what befalls a world, in the order of time. */
+/** Returns the faults of a world, sorted by time. */
 export function faultsOf(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] {
   const faults = [...commonFaults(random, temper, sizes), ...ownFaults(random, temper, sizes)];
   return faults.sort((a, b) => a.atMs - b.atMs);
@@ -89,7 +89,7 @@ function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] 
   }
 }
 
-/** One loss per stretch in which a node can be quarantined and admitted again. */
+/** Returns one loss of data per period in which a node can be quarantined and admitted again. */
 function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, safetyMs, ttlMs, quarantineMs } = sizes;
   const stretchMs = quarantineMs + 2 * ttlMs;
@@ -105,7 +105,7 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
     const snapshotMs = Math.max(0, atMs - random.exponential(ttlMs));
     faults.push({ kind: "snapshot", atMs: snapshotMs, node });
     node = (node + random.integer(Math.min(1, nodeCount - 1), nodeCount - 1)) % nodeCount;
-    // Whoever cannot reach a node leaves its counter behind; whoever is new knows no fence.
+    // Clients without a connection let a node's counter fall behind; new clients know no fence.
     for (let left = random.integer(0, 3); left > 0; left -= 1) {
       const cut = faultOf(random, "cut", sizes);
       const forMs = random.between(0, 2 * stretchMs);
@@ -120,9 +120,9 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * One client has the vote of a node that then loses it, waits for that of a second, and cannot
- * reach the third. A newcomer looks at all of them meanwhile. When the lost node is back, somebody
- * else can reach only that one and the third.
+ * Returns faults around a loss of data on a first node. One slow client has its vote, waits for the
+ * vote of a second node, and cannot reach the third. A new client looks at all nodes at the same
+ * time. When the lost node is back, other clients reach only it and the third node.
  */
 function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs } = sizes;
@@ -142,7 +142,7 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
     faults.push({ ...crash, atMs: lostMs, forMs: 0.1, node: first });
     const forMs = random.between(0.1, ttlMs / 20);
     faults.push({ kind: "kill", atMs: lostMs, forMs, client: newcomer });
-    // All but the newcomer's first look is kept from the second node until the lost one is back.
+    // Others are cut off from the second node; the new client only after its first look.
     for (let client = 0; client < clientCount; client += 1) {
       if (client === slow) continue;
       const atMs = client === newcomer ? lostMs + ttlMs / 5 : startMs;
@@ -160,8 +160,8 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * A client reaches a bare quorum, or it hears an old word of one node more, whose newer ones are on
- * their way. Then the clock of one of the quorum is set forward.
+ * Returns faults in which a client holds a lease on a bare quorum, and replies of one more node
+ * arrive late. Then the clock of a node of the quorum is set forward.
  */
 function steppingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs } = sizes;
@@ -201,7 +201,7 @@ function kindsOf(random: SeededRandom, temper: Temper): readonly FaultKind[] {
   const pool = temper === "mixed" ? allKinds : timedKinds;
   const share = random.pick([0.2, 0.5, 0.9]);
   const kinds = pool.filter(() => random.chance(share));
-  // Counters that do not last are the lossy seeds' business.
+  // Losses of counters are left to the temper "lossy".
   if (temper !== "untimed") return kinds;
   return kinds.filter((kind) => kind === "snapshot" || !lossyKinds.includes(kind));
 }

@@ -15,10 +15,10 @@ const tempers: readonly Temper[] = [
   "mixed",
 ];
 
-/** More than any world has that is not crowded. */
+/** Largest number of loops per client, except in worlds made by `crowded`. */
 const loopsMax = 3;
 
-/** Draws a whole world from a seed: which faults there are, how often, sizes, clocks, options. */
+/** Draws a complete scenario from a seed: sizes, clocks, network, options, work and faults. */
 export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(`swarm ${seed}`);
   const temper = random.pick(tempers);
@@ -30,7 +30,7 @@ export function scenarioOf(seed: number): Scenario {
   const scaleMs = random.pick(isShort ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
   const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
   const store = storeOf(random, temper, nodeCount, ttlMs);
-  // Half of what is taken off for drift, for each side, and a little less.
+  // Clock rates use just under half of the drift allowance per side, so two sides stay below it.
   const rateSpread = store.driftFactor * 0.45;
   const skewMs = random.pick(skewsOf(temper));
   const clientCount = random.integer(temper === "storm" ? 3 : 2, 4);
@@ -56,15 +56,16 @@ export function scenarioOf(seed: number): Scenario {
     work: workOf(random, temper, ttlMs),
     faults: faultsOf(random, temper, sizes),
     safetyMs,
-    // Each loop may hold for eight TTLs when all heals, and once more before its client leaves.
+    // Each loop may hold for 8 TTLs when the faults end, and once more before its client stops.
     livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
   };
   return crowded(withLives(scenario));
 }
 
 /**
- * In some worlds each acquire and each extend has a TTL of its own, so that a lease outlives what
- * it was acquired for, and its renewals ask for less than it has. Drawn apart, as the crowds are.
+ * Gives each acquire and extend its own TTL, in some worlds. A lease can then outlive the TTL it
+ * was acquired with, and a renewal can ask for less than is left. Uses its own random stream, so
+ * that the rest of the scenario does not change.
  */
 function withLives(scenario: Scenario): Scenario {
   const random = new SeededRandom(`lives ${scenario.seed}`);
@@ -78,8 +79,8 @@ function withLives(scenario: Scenario): Scenario {
 }
 
 /**
- * In some worlds many tasks of each client want the same lock for a moment, so that it is passed on
- * among them. Drawn apart, so that all others stay as they were.
+ * Lets many tasks of each client want the same lock for a short time, in some worlds, so that the
+ * lock is handed over between them. Uses its own random stream, so that other worlds do not change.
  */
 function crowded(scenario: Scenario): Scenario {
   const random = new SeededRandom(`crowd ${scenario.seed}`);
@@ -106,7 +107,10 @@ function nodeCountsOf(temper: Temper): readonly number[] {
   return temper === "rolling" ? [1, 3, 3, 3, 5] : [1, 1, 3, 3, 3, 4, 5, 5];
 }
 
-/** Clocks far apart leave proposals behind the counters: fences then grow one by one. */
+/**
+ * Clock skews to choose from. With large skews, proposed fences stay below the counters, and fences
+ * then grow one by one.
+ */
 function skewsOf(temper: Temper): readonly number[] {
   if (temper === "storm" || temper === "rolling" || temper === "straddling") return [3_600_000];
   return temper === "untimed" ? [5, 200, 3_600_000, 3_600_000] : [0, 0.5, 5, 200, 3_600_000];
@@ -134,7 +138,7 @@ function storeOf(
   };
 }
 
-/** In proportion to how long a node is waited for: else most worlds would see no lease at all. */
+/** Returns delays relative to the node timeout. Otherwise most worlds would grant no lease. */
 function linkOf(
   random: SeededRandom,
   temper: Temper,
@@ -166,11 +170,11 @@ function linkOf(
 function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["work"] {
   const isStorm = temper === "storm";
   const isBusy = isStorm || temper === "untimed";
-  // Between two losses somebody must hold something; or nobody may ask, so that no counter is
-  // lifted again by an ordinary grant.
+  // Between two losses some client must hold a lease, or none may acquire: an ordinary grant would
+  // raise the lost counter again.
   const isLosing = temper === "rolling" || temper === "straddling";
   const isStepping = temper === "stepping";
-  // An attempt must be under way at the very moment of a loss, for what others ask for as well.
+  // An attempt must be in flight at the moment of a loss, for a resource that others want too.
   const isStraddling = temper === "straddling";
   const thinks = isStraddling ? [0.05, 0.2, 1] : isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
   const holds = isLosing ? [0.02, 0.3] : isStepping ? [0.4, 1] : [0.02, 0.1, 0.4, 1];

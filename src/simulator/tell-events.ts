@@ -2,7 +2,7 @@ import type { Locks } from "../core/locks.ts";
 import type { Scene } from "./scene.ts";
 import { scriptsBySha, scriptsBySource } from "./node/scripts.ts";
 
-/** Puts what a manager tells its user into the trace. */
+/** Adds the events of a lock manager to the trace. */
 export function tellEvents(scene: Scene, lane: string, locks: Locks): void {
   const tell = (kind: string, resources: readonly string[], text: string): void =>
     scene.tell(lane, kind, `${resources.join("+")} ${text}`.trimEnd());
@@ -34,7 +34,7 @@ function why(error: Error): string {
   return ` (${error.message.slice(0, 160)})`;
 }
 
-/** A command in few words: a script by its name and not by its text. */
+/** Formats a command for the trace: a script by its name instead of its source. */
 export function told(command: readonly string[]): string {
   const [name = "", script = "", , ...rest] = command;
   if (name !== "EVALSHA" && name !== "EVAL") return command.join(" ");

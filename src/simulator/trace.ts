@@ -1,15 +1,15 @@
-/** One thing that happened in a world, as the timelines show it. */
+/** One event in a world, as the timelines show it. */
 export interface TraceEvent {
   readonly atMs: number;
-  /** A client, a node, or the world itself. */
+  /** Name of a client or node, or "world". */
   readonly lane: string;
   readonly kind: string;
   readonly text: string;
 }
 
 /**
- * What happened, as a running hash of every event: two runs of a seed are the same run if and only
- * if their hashes are. The events themselves are kept only where somebody wants to read them.
+ * Running hash over all events: two runs are the same if their hashes are equal. Keeps the events
+ * themselves only if `keep` is set.
  */
 export class Trace {
   readonly #kept: TraceEvent[] | undefined;

@@ -10,15 +10,15 @@ interface Step {
   readonly byMs: number;
 }
 
-/** What a process last heard of a node's clock. */
+/** The last time report of a node that a process received. */
 interface Heard {
   readonly incarnation: number;
   readonly executedMs: number;
-  /** The last step forward that it could tell from this. */
+  /** Time of the last step forward that the process could detect from it. */
   readonly stepMs: number;
 }
 
-/** A reply as it arrived. */
+/** A reply at the moment of its arrival. */
 export interface HeardReply {
   readonly command: readonly string[];
   readonly incarnation: number;
@@ -28,10 +28,12 @@ export interface HeardReply {
 }
 
 /**
- * Counts whose word a lease rests on. A node's word is as old as the last command with which it
- * wrote or confirmed the key; it is worth nothing from the moment at which a process has heard that
- * the node's clock was set forward since. What counts here is more than any client can count, so
- * one that trusts a lease with fewer votes is wrong whatever it knows.
+ * Counts the nodes that support a lease.
+ *
+ * A node's vote dates from the last command with which it wrote or confirmed the key. It becomes
+ * void when the process receives proof that the node's clock was set forward after that. The count
+ * here is an upper bound of what a client can count, so a client that trusts a lease with fewer
+ * votes than a quorum is wrong.
  */
 export class Votes {
   readonly #scene: Scene;
@@ -39,7 +41,9 @@ export class Votes {
   readonly #steps = new Map<SimulatedNode, Step[]>();
   readonly #confirmed = new Map<SimulatedNode, Map<string, number>>();
   readonly #heard = new Map<SimulatedProcess, Map<SimulatedNode, Heard>>();
-  /** Their own clocks were set or held: they cannot tell a node's step from their own. */
+  /**
+   * Processes whose own clocks were stepped or held. They cannot detect a step of a node's clock.
+   */
   readonly #unsure = new Set<SimulatedProcess>();
   #greatestTripMs = 0;
 
@@ -58,13 +62,13 @@ export class Votes {
     this.#unsure.add(machine);
   }
 
-  /** Whoever is named in a command and holds a key after it has the node's word. */
+  /** Records a vote for each owner that the command names and that holds a key after it. */
   onExecuted(node: SimulatedNode, command: readonly string[]): void {
     for (const key of this.#scenario.work.resources) {
       const value = node.server.data.get(key);
       if (value === undefined) continue;
       const { owner } = ownerAndFence(value);
-      // By its name, or by the whole value.
+      // Named alone, or as the whole stored value.
       if (!command.includes(owner) && !command.includes(value)) continue;
       const confirmed = this.#confirmed.get(node) ?? new Map<string, number>();
       confirmed.set(owner, this.#scene.nowMs);
@@ -72,7 +76,7 @@ export class Votes {
     }
   }
 
-  /** Returns whether it told of a step forward that nobody can have missed. */
+  /** Records the node's time in a reply. Returns true if it proves a step forward of the clock. */
   onHeard(machine: SimulatedProcess, node: SimulatedNode, heard: HeardReply): boolean {
     const { incarnation, sentMs, executedMs, reply } = heard;
     if (!hasTime(reply)) return false;
@@ -80,7 +84,7 @@ export class Votes {
     const nodes = this.#heard.get(machine) ?? new Map<SimulatedNode, Heard>();
     this.#heard.set(machine, nodes);
     const before = nodes.get(node);
-    // Another process on the node begins anew: nobody knows what its clock did in between.
+    // After a restart of the node the comparison starts anew: its clock may have changed meanwhile.
     const isSame = before?.incarnation === incarnation;
     const stepMs = isSame ? this.#stepBetween(node, before.executedMs, executedMs) : undefined;
     const last = isSame ? before.stepMs : -Infinity;
@@ -88,7 +92,7 @@ export class Votes {
     return stepMs !== undefined && !this.#unsure.has(machine);
   }
 
-  /** How many nodes gave their word for it, as far as its process can still rely on it. */
+  /** Returns the number of nodes whose vote for the attempt is still valid for its process. */
   count({ machine, owner, heldSinceMs }: AttemptRecord): number {
     let count = 0;
     const heard = this.#unsure.has(machine) ? undefined : this.#heard.get(machine);
@@ -100,7 +104,7 @@ export class Votes {
     return count;
   }
 
-  /** When the last of the steps was that add up to one too great for any delay to explain. */
+  /** Returns the time of the last step, if the sum of the steps is too large to be a delay. */
   #stepBetween(node: SimulatedNode, fromMs: number, untilMs: number): number | undefined {
     const steps = this.#steps.get(node)?.filter(({ atMs }) => atMs > fromMs && atMs <= untilMs);
     const last = steps?.at(-1);
@@ -109,12 +113,12 @@ export class Votes {
     const trustedMs = 3 * (this.#greatestTripMs / 2 + 1) + driftFixedMs;
     const allowedMs = trustedMs + driftFactor * (this.#scene.nowMs - fromMs);
     const sumMs = steps.reduce((sum, { byMs }) => sum + byMs, 0);
-    // Twice, because an earlier step back may have been too small to be seen.
+    // Twice the allowance, because an earlier step back may have been too small to detect.
     return sumMs > 2 * allowedMs ? last.atMs : undefined;
   }
 }
 
-/** Replies of the scripts with fences tell the node's time; those of a batch at their head. */
+/** True if the reply has the node's time. In a batch, the first reply has it. */
 function hasTime(reply: unknown): boolean {
   if (Array.isArray(reply)) return hasTime(reply[0]);
   return typeof reply === "string" && /^[SGHQKNBV] \d+ \d+ /.test(reply);

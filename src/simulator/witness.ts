@@ -4,27 +4,30 @@ import type { AttemptRecord } from "./process/recording-store.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scene } from "./scene.ts";
 
-/** A lease as the witness follows it, from the moment it was handed out. */
+/** State of a lease from the moment the user received it. */
 interface Tenure {
   readonly machine: SimulatedProcess;
   readonly lease: Lease;
   readonly record: AttemptRecord;
   readonly acquiredMs: number;
   trustedUntilMs: number;
-  /** Since when its end has passed by the wall clock, without a break. */
+  /** Time since which the lease has been over by the wall clock without interruption. */
   wallOverSinceMs: number | undefined;
   isOver: boolean;
 }
 
 /**
- * For how long the wall clock may show the end before it is noticed, where the monotonic clock does
- * not: the scheduler looks at it every second.
+ * Longest time until the library notices an end that only the wall clock shows: its scheduler reads
+ * that clock every second.
  */
 const clockLookMs = 1_100;
-/** A process sees whole milliseconds of its wall clock, and takes less than two for no step. */
+/**
+ * Tolerance for the steady clock: a wall clock has whole milliseconds, and the library ignores wall
+ * clock differences below 2 ms.
+ */
 const steadySlackMs = 3;
 
-/** Watches every lease of a world, asking only what a user could ask, and notes what is wrong. */
+/** Watches every lease of a world through its public interface and records violations. */
 export class Witness {
   readonly violations: Violation[] = [];
   readonly grants: GrantRecord[] = [];
@@ -73,7 +76,7 @@ export class Witness {
     });
   }
 
-  /** A lease was handed to the user's code. Everybody who also claims the resource is asked. */
+  /** Called when the user received a lease. Checks all leases on the same resources. */
   acquired(machine: SimulatedProcess, lease: Lease, record: AttemptRecord): void {
     const { nowMs } = this.#scene;
     const tenure: Tenure = {
@@ -97,24 +100,26 @@ export class Witness {
     this.#mustRestOnQuorum(tenure);
   }
 
-  /** The user will not give it back: its keys live on until they expire. */
+  /** Called when the user drops a lease without a release. Its keys stay until they expire. */
   abandoned(lease: Lease): void {
     const tenure = this.#tenures.find((each) => each.lease === lease);
     if (tenure !== undefined) this.#abandoned.add(tenure.record.owner);
   }
 
-  /** Given up by its user, and lost before anybody could give it back in his stead. */
+  /** True if the user dropped the lease and it was lost before the manager could release it. */
   wasAbandoned(owner: string): boolean {
     return this.#abandoned.has(owner) && this.#lost.has(owner);
   }
 
-  /** From here on the manager itself gives back what is held. Returns the world's time. */
+  /**
+   * Called when the manager starts to close and releases what is held. Returns the world's time.
+   */
   closing(machine: SimulatedProcess): number {
     this.#closing.add(machine);
     return this.#scene.nowMs;
   }
 
-  /** The user gives it back, and from here on claims nothing. */
+  /** Called when the user releases a lease; from now on it must not report `held`. */
   releasing(lease: Lease): void {
     const tenure = this.#active.find((each) => each.lease === lease);
     if (tenure === undefined) return;
@@ -134,7 +139,10 @@ export class Witness {
     this.#scene.after(0, () => this.#mustRestOnQuorum(tenure));
   }
 
-  /** It heard that a node's clock was set forward: keys that it counted on may be gone. */
+  /**
+   * Called when a process received proof that a node's clock was set forward. Keys on that node may
+   * be gone, so each lease of the process must still have a quorum.
+   */
   heardOfStep(machine: SimulatedProcess): void {
     this.#scene.after(0, () => {
       for (const tenure of this.#active) {
@@ -143,12 +151,12 @@ export class Witness {
     });
   }
 
-  /** Asks what a user who looks at its leases right now would be told. */
+  /** Reads the state of all leases of a process, as a user could do now. */
   askAll(machine: SimulatedProcess): void {
     for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
   }
 
-  /** Somebody set its wall clock: an end may have passed, or lie ahead again. */
+  /** Called when a wall clock was stepped: a lease may now be over, or no longer be over. */
   onClientStep(machine: SimulatedProcess): void {
     for (const tenure of this.#active) {
       if (tenure.machine === machine) this.#mustBeSignalled(tenure);
@@ -184,7 +192,7 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  /** What was declared lost or given back never comes back, whatever is heard later. */
+  /** Reports a lease that was lost or released and now reports `held` again. */
   #mustStayOver({ machine, lease, record }: Tenure): void {
     if (machine.hasCrashed || machine.isPaused) return;
     this.#scene.enter();
@@ -194,14 +202,16 @@ export class Witness {
     this.report("trust-beyond-validity", `${told}, after it was over`);
   }
 
-  /** Up to this very moment the lease would have said that it was held, if its time was not up. */
+  /**
+   * Called when the lease's signal aborts. If the validity was not over, it was `held` until now.
+   */
   #onSignal(tenure: Tenure): void {
     if (!tenure.isOver && leftMs(tenure) >= 0) tenure.trustedUntilMs = this.#scene.nowMs;
     if (!this.#closing.has(tenure.machine)) this.#lost.add(tenure.record.owner);
     tenure.isOver = true;
   }
 
-  /** Looks again when the validity ends by each of the process's clocks. */
+  /** Schedules a check for the end of the validity by each clock of the process. */
   #expectSignal(tenure: Tenure): void {
     const { machine, record } = tenure;
     const { nowMs } = this.#scene;
@@ -225,7 +235,7 @@ export class Witness {
     const byWallMs = machine.wall.at(nowMs) - record.validUntilWallMs;
     if (byWallMs < -0.001) tenure.wallOverSinceMs = undefined;
     else tenure.wallOverSinceMs ??= nowMs;
-    // The clock was held or set back meanwhile: it is not over yet.
+    // The clock was held or set back meanwhile, so the validity is not over yet.
     const overMs = Math.max(byMonotonicMs, byWallMs);
     if (overMs < -0.001) {
       this.#scene.after(-overMs, () => this.#mustBeSignalled(tenure));
@@ -241,10 +251,10 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  /** How much longer nobody can expect to be told of an end that has come. */
+  /** Returns how much longer the signal may take although the validity is over. */
   #graceMs({ machine, wallOverSinceMs }: Tenure, byMonotonic: boolean): number {
-    // A stopped process says nothing. Once it goes on, its timers get their turn first; those by
-    // which it looks at its wall clock count by the monotonic one, which may have stood still.
+    // A paused process cannot signal. After it resumes, its timers run first. The timers that check
+    // the wall clock count monotonic time, which may have been held.
     if (machine.isPaused) return 5;
     if (byMonotonic) return 3 - machine.runsForMs();
     const seenForMs = this.#scene.nowMs - (wallOverSinceMs ?? this.#scene.nowMs);
@@ -252,7 +262,7 @@ export class Witness {
   }
 }
 
-/** By the process's own clocks, and by the checkers' own arithmetic. */
+/** Returns the validity left by the process's own clocks, computed independently of the library. */
 function leftMs({ machine, record }: Tenure): number {
   return Math.min(
     record.validUntilMonotonicMs - machine.monotonicMs(),

@@ -23,7 +23,9 @@ import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
 
-/** Nodes, clients and what befalls them, from the first moment to the last. */
+/**
+ * All parts of one simulation and its phases: faults (safety), healing (liveness), closing, over.
+ */
 export class World implements FaultTargets {
   readonly scene: Scene;
   readonly nodes: readonly SimulatedNode[];
@@ -31,14 +33,14 @@ export class World implements FaultTargets {
   readonly assumptions: Assumptions = new Assumptions();
   readonly promises: Promises;
   readonly storage: Storage;
-  /** Every process there ever was, the dead among them. */
+  /** Every process that ever existed, including the crashed ones. */
   readonly inhabitants: Inhabitant[] = [];
   readonly struck: Map<Fault["kind"], number> = new Map();
   readonly #scenario: Scenario;
   readonly #guarantees: Guarantees;
   readonly #present: (Inhabitant | undefined)[] = [];
   readonly #undos = new Set<Undo>();
-  /** Who has held something since everything healed. */
+  /** Names of processes that have held a lease since all faults were undone. */
   readonly #progress = new Set<string>();
   readonly #orphans: Orphans;
   readonly #votes: Votes;
@@ -75,7 +77,9 @@ export class World implements FaultTargets {
     return this.#scenario.clients.length;
   }
 
-  /** Runs one event; true when code of a process ran and its microtasks are to be drained. */
+  /**
+   * Runs one event. Returns true if code of a process ran, so that its microtasks must be drained.
+   */
   step(): boolean {
     const entered = this.scene.step();
     if (entered === undefined) this.#phase = "over";
@@ -116,7 +120,7 @@ export class World implements FaultTargets {
 
   onResumed(machine: SimulatedProcess): void {
     this.scene.tell(machine.name, "resumed", "");
-    // Half of the time somebody looks at the leases before any timer could run.
+    // In half of the cases a user reads the leases before any timer runs.
     if (machine.random.chance(0.5)) this.witness.askAll(machine);
   }
 
@@ -155,7 +159,7 @@ export class World implements FaultTargets {
     const parts = { machine, locks, recording, storage, witness, promises, fencing };
     const onTenure = (): void => {
       if (this.#phase !== "liveness") return;
-      // It has had its turn, and leaves the field to the others.
+      // This client has made progress: it stops so that the others get the locks.
       this.#progress.add(machine.name);
       this.#present[client]?.client.stop();
     };
@@ -265,7 +269,7 @@ export class World implements FaultTargets {
 
   #watchClosing(untilMs: number): void {
     const isDone = this.#present.every((each) => {
-      // What was sent long ago and slowly may still arrive, and be given back.
+      // Also waits for slow commands that may still arrive and be released.
       return each === undefined || (each.client.isDone && each.links.every((link) => link.isIdle));
     });
     if (!isDone && this.scene.nowMs < untilMs) {

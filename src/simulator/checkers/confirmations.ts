@@ -1,9 +1,9 @@
 import type { ConfirmationRecord, GrantRecord, Violation } from "../history.ts";
 
 /**
- * Whoever asks after another was granted with a greater fence is not told that all is well: at
- * least one node of any quorum has seen the other. This needs no clock; it needs counters that
- * last, so both lie in one epoch, as `epochOf` tells it for a moment.
+ * Checks that no grant is confirmed after another client was granted the resource with a greater
+ * fence: every quorum has a node that knows of the other grant. This holds without clocks, but only
+ * while counters last, so both must be in the same epoch.
  */
 export function checkConfirmations(
   confirmations: readonly ConfirmationRecord[],

@@ -1,9 +1,9 @@
 import type { GrantRecord, Violation } from "../history.ts";
 
 /**
- * Fences of one resource are pairwise different, and whoever was granted before another began has
- * the smaller one. Grants are compared within an epoch only: `epochOf` tells in which one a grant
- * lies, or undefined for one that reaches across a border.
+ * Checks that fences of one resource are unique, and that a grant which completed before another
+ * started has the smaller fence. Compares grants within one epoch only. `epochOf` returns the epoch
+ * of a grant, or undefined if it spans two.
  */
 export function checkFences(
   grants: readonly GrantRecord[],

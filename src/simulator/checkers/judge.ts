@@ -4,7 +4,7 @@ import { checkConfirmations } from "./confirmations.ts";
 import { checkFences } from "./fences.ts";
 import { checkMutex, fencedMutex, ownerAwareMutex } from "./mutex-models.ts";
 
-/** Judges a whole history, wherever it comes from, by what held while it was made. */
+/** Returns all violations in a history, taking into account which assumptions were broken. */
 export function judge(history: History, assumptions: Assumptions): Violation[] {
   const epochOf = ({ startedMs, completedMs }: GrantRecord): number | undefined => {
     const epoch = assumptions.fenceEpoch(startedMs);

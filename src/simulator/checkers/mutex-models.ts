@@ -1,6 +1,6 @@
 import type { TenureRecord, Violation } from "../history.ts";
 
-/** A mutex as a state machine; `undefined` for a step that it does not allow. */
+/** Mutex as a state machine. A step returns undefined if the model does not allow it. */
 export interface MutexModel<State> {
   readonly name: string;
   readonly start: State;
@@ -13,7 +13,7 @@ interface Held {
   readonly lastFence: bigint;
 }
 
-/** Free, or held by the one who took it; only that one can end it. */
+/** Mutex that is free or held; only its holder can end it. */
 export const ownerAwareMutex: MutexModel<Held> = {
   name: "owner-aware mutex",
   start: { holder: undefined, lastFence: -1n },
@@ -23,7 +23,7 @@ export const ownerAwareMutex: MutexModel<Held> = {
     holder === tenure ? { holder: undefined, lastFence } : undefined,
 };
 
-/** The same, and every holder has a greater fence than all before it. */
+/** Owner-aware mutex in which each holder also has a greater fence than all before it. */
 export const fencedMutex: MutexModel<Held> = {
   name: "fenced mutex",
   start: ownerAwareMutex.start,
@@ -41,10 +41,12 @@ interface Step {
 }
 
 /**
- * Is there an order of all acquisitions and ends that the model allows and that agrees with time?
- * An acquisition takes effect between its start and its return, an end not before the client last
- * said that it held. Taking the latest moment for the one and the earliest for the other leaves
- * each the least to exclude: if that order fails, every order does.
+ * Checks that the model allows some order of all acquires and ends that agrees with time.
+ *
+ * An acquire takes effect between its start and its return. An end takes effect no earlier than the
+ * last moment at which the client reported the lease as held. The latest time for each acquire and
+ * the earliest for each end are the easiest order to satisfy: if the model refuses it, it refuses
+ * every order.
  */
 export function checkMutex<State>(
   model: MutexModel<State>,
@@ -69,7 +71,7 @@ export function checkMutex<State>(
   return found;
 }
 
-/** At one and the same moment the old holder goes before the new one comes. */
+/** Orders steps at the same time: the end of the old holder comes before a new acquire. */
 function order(step: Step): number {
   const isInstant = step.tenure.acquiredMs === step.tenure.trustedUntilMs;
   return step.kind === "end" && !isInstant ? 0 : 1;

@@ -1,12 +1,12 @@
 import type { NodeClient } from "../node/simulated-node.ts";
 
-/** One command on its way, and whoever waits for its reply. */
+/** One command in flight and the callbacks for its reply. */
 export interface Message {
   readonly command: readonly string[];
   readonly sentMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
-  /** Will still arrive although its connection is gone. */
+  /** True if it still arrives although its connection is closed. */
   stray: boolean;
 }
 
@@ -16,9 +16,9 @@ interface HeldReply {
   readonly executedMs: number;
 }
 
-/** A TCP connection: what is sent on it arrives in order, or not at all. */
+/** TCP connection: messages arrive in the order sent, or not at all. */
 export class Connection implements NodeClient {
-  /** The server process it leads to. */
+  /** Incarnation of the server process that it connects to. */
   readonly incarnation: number;
   readonly pending: Message[] = [];
   heldRequests: Message[] = [];
@@ -47,7 +47,7 @@ export class Connection implements NodeClient {
     return this.#lastReplyMs;
   }
 
-  /** Whether somebody still waited for it. */
+  /** Removes a message from the pending ones. Returns false if it was not pending. */
   settled(message: Message): boolean {
     const index = this.pending.indexOf(message);
     if (index < 0) return false;

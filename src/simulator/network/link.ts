@@ -13,27 +13,29 @@ import { Connection, type Message } from "./connection.ts";
 import { Listening } from "./listening.ts";
 
 export interface LinkPlan {
-  /** Mean of one way, without the tail. */
+  /** Mean delay of one direction, without the tail. */
   readonly delayMs: number;
-  /** Share of messages that take `tailMs` more on the mean. */
+  /** Share of messages that take `tailMs` longer on average. */
   readonly tailChance: number;
   readonly tailMs: number;
-  /** Share of commands under way that still arrive after their connection broke, and how late. */
+  /** Share of commands in flight that still arrive after their connection broke, and how late. */
   readonly strayChance: number;
   readonly strayMs: number;
-  /** The driver sends unanswered commands again on the next connection. */
+  /** True if the driver sends unanswered commands again on the next connection. */
   readonly resends: boolean;
 }
 
-/** What the world's checkers are told of each command. */
+/** Callbacks of the world's checkers for each command. */
 export interface LinkWatch {
-  /** The process handed it to the driver, which may not be connected. */
+  /** Called when the process passed the command to the driver, connected or not. */
   onSent(command: readonly string[]): void;
-  /** The node is about to run it. */
+  /** Called before the node runs the command. */
   onExecuting(command: readonly string[]): void;
-  /** The node saw it. A stray's connection was gone: nobody will hear the reply. */
+  /**
+   * Called after the node ran it. `isStray`: the connection was closed, so no reply is delivered.
+   */
   onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
-  /** The process has the reply, and has not acted on it yet. */
+  /** Called when the reply has arrived; the process reacts to it in a later microtask. */
   onHeard(heard: HeardReply): void;
 }
 
@@ -44,7 +46,7 @@ interface Answer {
   readonly executedMs: number;
 }
 
-/** One client's way to one node: a driver with a connection that breaks and comes back. */
+/** Link from one client to one node: a driver whose connection breaks and reconnects. */
 export class Link implements RedisConnection {
   readonly library = "simulated";
   readonly topology = "standalone";
@@ -107,11 +109,13 @@ export class Link implements RedisConnection {
     return this.#listening.subscribe(channel, listener, this.#connection !== undefined);
   }
 
-  /** Silently loses what goes there, comes back, or both; TCP sends it again once healed. */
+  /**
+   * Drops messages silently in one or both directions; they are delivered after `heal`, as by TCP.
+   */
   cut(there: boolean, back: boolean): void {
     if (there) this.#cutsThere += 1;
     if (back) this.#cutsBack += 1;
-    // A keep-alive, a proxy or an impatient driver ends some of them before the network is back.
+    // Keep-alive, a proxy or a driver timeout closes some connections before the network heals.
     const connection = this.#connection;
     if (connection !== undefined && this.#random.chance(0.3)) {
       this.#scene.after(this.#random.exponential(500), () => {
@@ -127,18 +131,18 @@ export class Link implements RedisConnection {
     if (this.#cutsBack === 0) this.#connection?.releaseReplies((held) => this.#bring(held));
   }
 
-  /** From here on the network is a good one. */
+  /** Makes the network reliable from now on. */
   calm(): void {
     this.#isCalm = true;
     this.#listening.calm();
   }
 
-  /** Nothing is on its way, there or back. */
+  /** True if no command or reply is in flight. */
   get isIdle(): boolean {
     return (this.#connection?.pending.length ?? 0) === 0 && this.#unanswered.length === 0;
   }
 
-  /** Since when it is connected without a break; Infinity while it is not. */
+  /** World's time of the current connect; Infinity while not connected. */
   get connectedSinceMs(): number {
     return this.#connection === undefined ? Infinity : this.#connectedSinceMs;
   }
@@ -147,12 +151,12 @@ export class Link implements RedisConnection {
     this.#lagMs = byMs;
   }
 
-  /** A reset: both sides notice at once. */
+  /** Resets the connection: both sides notice at once. */
   break(): void {
     if (this.#connection !== undefined) this.#break(this.#connection, "reset");
   }
 
-  /** The process is gone: nobody is left to be told, but what was sent may still arrive. */
+  /** Called when the process is gone. Replies are dropped; commands in flight may still arrive. */
   abandon(): void {
     if (this.#connection !== undefined) this.#close(this.#connection);
     this.#unanswered.length = 0;
@@ -179,7 +183,7 @@ export class Link implements RedisConnection {
   #arrive(connection: Connection, message: Message): void {
     if (!connection.open) {
       if (!message.stray) return;
-      // It sat in a buffer on the way, and arrives when nobody waits for it any more.
+      // The message was buffered on the way and arrives after its connection closed.
       message.stray = false;
       this.#scene.after(this.#random.exponential(this.#plan.strayMs), () =>
         this.#reach(connection, message),
@@ -257,7 +261,7 @@ export class Link implements RedisConnection {
     this.#scene.after(delayMs, () => {
       if (this.machine.hasCrashed) return;
       const { node } = this;
-      // A driver greets the server before it calls itself connected, and a frozen one is mute.
+      // A driver waits for a reply to its handshake before it counts as connected.
       if (!this.#isReachable) return this.#connectLater(this.#random.between(5, 60));
       const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
       this.#connection = connection;

@@ -9,20 +9,20 @@ export interface ListeningPorts {
   readonly machine: SimulatedProcess;
   readonly node: SimulatedNode;
   readonly random: SeededRandom;
-  /** Whether the way to the node and back is open. */
+  /** True if messages can pass in both directions. */
   readonly isReachable: () => boolean;
   readonly delayMs: () => number;
 }
 
-/** Share of messages that get lost although their subscription stands. */
+/** Share of messages that are lost although the subscription exists. */
 const lossChance = 0.02;
 
-/** Share of subscriptions that are never answered. */
+/** Share of subscribe requests that get no reply. */
 const muteChance = 0.02;
 
 /**
- * The second connection of a driver, which only subscribes. It breaks when its node dies, or at
- * any time, and takes its subscriptions with it; the process notices later than the server.
+ * Second connection of a driver, for subscriptions only. It breaks when its node crashes or at
+ * random, and its subscriptions end with it. The process notices that later than the server.
  */
 export class Listening implements NodeSubscriber {
   readonly #ports: ListeningPorts;
@@ -71,7 +71,7 @@ export class Listening implements NodeSubscriber {
     const { random, isReachable, delayMs } = this.#ports;
     if (!isReachable()) return;
     if (!this.#isCalm && random.chance(lossChance)) {
-      // Some are lost with the connection, which the server notices before the process does.
+      // Half of them are lost with the connection, which the server notices before the process.
       if (random.chance(0.5)) this.nodeCrashed();
       return;
     }
@@ -100,7 +100,7 @@ export class Listening implements NodeSubscriber {
     this.#isCalm = true;
   }
 
-  /** The process is gone. */
+  /** Called when the process is gone. */
   abandon(): void {
     this.#channels.clear();
     this.#ports.node.subscribers.delete(this);

@@ -13,7 +13,7 @@ import type {
 import type { Scene } from "../scene.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
-/** One attempt as seen from outside the store, with the checkers' own look at the clocks. */
+/** One attempt as seen from outside the store. The checkers read the clocks on their own. */
 export interface AttemptRecord {
   readonly machine: SimulatedProcess;
   readonly owner: string;
@@ -22,13 +22,15 @@ export interface AttemptRecord {
   readonly startedMs: number;
   readonly startedMonotonicMs: number;
   readonly startedWallMs: number;
-  /** The store has said what came of it. */
+  /** True if the store has returned the outcome. */
   isDecided: boolean;
   completedMs: number | undefined;
-  /** When its grant or its last extension began: older words of nodes are no part of it. */
+  /** Start of the attempt or of its last extension. Votes from before that do not count. */
   heldSinceMs: number;
   fence: bigint | undefined;
-  /** By the process's own clocks; the checkers compute them anew from the options. */
+  /**
+   * End of the validity by each clock of the process, computed by the checkers from the options.
+   */
   validUntilMonotonicMs: number;
   validUntilWallMs: number;
   validUntilSteadyMs: number;
@@ -39,16 +41,16 @@ export interface RecordingOptions {
   readonly machine: SimulatedProcess;
   readonly validityMs: (ttlMs: number) => number;
   readonly onGranted: (record: AttemptRecord) => void;
-  /** A quorum extended it, or proved it; `startedMs` is from before the first question. */
+  /** Called when a quorum extended or proved the grant. `startedMs` is before the first request. */
   readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
   readonly onReleasing: (owner: string, resources: readonly string[]) => void;
   readonly onReleased: (owner: string, outcome: ReleaseOutcome) => void;
 }
 
-/** Passes every call on to the real store, and writes down when it was made and what came of it. */
+/** Wraps the real store, and records when each call was made and its outcome. */
 export class RecordingStore {
   readonly byOwner: Map<string, AttemptRecord> = new Map();
-  /** The list of resources is one object for all attempts of a call, and for its lease. */
+  /** By the list of resources: all attempts of one call and its lease share one list object. */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 
@@ -63,7 +65,7 @@ export class RecordingStore {
     };
   }
 
-  /** Whatever a store can do besides, it goes on doing. */
+  /** Records the calls below and passes all other methods of the store through. */
   #recorded(inner: OpenStore): OpenStore {
     const recorded: Partial<OpenStore> = {
       attempt: (request) => this.#attempt(inner, request),
@@ -128,7 +130,7 @@ export class RecordingStore {
     if (outcome.kind === "granted") {
       record.completedMs = scene.nowMs;
       record.fence = outcome.grant.fence;
-      // A grant may make its list anew at every look: here it must be the one that is known.
+      // A grant may create its list on each access; define it, so that `byResources` finds it.
       Object.defineProperty(outcome.grant, "resources", { value: resources });
       this.byResources.set(resources, record);
       onGranted(record);
@@ -152,7 +154,7 @@ export class RecordingStore {
     });
   }
 
-  /** Looks at the clocks before the first question; returns what to call with its outcome. */
+  /** Reads the clocks before the first request. Returns a function to call with the outcome. */
   #beginsToExtend(ttlMs: number): (grant: Grant, outcome: ExtendOutcome) => void {
     const { scene, machine, validityMs, onConfirmed } = this.#options;
     const startedMs = scene.nowMs;
@@ -171,8 +173,9 @@ export class RecordingStore {
   }
 
   /**
-   * A tenure of its own, under a fence of its own, with the votes and the validity of the last. It
-   * began with the grant: somebody whom another granted it since has a greater fence, and rightly.
+   * Records a hand-over as a new lease with a new fence and with the votes, validity and start of
+   * the original grant. The start matters for the fence order: a lease that another client was
+   * granted in between has a greater fence, as it should.
    */
   #passOn(inner: OpenStore, grant: Grant): boolean {
     const before = this.byOwner.get(grant.owner);
@@ -186,7 +189,7 @@ export class RecordingStore {
     return true;
   }
 
-  /** Returns the store's own promise, so that nothing runs later than it would. */
+  /** Returns the promise of the store itself, so that the recording delays nothing. */
   #release(inner: OpenStore, grant: Grant): Promise<ReleaseOutcome> {
     const { owner, resources } = grant;
     this.#options.onReleasing(owner, resources);

@@ -5,22 +5,22 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 
 export interface ProcessPlan {
-  /** How much its clocks gain on the world's. */
+  /** Rate of its clocks relative to the world's time. */
   readonly rate: number;
-  /** How far its wall clock is ahead at the start. */
+  /** Offset of its wall clock at the start. */
   readonly wallSkewMs: number;
 }
 
 type Source = "timer" | "network";
 
-/** One client process: its own clocks, timers and chance, and what can befall it. */
+/** One client process with its own clocks, timers and randomness. It can pause and crash. */
 export class SimulatedProcess {
   readonly name: string;
   readonly runtime: Runtime;
   readonly random: SeededRandom;
   readonly monotonic: DriftingClock;
   readonly wall: DriftingClock;
-  /** Errors that listeners threw, or that the code under test let escape. */
+  /** Errors that listeners threw or that escaped from the code under test. */
   readonly failures: unknown[] = [];
   readonly #scene: Scene;
   #deferred: { readonly source: Source; readonly run: () => void }[] = [];
@@ -30,12 +30,12 @@ export class SimulatedProcess {
   #pausedMs = 0;
   #resumedMs = -Infinity;
   #crashed = false;
-  /** When a timer was last cancelled that should have fired already. */
+  /** World's time when a timer was last cancelled that should already have fired. */
   #overdueMs = -1;
   #putOffs = 0;
-  /** When its code last looked at its wall clock, by the world's time. */
+  /** World's time when its code last read the wall clock. */
   #lookedMs = -1;
-  /** The wall clock less the monotonic one at that look. */
+  /** Wall clock minus monotonic clock at that reading. */
   #offsetMs: number;
   #gainedMs = 0;
 
@@ -61,32 +61,32 @@ export class SimulatedProcess {
     return this.monotonic.at(this.#scene.nowMs);
   }
 
-  /** Whole milliseconds, as every wall clock of JavaScript. */
+  /** Returns whole milliseconds, like `Date.now()`. */
   wallMs(): number {
     return Math.floor(this.wall.at(this.#scene.nowMs));
   }
 
-  /** Its monotonic time, and what its wall clock has gained on it from look to look. */
+  /** Returns monotonic time plus what the wall clock was seen to gain on it between readings. */
   steadyMs(): number {
     return this.monotonicMs() + this.#gainedMs;
   }
 
-  /** Whether its code has looked at its clocks since then. */
+  /** True if its code has read the wall clock since then. */
   hasLookedSince(ms: number): boolean {
     return this.#lookedMs > ms;
   }
 
-  /** The world's time that it has spent stopped so far. */
+  /** Returns the total time it was paused, in the world's time. */
   pausedMs(): number {
     return this.#pausedMs + (this.isPaused ? this.#scene.nowMs - this.#pausedSinceMs : 0);
   }
 
-  /** The world's time since it went on after its last pause. */
+  /** Returns the world's time since the end of its last pause. */
   runsForMs(): number {
     return this.#scene.nowMs - this.#resumedMs;
   }
 
-  /** Runs code of this process now, or when it goes on, or never. */
+  /** Runs code of this process now, after a pause ends, or never if the process crashed. */
   enter(source: Source, run: () => void): void {
     if (this.#crashed) return;
     if (this.isPaused) {
@@ -97,7 +97,7 @@ export class SimulatedProcess {
     run();
   }
 
-  /** Stopped, as by SIGSTOP: time goes on. With `suspended`, its monotonic clock stands still. */
+  /** Pauses the process as SIGSTOP does. With `suspended`, its monotonic clock stops too. */
   pause(suspended: boolean): void {
     if (!this.isPaused) this.#pausedSinceMs = this.#scene.nowMs;
     this.#pauses += 1;
@@ -106,7 +106,7 @@ export class SimulatedProcess {
     this.monotonic.hold(this.#scene.nowMs);
   }
 
-  /** Returns whether it runs again, which it does after the last of overlapping pauses. */
+  /** Ends one pause. Returns true if the process runs again (the last overlapping pause ended). */
   resume(suspended: boolean): boolean {
     if (suspended) {
       this.#suspends -= 1;
@@ -130,7 +130,7 @@ export class SimulatedProcess {
     this.#deferred = [];
   }
 
-  /** A pause of the process's own code, by its own timers. */
+  /** Waits by a timer of this process. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.runtime.clock.setTimer(ms, true, resolve);
@@ -145,7 +145,7 @@ export class SimulatedProcess {
         return this.wallMs();
       },
       setTimer: (delayMs, _keepAlive, callback) => {
-        // Whole milliseconds, counted from the start of the loop's turn: sometimes early.
+        // Node's timers count whole milliseconds from the start of the loop turn: sometimes early.
         const earliestMs = Math.max(0, Math.trunc(delayMs) - 1);
         const dueMs = this.monotonicMs() + delayMs;
         const timer = { done: false };
@@ -171,20 +171,20 @@ export class SimulatedProcess {
   #look(): void {
     this.#lookedMs = this.#scene.nowMs;
     const offsetMs = this.#offsetNowMs();
-    // Sums of fractional milliseconds do not come out even.
+    // Tolerance for rounding errors of fractional milliseconds.
     if (Math.abs(offsetMs - this.#offsetMs) < 0.5) return;
     this.#gainedMs += Math.max(0, offsetMs - this.#offsetMs);
     this.#offsetMs = offsetMs;
   }
 
   /**
-   * One that should have fired by now is about to; set anew, it could only fire later, and again
-   * and again, for as long as the process is busy. Once may be chance: what it was for is over, and
-   * something else is due at that very moment.
+   * Records a failure if an overdue timer was cancelled and set anew twice in a row. In a busy
+   * process such a timer could be postponed for ever. A single case may be a coincidence: the timer
+   * was no longer needed and another one became due at the same moment.
    */
   #watchSet(delayMs: number): void {
     if (delayMs > 0 || this.#overdueMs !== this.#scene.nowMs) return;
-    // Only the first one that is set at that moment can be in its place.
+    // Only the first timer set at that moment can be the replacement.
     this.#overdueMs = -1;
     this.#putOffs += 1;
     if (this.#putOffs < 2) return;
@@ -196,7 +196,7 @@ export class SimulatedProcess {
       if (timer.done) return;
       this.enter("timer", () => {
         if (timer.done) return;
-        // The clock stood still meanwhile: it is not time yet.
+        // The clock was held meanwhile, so the timer is not due yet.
         const earlyMs = earliestMs - this.monotonicMs();
         if (earlyMs > 0.001) {
           this.#fireIn(earlyMs + 1, earliestMs, timer, callback);

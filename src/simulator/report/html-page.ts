@@ -9,11 +9,11 @@ export function escapeHtml(text: string): string {
 }
 
 export interface PageOptions {
-  /** The command that makes this report again. @default that of its seed */
+  /** Command that reproduces this report. @default the command for its seed */
   readonly replay?: string;
 }
 
-/** The page around a drawing: numbers, legend, what was found. Needs nothing from outside. */
+/** Returns the HTML page around the drawing: numbers, legend, violations. Loads no other files. */
 export function pageOf(report: SimulationReport, svg: string, options: PageOptions): string {
   const { scenario, violations, breaks, hash } = report;
   const { replay = `npm run sim -- --seed ${scenario.seed}` } = options;

@@ -8,7 +8,7 @@ const left = 108;
 const width = 1_320;
 const plotWidth = width - left - 24;
 
-/** A span or a mark on a lane, in the world's time. */
+/** A span or mark on a lane, in the world's time. */
 interface Shape {
   readonly lane: string;
   readonly kind: string;
@@ -17,7 +17,9 @@ interface Shape {
   readonly title: string;
 }
 
-/** One page that stands alone: lanes of clients and nodes, leases as spans, faults as marks. */
+/**
+ * Returns one self-contained page: a lane per client and node, leases as spans, faults as marks.
+ */
 export function htmlTimeline(report: SimulationReport, options: PageOptions = {}): string {
   const { scenario, virtualMs } = report;
   const lanes = lanesOf(report);
@@ -46,7 +48,7 @@ function lanesOf({ scenario }: SimulationReport): string[] {
   return ["world", ...clients, ...nodes];
 }
 
-/** A process that was killed and the one in its place, client-1 and client-1.2, share a lane. */
+/** Returns the lane of a process. A restarted process (client-1.2) shares the lane of client-1. */
 function laneOf(name: string): string {
   return name.replace(/\.\d+$/, "");
 }
@@ -63,7 +65,7 @@ function leasesOf({ history }: SimulationReport): Shape[] {
   }));
 }
 
-/** Those that struck: everything heals when the faults end. */
+/** Returns the faults that happened; all of them end with the safety phase. */
 function faultsOf({ faults, safetyMs }: Scenario): Shape[] {
   return faults.flatMap((fault) => {
     if (fault.atMs >= safetyMs) return [];

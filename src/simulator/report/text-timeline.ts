@@ -2,15 +2,15 @@ import type { SimulationReport } from "../simulate.ts";
 import type { TraceEvent } from "../trace.ts";
 
 export interface TimelineOptions {
-  /** Every command that a node executed, too. @default false */
+  /** Includes every command that a node executed. @default false */
   readonly commands?: boolean;
-  /** @default 100: longer texts are cut. */
+  /** Longest text of an event; longer ones are cut. @default 100 */
   readonly width?: number;
-  /** The command that makes this report again. @default that of its seed */
+  /** Command that reproduces this report. @default the command for its seed */
   readonly replay?: string;
 }
 
-/** What happened in a world, one line per event, for people. */
+/** Returns the trace as text, one line per event, with broken assumptions and violations. */
 export function textTimeline(report: SimulationReport, options: TimelineOptions = {}): string {
   const { scenario, trace, violations, breaks } = report;
   const lines = [headline(report), ""];

@@ -18,12 +18,12 @@ export interface ClientParts {
   readonly storage: Storage;
   readonly witness: Witness;
   readonly promises: Promises;
-  /** Whether leases carry fences. */
+  /** True if leases have fences. */
   readonly fencing: boolean;
   readonly onTenure: () => void;
 }
 
-/** What a service of a user does: lock, work on what is protected, give back, and begin again. */
+/** User code of one client: acquires locks, updates the storage, releases, and repeats. */
 export class SimulatedClient {
   readonly machine: SimulatedProcess;
   readonly #parts: ClientParts;
@@ -40,12 +40,12 @@ export class SimulatedClient {
     this.#random = parts.machine.random.fork("work");
   }
 
-  /** Has begun to close: what arrives anywhere from now on was sent by a driver on its own. */
+  /** Time when closing began. Commands that arrive later were sent without the user's request. */
   get closingSinceMs(): number | undefined {
     return this.#closingSinceMs;
   }
 
-  /** Done with everything, or dead. */
+  /** True if the manager is closed or the process crashed. */
   get isDone(): boolean {
     return this.#isClosed || this.machine.hasCrashed;
   }
@@ -61,7 +61,7 @@ export class SimulatedClient {
     this.#isStopping = true;
   }
 
-  /** Whoever waits from now on waits for ever: a waiter that nobody serves is stuck, and seen. */
+  /** Makes new waits unlimited, so that a waiter which is never served shows up as no progress. */
   beginPatience(): void {
     this.#isPatient = true;
   }
@@ -101,7 +101,7 @@ export class SimulatedClient {
     const wait = waitMs === Infinity ? ("forever" as const) : waitMs;
     const renew = random.chance(plan.renewChance);
     const retry = { minDelay: retryMinMs, maxDelay: retryMaxMs };
-    // A lease that is renewed and forgotten must end some day.
+    // Limits leases that are renewed and never released.
     const maxHold = Math.round(plan.ttlMs * random.between(1, 8));
     const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };
     const boundMs = promises.acquireMs(ttlMs, waitMs);
@@ -135,13 +135,13 @@ export class SimulatedClient {
 
   async #look(random: SeededRandom): Promise<void> {
     const { locks, promises, plan } = this.#parts;
-    // A look waits as long as for a lease of the built-in TTL.
+    // These calls wait as long as an acquire with the default TTL.
     const boundMs = promises.sweepMs + promises.roundMs(10_000);
     if (random.chance(0.5)) await this.#watch("nodes", boundMs, locks.nodes());
     else await this.#watch("inspect", boundMs, locks.inspect(random.pick(plan.resources)));
   }
 
-  /** The explicit form: works, then gives back, or forgets to. */
+  /** Works with a lease of `acquire` or `tryAcquire`, then releases or abandons it. */
   async #hold(random: SeededRandom, lease: Lease): Promise<void> {
     const { plan, promises, witness } = this.#parts;
     this.#handed(lease);
@@ -179,7 +179,7 @@ export class SimulatedClient {
     }
   }
 
-  /** Read, think, write back: loses an update whenever somebody else wrote in between. */
+  /** Reads, pauses, writes back. Loses an update if another client wrote in between. */
   async #addOne(random: SeededRandom, lease: Lease, resource: string): Promise<void> {
     const { storage, fencing, plan } = this.#parts;
     const plain = storage.plain(resource);
@@ -211,7 +211,7 @@ export class SimulatedClient {
     return controller.signal;
   }
 
-  /** From the abort on; a call that has settled before passes. */
+  /** Checks from the abort on that the call ends at once. A call that settled before passes. */
   async #watchAborted(call: Promise<unknown>): Promise<void> {
     const { cancelMs } = this.#parts.promises;
     await this.#watch("an aborted acquire", cancelMs, call).catch(() => undefined);
@@ -232,7 +232,7 @@ function longestOf({ lives = [], ttlMs }: WorkPlan): number {
   return Math.max(ttlMs, ...lives);
 }
 
-/** For as long as it was acquired for, or for more or less. */
+/** Extends by the original TTL or by another one. */
 function extended(lease: Lease, { lives }: WorkPlan, random: SeededRandom): Promise<void> {
   return lives === undefined || random.chance(0.2)
     ? lease.extend()
@@ -244,7 +244,7 @@ function labelOf({ lives }: WorkPlan, random: SeededRandom): { readonly label?: 
   return { label: random.pick(["job", "a job|12", "größe@1"]) };
 }
 
-/** Contention, faults and loss are part of life; anything else is a mistake of ours. */
+/** True for contention, quorum faults and lost leases. Any other error is a bug. */
 function isExpected(error: unknown): boolean {
   if (error instanceof Aborted) return true;
   return (["ACQUIRE_TIMEOUT", "QUORUM", "LEASE_LOST", "LEASE_RELEASED", "CLOSED"] as const).some(

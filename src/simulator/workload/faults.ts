@@ -5,30 +5,30 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Fault } from "../scenario.ts";
 import type { Scene } from "../scene.ts";
 
-/** What faults are done to. Clients come and go, so they are looked up when a fault strikes. */
+/** Targets of faults. Clients come and go, so they are looked up when a fault strikes. */
 export interface FaultTargets {
   readonly scene: Scene;
   readonly nodes: readonly SimulatedNode[];
   readonly clientCount: number;
   machine(client: number): SimulatedProcess | undefined;
   link(client: number, node: number): Link | undefined;
-  /** A node lost counters or locks: `keys` are single locks, `all` is everything. */
+  /** Called when a node lost data: "locks" is a single key, "restart" and "flush" lose counters. */
   onLoss(node: SimulatedNode, what: "restart" | "flush" | "locks", text: string): void;
   onNodeStep(node: SimulatedNode, byMs: number): void;
   onClientStep(machine: SimulatedProcess, byMs: number): void;
-  /** It was suspended until now. */
+  /** Called when a suspend ended. */
   onSuspended(machine: SimulatedProcess): void;
   onResumed(machine: SimulatedProcess): void;
   kill(client: number): void;
   revive(client: number): void;
 }
 
-/** What undoes a fault, once; calling it again does nothing. */
+/** Undoes a fault. */
 export type Undo = () => void;
 
 const nodeRecordKey = "holdfast:node";
 
-/** Does what the fault says, and returns how to undo it, for faults that last. */
+/** Applies a fault. Returns its undo function if the fault lasts for some time. */
 export function strike(targets: FaultTargets, fault: Fault): Undo | undefined {
   switch (fault.kind) {
     case "cut":
@@ -133,7 +133,7 @@ function strikeNode(
     case "evict":
       for (const key of data.keys()) {
         if (key === nodeRecordKey) continue;
-        // No promise rests on a queue.
+        // Losing a queue breaks no promise.
         const isQueue = key.startsWith(queueKeyOf(""));
         if (!isQueue) targets.onLoss(node, "locks", `"${key}" was evicted on ${node.name}`);
         data.delete(key);

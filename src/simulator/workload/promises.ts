@@ -2,7 +2,7 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { StorePlan } from "../scenario.ts";
 import type { Witness } from "../witness.ts";
 
-/** Timers fire up to two milliseconds late each, and some calls need several in turn. */
+/** Tolerance: each timer fires up to 2 ms late, and some calls need several in a row. */
 const slackMs = 40;
 
 interface Pending {
@@ -10,7 +10,7 @@ interface Pending {
   readonly what: string;
 }
 
-/** How long each call may take, computed from the options alone, and whether it kept to that. */
+/** Computes from the options how long each call may take, and reports calls that take longer. */
 export class Promises {
   readonly #witness: Witness;
   readonly #plan: StorePlan;
@@ -23,31 +23,33 @@ export class Promises {
     this.#nodeCount = nodeCount;
   }
 
-  /** One fan-out. */
+  /** Bound for one round. */
   roundMs(ttlMs: number): number {
     const share = this.#nodeCount === 1 ? 0.2 : 0.05;
     return this.#plan.nodeTimeoutMs ?? Math.min(1_000, Math.max(50, ttlMs * share));
   }
 
-  /** Two looks at the records, and one admission for each node. */
+  /** Bound for checking the nodes: two reads of the node records and one admission per node. */
   get sweepMs(): number {
     if (this.#plan.admission === "off") return 0;
     return (2 + this.#nodeCount) * this.roundMs(this.#plan.ttlMaxMs);
   }
 
   /**
-   * Beginning to listen, where it waits; all rounds of the last attempt after the end of the wait;
-   * and the clean-up.
+   * Bound for an acquire: the wait, the node checks, the rounds of the last attempt with its
+   * clean-up and, if it waits, one round to subscribe.
    */
   acquireMs(ttlMs: number, waitMs: number): number {
     const rounds = waitMs > 0 ? 3 : 2;
     return waitMs + this.sweepMs + rounds * this.roundMs(ttlMs);
   }
 
-  /** A call that is aborted or closed does not wait for its clean-up. */
+  /** Bound for an aborted or closed call: it does not wait for its clean-up. */
   readonly cancelMs = 0;
 
-  /** Waits for a renewal that is under way, of two rounds, and for another that came first. */
+  /**
+   * Bound for an extend. It may wait for a renewal in flight (two rounds) and an earlier extend.
+   */
   extendMs(ttlMs: number): number {
     return 4 * this.roundMs(ttlMs);
   }
@@ -61,7 +63,9 @@ export class Promises {
     );
   }
 
-  /** Passes `call` on, and reports it when it is late. Infinity: it must settle before the end. */
+  /**
+   * Awaits `call` and reports it if it takes longer than `boundMs`. Infinity: no bound but the end.
+   */
   async watch<Result>(
     machine: SimulatedProcess,
     what: string,
@@ -85,7 +89,9 @@ export class Promises {
     }
   }
 
-  /** At the end of the world nothing may still be waited for, except by the dead. */
+  /**
+   * Called at the end of the world. Reports calls that never settled, except in crashed processes.
+   */
   reportUnsettled(): void {
     for (const { machine, what } of this.#pending) {
       if (machine.hasCrashed) continue;

@@ -1,4 +1,4 @@
-/** A stored number that clients read, add one to, and write back under the lock. */
+/** Stored number that clients read, increment and write back under the lock. */
 export class Register {
   readonly #fenced: boolean;
   #version = 0;
@@ -11,17 +11,17 @@ export class Register {
     this.#fenced = fenced;
   }
 
-  /** Writes accepted, those refused as stale, and updates that were overwritten unseen. */
+  /** Number of writes accepted, writes refused as stale, and updates that were overwritten. */
   get tally(): { readonly accepted: number; readonly rejected: number; readonly lost: number } {
     return { accepted: this.#accepted, rejected: this.#rejected, lost: this.#lost };
   }
 
-  /** A read carries the fence too: otherwise an older holder could still write after it. */
+  /** Checks the fence on reads too: otherwise an older holder could still write after the read. */
   read(fence: bigint): number | undefined {
     return this.#admits(fence) ? this.#version : undefined;
   }
 
-  /** Returns whether it was accepted. */
+  /** Returns true if the write was accepted. */
   write(fence: bigint, readVersion: number): boolean {
     if (!this.#admits(fence)) {
       this.#rejected += 1;

@@ -3,7 +3,7 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Register } from "./register.ts";
 
-/** What the lock protects: for each resource one register with fences, one without. */
+/** Storage that the locks protect: per resource one register that checks fences and one without. */
 export class Storage {
   readonly #scene: Scene;
   readonly #random: SeededRandom;
@@ -35,7 +35,7 @@ export class Storage {
     return totals(this.#fenced);
   }
 
-  /** Runs `work` at the storage, after a while; it is done even if the process dies meanwhile. */
+  /** Runs `work` in the storage after a delay, even if the process crashes meanwhile. */
   request<Result>(machine: SimulatedProcess, work: () => Result): Promise<Result> {
     return new Promise((resolve) => {
       this.#scene.after(this.#delayMs(), () => {
