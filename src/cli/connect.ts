@@ -7,7 +7,7 @@ import type { Output } from "./output.ts";
 import { describeStore, storeIdentity } from "./store-address.ts";
 import type { StoreAddress, StoreSettings } from "./store-address.ts";
 
-/** A store in use by one command. */
+/** A store opened for one command. */
 export interface Connected {
   readonly locks: Locks;
   readonly kind: StoreAddress["kind"];
@@ -19,15 +19,15 @@ export interface Connected {
 
 export interface ConnectOptions {
   readonly defaults?: LockDefaults;
-  /** False for leases without a fence, where the store can do without. */
+  /** False: leases without a fence, if the store supports that. */
   readonly fencing?: boolean;
   readonly output: Output;
 }
 
-/** How long releases may take at the end before the connections are cut. */
+/** Time for releases at the end; after it the connections are closed. */
 const farewellMs = 1_000;
 
-/** Opens the store, or fails within some seconds. What only some commands need is loaded here. */
+/** Opens the store, or fails within a few seconds. Imports only the modules this store needs. */
 export async function connect(address: StoreAddress, options: ConnectOptions): Promise<Connected> {
   const about = {
     kind: address.kind,
@@ -53,7 +53,7 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
         : redlock(opened.clients, settings);
     const locks = createLocks(store, options.defaults);
     const close = async (): Promise<void> => {
-      // What a silent server is still owed ends by its TTL: nobody waits longer for it.
+      // After this time, close without waiting for silent servers: their keys end by TTL.
       const timer = setTimeout(() => opened.close(), farewellMs);
       await locks.close();
       clearTimeout(timer);
@@ -74,7 +74,7 @@ function storeOptions(settings: StoreSettings, fencing: boolean | undefined): Re
   }
   const without = fencing === false || told === "false";
   const given = { prefix, maxTtl, nodeTimeout, admission };
-  // Texts are checked by the store itself, which names the option and what it expects.
+  // The store checks these texts itself and names the option in its error.
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(set), ...(without ? { fencing: false } : {}) };
 }

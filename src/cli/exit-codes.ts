@@ -31,13 +31,13 @@ export const exitCodes = {
 
 export type ExitName = keyof typeof exitCodes;
 
-/** As shells do it: a process that ended by signal number n. */
+/** Added to the signal number if a process ended by a signal, as shells do. */
 export const signalBase = 128;
 
 export const signalRow =
   "ended by signal n: the command of `exec`, or holdfast itself while waiting";
 
-/** The table as rows of code and meaning, as people read it. */
+/** Returns the table as rows of code and meaning. */
 export function exitCodeRows(): readonly (readonly [string, string])[] {
   const rows = Object.values(exitCodes).map(({ code, means }) => [String(code), means] as const);
   return [...rows, [`${signalBase}+n`, signalRow]];

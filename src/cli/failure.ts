@@ -1,7 +1,7 @@
 import { isHoldfastError, type HoldfastError } from "../core/errors.ts";
 import type { ExitName } from "./exit-codes.ts";
 
-/** What ends a command with one line on stderr and an exit code. */
+/** Ends a command with one line on stderr and an exit code. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly exit: ExitName;
@@ -12,7 +12,7 @@ export class Failure extends Error {
   }
 }
 
-/** Ended by a signal while nothing of ours was running yet. */
+/** Thrown if a signal ended holdfast before any of its work was running. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
   readonly signal: NodeJS.Signals;
@@ -26,12 +26,12 @@ export class Interrupted extends Error {
 const deniedPattern =
   /\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR Client sent AUTH)\b/;
 
-/** Whether a server refused because of who we are: trying again does not help. */
+/** True if a server refused our credentials or rights; a retry does not help. */
 export function isDenied(text: string): boolean {
   return deniedPattern.test(text);
 }
 
-/** Any error as a failure; undefined for one that nobody foresaw. */
+/** Converts an error to a Failure. Returns undefined for an unexpected error (a bug). */
 export function failureOf(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   if (!isHoldfastError(error)) return undefined;

@@ -1,4 +1,4 @@
-/** Runs `work` with a signal that aborts when the user wants us gone. */
+/** Runs `work` with a signal that aborts on SIGINT, SIGTERM or SIGHUP. */
 export async function interruptible<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<{ readonly result: Result } | { readonly interrupted: NodeJS.Signals }> {

@@ -3,7 +3,7 @@ import type { Output } from "./output.ts";
 import type { Column } from "./table.ts";
 import { printable, shortDuration } from "./words.ts";
 
-/** A lock as JSON shows it. */
+/** Returns a lock in its JSON form. */
 export function lockDocument(seen: Inspection): object {
   const { resource, state, foreign, neverExpires, label, fence, remainingMs, waiters } = seen;
   return { resource, state, foreign, neverExpires, label, fence, remainingMs, waiters };
@@ -27,7 +27,7 @@ export function lockRow(seen: Inspection, { colors }: Pick<Output, "colors">): r
   ];
 }
 
-/** Who holds it, as far as the store knows: stores keep the label, not the host or the pid. */
+/** Returns the holder's label, or a note if it has none. Stores keep no host or pid. */
 export function holderText({ state, label, foreign }: Inspection): string {
   if (state === "free") return "–";
   if (foreign === true) return "(not holdfast)";

@@ -6,9 +6,9 @@ import { Failure, failureOf, Interrupted } from "./failure.ts";
 import { buildProgram } from "./program.ts";
 import { Host } from "./session.ts";
 
-/** Runs one command line, and has its exit code. Never rejects. */
+/** Runs one command line and resolves to its exit code. Never rejects. */
 async function main(args: readonly string[]): Promise<number> {
-  // Split by hand: the parser would mix what is locked with what is run.
+  // Split before parsing, because the parser would mix resources and the command of `exec`.
   const dashes = args.indexOf("--");
   const host = new Host(dashes < 0 ? undefined : args.slice(dashes + 1));
   const own = dashes < 0 ? args : args.slice(0, dashes);
@@ -24,7 +24,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 function report(error: unknown, how: { readonly json: boolean; readonly debug: boolean }): number {
   if (error instanceof Interrupted) return signalBase + constants.signals[error.signal];
-  // The help and the version were asked for, and are written already.
+  // Help and version were requested and are already written.
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const failure = asFailure(error);
   const { code } = exitCodes[failure.exit];
@@ -40,7 +40,7 @@ function report(error: unknown, how: { readonly json: boolean; readonly debug: b
 
 function asFailure(error: unknown): Failure {
   if (error instanceof CommanderError) {
-    // Thrown where it would show the help instead: after `holdfast fence`, for one.
+    // Thrown if a subcommand is missing, for example after `holdfast fence`.
     if (error.code === "commander.help")
       return new Failure("misuse", "a command is missing; see --help");
     return new Failure("misuse", `${error.message.replace(/^error: /, "")}; see holdfast --help`);
@@ -62,7 +62,7 @@ function stackOf(error: unknown): string {
 }
 
 for (const stream of [process.stdout, process.stderr]) {
-  // Whoever read our output has gone, as with `holdfast watch | head`.
+  // The reader of our output has closed it, as in `holdfast watch | head`.
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
   });

@@ -6,11 +6,11 @@ export type Colors = ReturnType<typeof createColors>;
 export interface OutputOptions {
   readonly json: boolean;
   readonly debug: boolean;
-  /** False for `--no-color`; otherwise the terminal and NO_COLOR decide. */
+  /** False for `--no-color`. If true, the terminal and NO_COLOR decide. */
   readonly color: boolean;
 }
 
-/** Where a command writes, and how. Results go to stdout, everything else to stderr. */
+/** Writes the output of a command: results to stdout, everything else to stderr. */
 export class Output {
   readonly json: boolean;
   readonly debug: boolean;
@@ -21,8 +21,8 @@ export class Output {
   constructor({ json, debug, color }: OutputOptions) {
     this.json = json;
     this.debug = debug;
-    // Not `stdout.isTTY`, which a pipe lacks: `createColors(undefined)` goes by the environment and
-    // would colour a pipe wherever CI is set.
+    // `stdout.isTTY` is undefined on a pipe, and `createColors(undefined)` decides by the
+    // environment: it would colour a pipe if CI is set.
     this.isTerminal = isatty(process.stdout.fd);
     const wanted = color && (process.env["NO_COLOR"] ?? "") === "";
     this.colors = createColors(wanted && this.isTerminal);
@@ -34,17 +34,17 @@ export class Output {
     return Number.isInteger(told) && told >= 40 ? told : 80;
   }
 
-  /** A result for people. */
+  /** Writes a line of the result in text form. */
   line(text = ""): void {
     process.stdout.write(`${text}\n`);
   }
 
-  /** A result for programs: one JSON document on one line. */
+  /** Writes a result for programs: one JSON document on one line. */
   document(value: unknown): void {
     process.stdout.write(`${toJson(value)}\n`);
   }
 
-  /** Something to know that is not the result. */
+  /** Writes a message that is not part of the result to stderr. */
   note(text: string): void {
     process.stderr.write(`holdfast: ${text}\n`);
   }
@@ -54,7 +54,7 @@ export class Output {
   }
 }
 
-/** Fences go beyond what JSON numbers can hold, so they are texts; errors are their messages. */
+/** Returns JSON with fences as strings (they exceed JSON numbers) and errors as their messages. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) => {
     if (typeof item === "bigint") return String(item);

@@ -19,7 +19,9 @@ directory of your own (locks between the processes of this machine).
 
 More: holdfast help COMMAND, holdfast help exit-codes`;
 
-/** The whole command line. Adding a command is one file in commands/ and its line in the index. */
+/**
+ * Builds the whole command line. A new command is one file in commands/ and a line in its index.
+ */
 export function buildProgram(host: Host): Command {
   const program = new Command("holdfast");
   program
@@ -37,7 +39,7 @@ export function buildProgram(host: Host): Command {
   return program;
 }
 
-/** The parser writes help by itself, but errors are ours to tell, in one line. */
+/** Turns off the parser's own error output, because `main` prints errors in one line. */
 function quieten(command: Command): void {
   command
     .exitOverride()

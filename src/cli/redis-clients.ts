@@ -3,19 +3,19 @@ import { Redis, type RedisOptions } from "ioredis";
 import { Failure, isDenied } from "./failure.ts";
 import { describeServer, type ServerAddress, type TlsFiles } from "./store-address.ts";
 
-/** How long a server may take until it is called unreachable. */
+/** Time to connect to a server; after it the server counts as unreachable. */
 export const connectMs = 5_000;
 
 export interface RedisClients {
   readonly clients: readonly Redis[];
-  /** Those that could not be reached at first, with why. */
+  /** Servers that could not be reached at first, each with the reason. */
   readonly unreachable: readonly string[];
   close(): void;
 }
 
 /**
- * Clients for all servers, once each has answered or was given up. Fails where fewer than `needed`
- * are ready; the rest go on trying by themselves.
+ * Opens clients for all servers and waits until each is ready or has failed. Throws Failure if
+ * fewer than `needed` are ready. The others keep reconnecting by themselves.
  */
 export async function openRedisClients(
   servers: readonly ServerAddress[],
@@ -38,7 +38,7 @@ export async function openRedisClients(
   throw new Failure("unavailable", `cannot reach the store${of}: ${told}`);
 }
 
-/** Undefined once it is ready, else why it is not. */
+/** Resolves to undefined when the client is ready, or to the reason why it is not. */
 function readyOrWhy(client: Redis): Promise<string | undefined> {
   return new Promise((resolve) => {
     let last: string | undefined;
@@ -52,10 +52,10 @@ function readyOrWhy(client: Redis): Promise<string | undefined> {
       settle(last ?? `no answer within ${connectMs / 1_000} s`);
     }, connectMs);
     client.on("ready", onReady);
-    // Kept for good: without a listener ioredis writes errors to the terminal.
+    // Never removed: without a listener ioredis prints errors to the terminal.
     client.on("error", (error: Error) => {
       last = messageOf(error);
-      // No second try cures these, nor a refused connection at the start of a command.
+      // Errors that a retry does not cure, and a refused connection, fail at once.
       if (isDenied(last) || /ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|certificate/i.test(last)) {
         settle(last);
       }
@@ -81,7 +81,7 @@ function optionsOf(server: ServerAddress): RedisOptions {
     connectTimeout: connectMs,
     disconnectTimeout: 100,
     connectionName: "holdfast-cli",
-    // A lock command that runs later than its caller believes is worse than none.
+    // A lock command must not be sent later than its caller expects.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: null,

@@ -8,7 +8,7 @@ import { Failure } from "./failure.ts";
 import { Output } from "./output.ts";
 import { chooseStore, findConfig, type ChosenStore, type FoundConfig } from "./store-choice.ts";
 
-/** Options that every command has. */
+/** Options of all commands. */
 export interface GlobalOptions {
   readonly store?: string;
   readonly json?: boolean;
@@ -18,7 +18,7 @@ export interface GlobalOptions {
 
 const dayMs = 86_400_000;
 
-/** One run of one command: where it writes, and which store it works on. */
+/** One run of one command: its output and its store. */
 export class Session {
   readonly output: Output;
   readonly #options: GlobalOptions;
@@ -35,7 +35,9 @@ export class Session {
     return this.#found;
   }
 
-  /** What `--store` says, and nothing else: for what must not touch the usual store unasked. */
+  /**
+   * Value of `--store` only, for commands that must not use the default store without a request.
+   */
   get storeFlag(): string | undefined {
     return this.#options.store;
   }
@@ -44,7 +46,7 @@ export class Session {
     return chooseStore(this.#options.store, this.found);
   }
 
-  /** Opens the chosen store for `work`, and closes it whatever happens. */
+  /** Opens the chosen store for `work`, and closes it in every case. */
   async using<Result>(
     work: (connected: Connected) => Promise<Result>,
     more: { readonly defaults?: LockDefaults; readonly fencing?: boolean } = {},
@@ -67,7 +69,7 @@ export class Session {
   }
 }
 
-/** A duration of the command line, such as `30s`; fails with the flag's name. */
+/** Parses a duration of the command line, such as `30s`. Throws Failure with the flag's name. */
 export function flagDuration(flag: string, text: string, minMs = 0, maxMs = 30 * dayMs): number {
   try {
     return durationMs(flag, text, { minMs, maxMs });
@@ -97,14 +99,14 @@ export function flagInteger(flag: string, text: string, min: number, max: number
   );
 }
 
-/** Who holds a lock, for those who look: stores keep labels, and neither hosts nor pids. */
+/** Default label of a lock for people who look at it. Stores keep no host or pid. */
 export function defaultLabel(): string {
   return `${hostname()}:${process.pid}`;
 }
 
-/** What the commands share while one of them runs. */
+/** State that the commands share during one run. */
 export class Host {
-  /** What stood after `--`; undefined without one. */
+  /** Arguments after `--`; undefined without `--`. */
   readonly rest: readonly string[] | undefined;
   exitCode = 0;
 
@@ -112,7 +114,7 @@ export class Host {
     this.rest = rest;
   }
 
-  /** Wraps what a command does: `work` gets the session, then arguments and options. */
+  /** Wraps the action of a command: `work` gets the session, then arguments and options. */
   act(
     work: (session: Session, ...args: never[]) => Promise<ExitName | number>,
   ): (...given: unknown[]) => Promise<void> {
@@ -120,12 +122,12 @@ export class Host {
       const command = given.pop() as Command;
       const options = given.pop();
       const session = new Session(command.optsWithGlobals());
-      // The parser hands over what the command has declared, in this order.
+      // The parser passes the declared arguments in order, then options and command.
       const exit = await work(session, ...([...given, options] as never[]));
       this.exitCode = typeof exit === "number" ? exit : exitCodes[exit].code;
     };
   }
 }
 
-/** A command in its own file: adds itself to the program. */
+/** Adds one command to the program; each command is a file of its own. */
 export type AddCommand = (program: Command, host: Host) => void;

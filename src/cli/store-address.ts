@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { Failure } from "./failure.ts";
 
-/** One server, as its address names it. */
+/** One server of a store address. */
 export interface ServerAddress {
   readonly host: string;
   readonly port: number;
@@ -20,7 +20,7 @@ export interface TlsFiles {
   readonly servername: string | undefined;
 }
 
-/** Options of the store that an address may carry, such as `?prefix=jobs:&admission=off`. */
+/** Store options in an address, such as `?prefix=jobs:&admission=off`. */
 export interface StoreSettings {
   readonly prefix?: string;
   readonly maxTtl?: string;
@@ -41,7 +41,7 @@ const settingNames = ["prefix", "maxTtl", "nodeTimeout", "admission", "fencing"]
 const tlsNames = ["ca", "cert", "key", "servername"];
 const forms = "embedded:DIR, redis://HOST, rediss://HOST or redlock:URL,URL,URL";
 
-/** Understands an address, or fails with what was expected. `base` is for relative paths. */
+/** Parses a store address. Throws Failure if it is invalid. Resolves relative paths by `base`. */
 export function parseStoreAddress(text: string, base: string): StoreAddress {
   if (text.startsWith("embedded:")) {
     const path = text.slice("embedded:".length);
@@ -90,7 +90,7 @@ function urlOf(text: string): URL {
   throw new Failure("misuse", `expected an address such as redis://HOST, got "${redacted(text)}"`);
 }
 
-/** `URL.parse` came with Node 22. */
+/** `URL.parse` exists since Node 22. */
 function parsed(text: string): URL | undefined {
   try {
     return new URL(text);
@@ -114,7 +114,7 @@ function serverOf(url: URL, base: string): ServerAddress {
   }
   const servername = url.searchParams.get("servername") ?? undefined;
   return {
-    // The brackets of an IPv6 address belong to the URL only.
+    // Removes the brackets of an IPv6 address, which belong to the URL only.
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port === "" ? 6379 : Number(url.port),
     database: Number(database),
@@ -124,7 +124,7 @@ function serverOf(url: URL, base: string): ServerAddress {
   };
 }
 
-/** For messages: without passwords. */
+/** Returns the text without passwords, for messages. */
 export function redacted(text: string): string {
   return text.replaceAll(/(:\/\/[^:/@,]*):[^@,]*@/g, "$1:***@");
 }
@@ -139,7 +139,10 @@ export function describeStore(address: StoreAddress): string {
   return `${address.kind} ${address.servers.map(describeServer).join(", ")}`;
 }
 
-/** The same for the same locks, so that a nested `exec` knows what those around it hold. */
+/**
+ * Returns an id that is equal for addresses of the same locks. A nested `exec` uses it to recognise
+ * locks that an outer `exec` holds.
+ */
 export function storeIdentity(address: StoreAddress): string {
   const parts =
     address.kind === "embedded"

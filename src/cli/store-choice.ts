@@ -7,7 +7,7 @@ import { parseStoreAddress, type StoreAddress } from "./store-address.ts";
 export const configName = "holdfast.json";
 const configKeys = ["store", "ttl", "wait", "grace", "maxHold", "label"] as const;
 
-/** What a config file may say. Flags and environment go before it. */
+/** Settings of a config file. Flags and environment variables override them. */
 export type Config = { readonly [key in (typeof configKeys)[number]]?: string };
 
 export interface FoundConfig {
@@ -20,7 +20,7 @@ export interface ChosenStore {
   readonly from: "flag" | "environment" | "config" | "default";
 }
 
-/** The nearest `holdfast.json`, from `start` upwards. */
+/** Returns the nearest `holdfast.json`, in `start` or a folder above it. */
 export function findConfig(start: string): FoundConfig {
   for (let folder = start; ; folder = dirname(folder)) {
     const path = join(folder, configName);
@@ -62,7 +62,9 @@ function parseConfig(path: string, text: string): Config {
   return value;
 }
 
-/** Flag, then HOLDFAST_STORE, then the config file, then the user's own directory. */
+/**
+ * Chooses the store: flag, then HOLDFAST_STORE, then the config file, then `defaultDirectory()`.
+ */
 export function chooseStore(flag: string | undefined, found: FoundConfig): ChosenStore {
   const cwd = process.cwd();
   if (flag !== undefined) return { address: parseStoreAddress(flag, cwd), from: "flag" };
@@ -75,7 +77,7 @@ export function chooseStore(flag: string | undefined, found: FoundConfig): Chose
   return { address: { kind: "embedded", directory: defaultDirectory() }, from: "default" };
 }
 
-/** Of one user: processes of different users do not exclude each other here. */
+/** Returns the directory of this user. Processes of different users do not share its locks. */
 export function defaultDirectory(): string {
   const home = homedir();
   const { XDG_STATE_HOME: state = "", LOCALAPPDATA: local = "" } = process.env;

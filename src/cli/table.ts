@@ -4,14 +4,14 @@ import type { Output } from "./output.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "right";
-  /** Gives way where the terminal is too narrow; the others keep their width. */
+  /** True if the column shrinks in a narrow terminal. Other columns keep their width. */
   readonly elastic?: boolean;
 }
 
 const gap = 2;
 const colour = new RegExp(`(${String.fromCodePoint(27)}\\[[\\d;]*m)`);
 const elasticMin = 8;
-/** Rows under titles, cut to the width of the terminal. Cells may hold colours. */
+/** Renders rows under titles, cut to the terminal width. Cells may contain colour codes. */
 export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -28,7 +28,7 @@ export function renderTable(
   return lines.join("\n");
 }
 
-/** Cuts a cell, or pads it, to so many places of the terminal. */
+/** Cuts or pads a cell to `places` columns of the terminal. */
 function fill(text: string, places: number, align: Column["align"]): string {
   const short = cut(text, places);
   const padding = " ".repeat(places - plainLength(short));
@@ -39,7 +39,7 @@ function cut(text: string, places: number): string {
   if (plainLength(text) <= places) return text;
   let left = places - "…".length;
   let isCut = false;
-  // Colours stay, also those after the cut: they end what began before it.
+  // Keeps all colour codes: the ones after the cut reset the ones before it.
   const pieces = text.split(colour).map((piece, index) => {
     if (index % 2 === 1 || isCut) return index % 2 === 1 ? piece : "";
     let kept = "";
@@ -65,7 +65,7 @@ function fit(
     return Math.max(title.length, ...rows.map((row) => plainLength(row[index] ?? ""))) + gap;
   });
   let excess = natural.reduce((sum, one) => sum + one, 0) - width;
-  // The widest gives way first, down to a width that still says something.
+  // The widest elastic column shrinks first, down to `elasticMin`.
   while (excess > 0) {
     const candidates = natural
       .map((length, index) => ({ length, index }))
@@ -83,7 +83,7 @@ const scripts = ["Han", "Hiragana", "Katakana", "Hangul"].map((name) => `\\p{Scr
 const wide = new RegExp([...scripts, "\\p{Emoji_Presentation}"].join("|"), "u");
 const segmenter = new Intl.Segmenter();
 
-/** How many cells of the terminal it takes. */
+/** Returns the number of terminal columns of a text. */
 function plainLength(text: string): number {
   const segments = [...segmenter.segment(stripVTControlCharacters(text))];
   return segments.reduce((sum, { segment }) => sum + (wide.test(segment) ? 2 : 1), 0);

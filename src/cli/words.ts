@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Formats numbers and times for people. */
 
 export function shortDuration(ms: number | undefined): string {
   if (ms === undefined) return "–";
@@ -16,14 +16,14 @@ export function shortLatency(ms: number): string {
   return ms < 100 ? `${ms.toFixed(ms < 10 ? 2 : 1)} ms` : `${Math.round(ms)} ms`;
 }
 
-/** What another client chose to write there must not reach the terminal as it is. */
+/** Replaces control characters: text that other clients wrote must not control the terminal. */
 export function printable(text: string): string {
   return text.replaceAll(/\p{Cc}|\p{Cf}/gu, "\uFFFD");
 }
 
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/** A bar of `width` cells, filled by `share` of them to an eighth of a cell. */
+/** Returns a bar of `width` cells, filled to `share` with a precision of an eighth of a cell. */
 export function bar(share: number, width: number): string {
   const cells = Math.max(0, Math.min(1, share)) * width;
   const whole = Math.floor(cells);

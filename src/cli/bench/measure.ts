@@ -6,15 +6,15 @@ export interface Measured {
   readonly cycles: number;
   readonly failures: number;
   readonly seconds: number;
-  /** One of each cycle of acquire and release, in ms, sorted. */
+  /** Latencies of acquire + release cycles in ms, sorted; a sample if there were too many. */
   readonly latenciesMs: readonly number[];
   readonly firstFailure: string | undefined;
 }
 
-/** Enough for quantiles to the thousandth, and a bound for memory. */
+/** Limit for samples: enough for the 99.9 % quantile. */
 const samplesMax = 200_000;
 
-/** Acquires and releases resources that nobody else uses, so many at a time, for a while. */
+/** Acquires and releases unused resources, `inFlight` at a time, for `durationMs`. */
 export async function measure(
   locks: Locks,
   inFlight: number,
@@ -44,7 +44,7 @@ export async function measure(
         firstFailure ??= error instanceof Error ? error.message : String(error);
         if (failures > 100 && cycles === 0) return;
       }
-      // The embedded store answers without a turn of the event loop, and timers must run, too.
+      // The embedded store replies without a turn of the event loop; yield so that timers run.
       if (cycles % 64 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
   };
@@ -71,10 +71,10 @@ export interface Bucket {
 }
 
 const bucketsMax = 14;
-/** How much wider each bucket is than the one before: the least that does with so many. */
+/** Ratios of successive bucket widths; the smallest that needs at most `bucketsMax` is used. */
 const growths = [Math.SQRT2, 2, 4, 16, 256];
 
-/** Buckets from the fastest to the slowest, each wider than the one before. */
+/** Returns buckets from the fastest to the slowest, each wider than the one before. */
 export function histogram(sorted: readonly number[]): readonly Bucket[] {
   const [fastest, slowest] = [sorted[0], sorted.at(-1)];
   if (fastest === undefined || slowest === undefined) return [];

@@ -37,7 +37,7 @@ async function bench(session: Session, flags: BenchFlags): Promise<"ok"> {
   const { output } = session;
   return await session.using<"ok">(
     async ({ locks, description }) => {
-      // Before anything is counted: connections, scripts, admission of servers.
+      // Warm-up before the measurement: connections, scripts, admission of nodes.
       await (await locks.acquire("holdfast-bench:first")).release();
       const parts = inFlight === 1 ? [1] : [1, inFlight];
       const outcome = await interruptible(async (signal) => {
@@ -82,7 +82,7 @@ async function show(store: string, parts: readonly Measured[], output: Output): 
     return [String(inFlight), String(Math.round(cycles / seconds)), ...told, String(failures)];
   });
   const columns = titles.map((title) => ({ title, align: "right" as const }));
-  // Last, so that it is what a small terminal shows.
+  // The table comes last, so that a small terminal shows it.
   output.line(`${colors.bold(store)}: acquire and release`);
   output.line();
   output.line(renderTable(columns, rows, output));
@@ -102,7 +102,10 @@ function showHistogram({ inFlight, latenciesMs }: Measured, output: Output): voi
   output.line();
 }
 
-/** On stderr, so that it never gets into the results; nothing without a terminal. */
+/**
+ * Returns a function that draws progress on stderr, apart from results. Without a terminal it does
+ * nothing.
+ */
 function progressBar(what: string, index: number, count: number): (share: number) => void {
   if (!process.stderr.isTTY) return () => undefined;
   return (share) => {

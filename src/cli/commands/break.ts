@@ -50,7 +50,7 @@ async function breakOne(
     const seen = await locks.inspect(resource);
     const willBreak = seen.state !== "free" && (seen.foreign !== true || foreign);
     if (willBreak && !sure && !(await agrees(seen, output))) return "no";
-    // By what was shown: whoever took it while the question stood keeps it.
+    // Breaks only the holder that was shown; a new holder since then keeps the lock.
     const outcome = await locks.break(seen, { foreign });
     if (output.json) output.document(outcome);
     if (outcome.broken) {

@@ -35,7 +35,7 @@ function completion({ output }: Session, program: Command, shell: string): "ok" 
 }
 
 interface Entry {
-  /** Commands before it, such as `fence`; empty at the top. */
+  /** Command path, such as `fence`; empty for the program itself. */
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly summary: string }[];
   readonly options: readonly { readonly flag: string; readonly summary: string }[];
@@ -59,7 +59,7 @@ function entriesOf(program: Command): readonly Entry[] {
   return entries;
 }
 
-/** After `--` comes another command, which bash completes as it would by itself. */
+/** Returns the bash script. After `--`, bash completes the other command as usual. */
 function bash(entries: readonly Entry[]): string {
   const cases = entries.map(({ path, commands, options }) => {
     const words = [...commands.map(({ name }) => name), ...options.map(({ flag }) => flag)];
@@ -134,7 +134,7 @@ function fish(entries: readonly Entry[]): string {
   return `# fish completion of holdfast\n${lines.join("\n")}\n`;
 }
 
-/** In single quotes, for any of the three. */
+/** Returns the text in single quotes, valid in all three shells. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "’")}'`;
 }

@@ -13,7 +13,7 @@ import { addSimulate } from "./simulate.ts";
 import { addWait } from "./wait.ts";
 import { addWatch } from "./watch.ts";
 
-/** In the order of the help. */
+/** All commands, in the order of the help. */
 export const commands: readonly AddCommand[] = [
   addExec,
   addLs,

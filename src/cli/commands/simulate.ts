@@ -84,7 +84,7 @@ async function simulateMany(session: Session, first: number, count: number): Pro
 
 const simulator = () => import("../../simulator/index.ts");
 
-/** A turn of the event loop runs every microtask that is pending, and those that they add. */
+/** Drains by a turn of the event loop, which runs all pending microtasks and the ones they add. */
 function host(): SimulatorHost {
   return { drain: () => new Promise((resolve) => setImmediate(resolve)) };
 }

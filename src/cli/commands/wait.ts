@@ -47,7 +47,9 @@ async function wait(
   });
 }
 
-/** How long it took; fails when the time is up. */
+/**
+ * Waits until the resource is free and returns the time waited. Throws Failure after `timeoutMs`.
+ */
 async function free(
   { locks }: Connected,
   resource: string,

@@ -80,7 +80,7 @@ async function draw(
       try {
         sightings.update(await locks.list(), performance.now());
       } catch (error) {
-        // What was seen stays on the screen: servers come back.
+        // Keep the last data on the screen; servers may come back.
         trouble = failureOf(error)?.message ?? String(error);
       }
       const frame = { store, sightings: sightings.all, nowMs: performance.now(), trouble };
@@ -122,7 +122,7 @@ function changeLine({ kind, seen }: Change): string {
 /** q, Ctrl-C, Ctrl-D. */
 const quitKeys = ["q", "\u0003", "\u0004"];
 
-/** `q` ends it as Ctrl-C does; in raw mode the terminal does not send a signal for that. */
+/** Aborts `quit` on q, Ctrl-C or Ctrl-D. In raw mode Ctrl-C does not send a signal. */
 class KeyPresses {
   readonly #controller = new AbortController();
   readonly #onData = (data: Buffer): void => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { fenceGuard, fenceHeader, memoryFences } from "../../fencing/http.ts";
 import type { AccountName, WriteEvent } from "./events.ts";
 
-/** One account, kept twice: by a service that ignores fences, and by one that checks them. */
+/** One account, kept twice: `open` ignores fences, `guarded` checks them. */
 export interface Bank {
   readonly url: string;
   balance(account: AccountName): number;
@@ -12,20 +12,20 @@ export interface Bank {
 
 export interface BankOptions {
   readonly openingBalance: number;
-  /** False only to see that the demo notices. */
+  /** False turns the check off, to test that the demo detects it. */
   readonly checkFences: boolean;
   onWrite(worker: string, write: WriteEvent): void;
 }
 
 export const workerHeader = "demo-worker";
 
-/** A body is one number. */
+/** Limit for a request body, which is one number. */
 const bodyCharactersMax = 100;
 
-/** A frozen worker must find its connection as it left it. */
+/** Long enough that the connection of a frozen worker stays open. */
 const keepAliveMs = 120_000;
 
-/** Serves `GET` and `PUT` of `/open` and `/guarded`: a body that is the balance. */
+/** Serves `GET` and `PUT` of `/open` and `/guarded`; the body is the balance. */
 export async function openBank(options: BankOptions): Promise<Bank> {
   const balances = { open: options.openingBalance, guarded: options.openingBalance };
   const guard = fenceGuard({ store: memoryFences() });

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type DemoEvent, machineMs, type SignalEvent } from "./events.ts";
 import type { Record } from "./record.ts";
 
-/** What a worker is started with. */
+/** Arguments of a worker process. */
 export interface WorkerPlan {
   readonly name: string;
   readonly store: string;
@@ -18,20 +18,20 @@ export interface WorkerPlan {
   readonly deposit: number;
 }
 
-/** What a worker is told on the way. */
+/** Messages from the parent to a worker. */
 export type Order =
   | { readonly kind: "begin"; readonly beganMs: number }
   | { readonly kind: "stop" }
-  /** Who is frozen now, if anybody. */
+  /** The process that is frozen now; no pid if none is. */
   | { readonly kind: "frozen"; readonly pid?: number };
 
-/** How long a worker may take to end its turn and close. */
+/** Time for a worker to end its turn and close. */
 const stopLimitMs = 10_000;
 
-/** Beside this file, whether each source has a file of its own or several are bundled. */
+/** File beside this one, both as separate sources and in the bundle. */
 const workerName = "./demo-worker.js";
 
-/** The worker processes: started, signalled, and certainly ended. */
+/** Starts, signals and ends the worker processes. */
 export class Crew {
   readonly #children = new Map<string, ChildProcess>();
   readonly #record: Record;
@@ -41,7 +41,7 @@ export class Crew {
     this.#record = record;
   }
 
-  /** Since the workers were told to begin; 0 before. */
+  /** Returns the time since the workers received `begin`; 0 before. */
   nowMs(): number {
     return this.#beganMs === undefined ? 0 : machineMs() - this.#beganMs;
   }
@@ -52,7 +52,7 @@ export class Crew {
       fileURLToPath(new URL(workerName, import.meta.url)),
       [JSON.stringify(plan)],
       {
-        // Nothing of the caller's own flags, such as an inspector's port.
+        // Does not inherit flags of our own process, such as an inspector port.
         execArgv: [],
         stdio: ["ignore", "ignore", "pipe", "ipc"],
       },
@@ -66,19 +66,19 @@ export class Crew {
     child.on("error", (error) => this.#tell(name, { kind: "failed", message: error.message }));
     child.on("exit", (code) => {
       this.#children.delete(name);
-      // Killed by a signal: that was us, or the terminal, and then all of it ends.
+      // No code: ended by a signal from us or from the terminal, which then ends the demo too.
       if (code === 0 || code === null) return;
       this.#tell(name, { kind: "failed", message: complaint.trim() || `exit code ${code}` });
     });
   }
 
-  /** Once all are ready, so that they begin together. */
+  /** Called when all workers are ready, so that they begin together. */
   begin(): void {
     this.#beganMs = machineMs();
     this.#order({ kind: "begin", beganMs: this.#beganMs });
   }
 
-  /** Ends it at once, in the middle of whatever it does. */
+  /** Kills a worker at once with SIGKILL. */
   async kill(name: string): Promise<void> {
     const child = this.#children.get(name);
     if (child === undefined) return;
@@ -101,7 +101,7 @@ export class Crew {
     child.kill("SIGCONT");
   }
 
-  /** Lets everybody finish the turn they are in. */
+  /** Stops all workers after their current turn. */
   async stop(): Promise<void> {
     const children = [...this.#children.values()];
     this.#order({ kind: "stop" });
@@ -109,7 +109,7 @@ export class Crew {
     await Promise.all(children.map((child) => ended(child, patience)));
   }
 
-  /** Ends whoever is left, frozen or not. */
+  /** Kills the remaining workers, frozen or not. */
   async end(): Promise<void> {
     await Promise.all([...this.#children.values()].map(killed));
   }

@@ -3,13 +3,16 @@ import type { Store } from "../../core/store.ts";
 import { embedded } from "../../stores/embedded/index.ts";
 import { redis, redlock } from "../../stores/redis/index.ts";
 
-/** A store to play on, and what has to be closed with it. */
+/** Store of the demo and how to close it. */
 export interface DemoStore {
   readonly store: Store;
   readonly close: () => void;
 }
 
-/** Only this store sees that a process is dead; with the others its lease has to run out. */
+/**
+ * True for the embedded store, the only one that detects a dead process. With other stores the
+ * lease must run out.
+ */
 export function noticesDeadHolders(address: string): boolean {
   return address.startsWith(embeddedScheme);
 }
@@ -18,7 +21,7 @@ const embeddedScheme = "embedded:";
 const redlockScheme = "redlock:";
 const expected = "embedded:<directory>, redis://<host> or redlock:redis://<host>,redis://<host>,…";
 
-/** Throws InvalidOptionError for what is no address of a store. */
+/** Throws InvalidOptionError if the text is not a store address. */
 export function checkStoreAddress(address: string): void {
   if (address.startsWith(embeddedScheme) && address.length > embeddedScheme.length) return;
   const urls = serversOf(address);
@@ -40,7 +43,7 @@ export async function openDemoStore(address: string): Promise<DemoStore> {
   const [first, ...rest] = serversOf(address).map((url) => new Redis(url));
   if (first === undefined) throw new InvalidOptionError("store", expected, address);
   const clients = [first, ...rest];
-  // Told by the locks, which know what it means; without a listener ioredis writes to the console.
+  // Errors are reported by the locks. Without a listener ioredis prints them to the console.
   for (const client of clients) client.on("error", () => undefined);
   const store = address.startsWith(redlockScheme) ? redlock(clients) : redis(first);
   return { store, close: () => void clients.map((client) => client.disconnect()) };

@@ -1,7 +1,7 @@
 /**
- * One worker of the demo, a process of its own. Again and again it takes the lock, reads the
- * balance of the account, thinks, and writes the balance plus a deposit. It tells its parent what
- * happens, and ends with it.
+ * One worker of the demo, in its own process. In a loop it acquires the lock, reads the balance of
+ * the account, pauses, and writes the balance plus a deposit. It sends its events to the parent,
+ * and ends when the parent ends.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -35,7 +35,7 @@ const began = new Promise<void>((resolve) => {
   });
 });
 
-// Nobody is left to wake a frozen colleague, so it ends as we do.
+// The parent is gone and cannot resume a frozen worker, so that worker is killed as well.
 process.on("disconnect", () => {
   if (frozenPid !== undefined) process.kill(frozenPid, "SIGKILL");
   process.exit(1);
@@ -46,7 +46,7 @@ try {
 } catch (error) {
   tell({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
 }
-// What was told last must have left before the channel closes.
+// The last event must be sent before the channel closes.
 await lastTold;
 process.removeAllListeners("disconnect");
 process.disconnect();
@@ -83,7 +83,7 @@ async function takeTurn(locks: Locks): Promise<void> {
     if (!(error instanceof LeaseLostError)) throw error;
     tell({ kind: "lost", fence, reason: error.reason });
   }
-  // Long enough for somebody else to be next.
+  // Long enough for another worker to be next.
   await sleep(plan.restMs);
 }
 
@@ -94,8 +94,8 @@ async function deposit(lease: Lease): Promise<void> {
   await sleep(plan.thinkMs);
   lease.assertHeld();
   tell({ kind: "checked", fence });
-  // Between the last look and the write anything can happen: a collection of garbage, a page to be
-  // fetched, a machine put aside. Here it takes a moment, so that there is one to be frozen in.
+  // Between the last check and the write a process can stop at any time: garbage collection, a page
+  // fault, a suspended machine. This pause makes the gap long enough for the director to use.
   await sleep(plan.sendMs);
   for (const [index, account] of accounts.entries()) {
     const how = await write(lease, account, (balances[index] ?? 0) + plan.deposit);
@@ -104,8 +104,8 @@ async function deposit(lease: Lease): Promise<void> {
 }
 
 /**
- * With the fence, too: from now on the guard knows of this turn, and a late write of an earlier one
- * cannot come between what is read here and what is written after it.
+ * Reads the balance. The request carries the fence so that the guard knows of this turn: a late
+ * write of an earlier holder cannot come between this read and our write.
  */
 async function read(lease: Lease, account: AccountName): Promise<number> {
   const response = await fetch(`${plan.bank}/${account}`, withFence(lease));
@@ -133,6 +133,6 @@ function nowMs(): number {
 
 function tell(event: WorkerEvent): void {
   const message = { ...event, worker: plan.name, atMs: nowMs() };
-  // Fails only where the parent has gone, and then this process is about to end.
+  // Fails only if the parent is gone, and this process ends then.
   lastTold = new Promise((resolve) => process.send?.(message, () => resolve()));
 }

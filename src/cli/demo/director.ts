@@ -3,11 +3,11 @@ import type { Crew } from "./crew.ts";
 import type { DemoEvent } from "./events.ts";
 import type { Record } from "./record.ts";
 
-/** How long anything may take that is not a lease running out. */
+/** Limit for each step that does not wait for a lease to run out. */
 const limitMs = 15_000;
-/** Processes start slowly on a busy machine. */
+/** Limit for the start; processes start slowly on a busy machine. */
 const startLimitMs = 60_000;
-/** The first turn may have to wait until fresh servers may vote. */
+/** Limit for the first turn, which may have to wait until fresh servers may vote. */
 const firstTurnLimitMs = 60_000;
 const freezesMax = 3;
 const killAfterMs = 200;
@@ -20,11 +20,11 @@ export interface DirectorOptions {
   readonly names: readonly string[];
   readonly ttlMs: number;
   readonly signal: AbortSignal;
-  /** A new scene begins. */
+  /** Called when a new scene begins. */
   readonly onScene: (title: string) => void;
 }
 
-/** Sends the signals, each at the moment when it does its worst. What comes of it is recorded. */
+/** Runs the scenes: sends each signal at the worst possible moment. The record has the results. */
 export async function direct(options: DirectorOptions): Promise<void> {
   const { crew, record, names, signal, onScene } = options;
   onScene(`${names.length} workers start`);
@@ -39,7 +39,7 @@ export async function direct(options: DirectorOptions): Promise<void> {
     limitMs,
     signal,
   });
-  // Well inside its turn, so that the picture shows whose lock it was.
+  // In the middle of the turn, so that the picture shows who held the lock.
   await sleep(killAfterMs, undefined, { signal });
   await crew.kill(victim.worker);
   await takenOver(options, victim.worker);
@@ -48,7 +48,7 @@ export async function direct(options: DirectorOptions): Promise<void> {
   onScene("a worker is frozen past its lease, just before it writes");
   const sleeper = await freezeBeforeItsWrite(options);
   await completed(options, turns.whileFrozen);
-  // Before the next one reads: then its late write undoes what the others have done meanwhile.
+  // Resume before the next worker reads, so that the late write undoes the finished deposits.
   const written = (event: DemoEvent): boolean =>
     event.kind === "told" && event.account === "guarded" && event.worker !== sleeper;
   await record.next("another turn's last write", written, { limitMs, signal });
@@ -68,7 +68,7 @@ async function allReady({ record, names, signal }: DirectorOptions): Promise<voi
   if (!all()) await record.next("the workers to be ready", all, { limitMs: startLimitMs, signal });
 }
 
-/** Freezes whoever is about to write, and returns once another holds the lock. */
+/** Freezes a worker that is about to write. Resolves to its name when another holds the lock. */
 async function freezeBeforeItsWrite(options: DirectorOptions): Promise<string> {
   const { crew, record, signal } = options;
   const checked = (event: DemoEvent): boolean => event.kind === "checked";
@@ -77,7 +77,7 @@ async function freezeBeforeItsWrite(options: DirectorOptions): Promise<string> {
     const from = record.events.length;
     crew.freeze(worker);
     await takenOver(options, worker);
-    // Up to here the write may have slipped through before the signal came.
+    // The write may have been sent before the signal arrived; then try again.
     const wrote = record.events
       .slice(from)
       .some((event) => event.kind === "write" && event.worker === worker);

@@ -1,56 +1,55 @@
 /**
- * What happened, in the words of those it happened to: workers tell of their leases, the bank of
- * the writes that reached it, the director of the signals it sent. The picture and the verdict are
- * made from these alone.
+ * Events of the demo. Workers report their leases, the bank the writes that arrived, the director
+ * the signals it sent. Picture and verdict are made from these events alone.
  */
 export type AccountName = "open" | "guarded";
 
-/** What a worker tells. */
+/** Events of a worker. */
 export type WorkerEvent =
   | { readonly kind: "ready"; readonly pid: number }
   | { readonly kind: "acquired"; readonly fence: string; readonly expiresMs: number }
   | { readonly kind: "renewed"; readonly fence: string; readonly expiresMs: number }
-  /** Has read the balances and is busy with the new ones. */
+  /** It has read the balances and computes the new ones. */
   | { readonly kind: "thinking"; readonly fence: string }
-  /** Has looked a last time that its lease is held, and is about to write. */
+  /** It has checked its lease for the last time and is about to write. */
   | { readonly kind: "checked"; readonly fence: string }
   | { readonly kind: "told"; readonly fence: string; readonly account: AccountName; how: Answer }
   | { readonly kind: "released"; readonly fence: string }
   | { readonly kind: "lost"; readonly fence: string; readonly reason: string }
   | { readonly kind: "failed"; readonly message: string };
 
-/** What the writer of a deposit was answered. */
+/** Reply of the bank to a deposit. */
 export type Answer = "accepted" | "refused";
 
-/** What the director did to a worker. */
+/** Signals from the director to a worker. */
 export type SignalEvent =
   | { readonly kind: "killed" }
   | { readonly kind: "frozen" }
   | { readonly kind: "resumed" };
 
-/** What the bank did with a write. */
+/** Result of a write at the bank. */
 export interface WriteEvent {
   readonly kind: "write";
   readonly account: AccountName;
   readonly fence: string;
   readonly answer: Answer;
-  /** The balance before it, and after it. */
+  /** Balance before and after the write. */
   readonly before: number;
   readonly after: number;
-  /** The greatest fence that the guard had seen, where it refused. */
+  /** Greatest fence seen by the guard, if it refused. */
   readonly seen?: string;
 }
 
 export type DemoEvent = (WorkerEvent | SignalEvent | WriteEvent) & {
   readonly worker: string;
-  /** On the machine's monotonic clock, counted from when all workers were ready. */
+  /** Time on the machine's monotonic clock since all workers were ready. */
   readonly atMs: number;
 };
 
 export type EventKind = DemoEvent["kind"];
 export type EventOf<Kind extends EventKind> = Extract<DemoEvent, { readonly kind: Kind }>;
 
-/** All processes of a machine read the same one. */
+/** Returns the machine's monotonic time, which is the same in all processes. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

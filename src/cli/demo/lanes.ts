@@ -1,16 +1,16 @@
 import type { AccountName, DemoEvent } from "./events.ts";
 import { eventsOf, expiryOf } from "./verdict.ts";
 
-/** What a lane shows over a stretch of time. */
+/** State of a lane during a span. */
 export type Phase = "waits" | "holds" | "frozen" | "overdue";
 
 export interface Span {
   readonly phase: Phase;
   readonly fromMs: number;
   readonly toMs: number;
-  /** Of the lease, where there is one. */
+  /** Fence of the lease, or "". */
   readonly fence: string;
-  /** Written into the span where it has the room. */
+  /** Text drawn into the span if there is room. */
   readonly label: string;
 }
 
@@ -29,7 +29,7 @@ export interface Lane {
   readonly marks: readonly Mark[];
 }
 
-/** A worker's lane: what it did, as far as the events up to `nowMs` tell. */
+/** Returns a worker's lane, computed from its events up to `nowMs`. */
 export function workerLane(events: readonly DemoEvent[], name: string, nowMs: number): Lane {
   const spans: Span[] = [];
   const marks: Mark[] = [];
@@ -58,7 +58,7 @@ export function workerLane(events: readonly DemoEvent[], name: string, nowMs: nu
   return { name, spans: spans.flatMap((span) => splitAtExpiry(events, span)), marks };
 }
 
-/** An account's lane: the writes that reached it. */
+/** Returns an account's lane: the writes that arrived. */
 export function accountLane(events: readonly DemoEvent[], account: AccountName): Lane {
   const marks = eventsOf(events, "write")
     .filter((write) => write.account === account)
@@ -66,7 +66,9 @@ export function accountLane(events: readonly DemoEvent[], account: AccountName):
   return { name: account, spans: [], marks };
 }
 
-/** The fences of Redis servers are too long for the picture: there turns are counted. */
+/**
+ * Returns "turn" if the fences are too long for the picture (as on Redis): then turns are counted.
+ */
 export function labelKind(events: readonly DemoEvent[]): "fence" | "turn" {
   const long = eventsOf(events, "acquired").some(({ fence }) => fence.length > fenceDigitsMax);
   return long ? "turn" : "fence";
@@ -78,7 +80,7 @@ function labelOf(events: readonly DemoEvent[], fence: string): string {
   return String(turns.findIndex((turn) => turn.fence === fence) + 1);
 }
 
-/** A frozen worker holds the lock until its lease is over, and does not know when it is. */
+/** Splits the span of a frozen worker at the end of its lease. */
 function splitAtExpiry(events: readonly DemoEvent[], span: Span): readonly Span[] {
   if (span.phase !== "frozen") return [span];
   const overMs = expiryOf(events, span.fence);

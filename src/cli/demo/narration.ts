@@ -1,6 +1,6 @@
 import type { DemoEvent } from "./events.ts";
 
-/** One event as a sentence, or nothing where the picture says enough. */
+/** Returns a sentence for an event, or undefined if the picture shows it well enough. */
 export function narrate(event: DemoEvent): string | undefined {
   const { worker } = event;
   switch (event.kind) {

@@ -1,6 +1,6 @@
 import type { DemoEvent } from "./events.ts";
 
-/** The events so far, in the order in which they happened. */
+/** All events so far, ordered by time. */
 export class Record {
   readonly #events: DemoEvent[] = [];
   readonly #listeners = new Set<(event: DemoEvent) => void>();
@@ -9,7 +9,7 @@ export class Record {
     return this.#events;
   }
 
-  /** Told by different processes, so one may come a moment after a later one. */
+  /** Adds an event in order of time; events of different processes may arrive out of order. */
   add(event: DemoEvent): void {
     let place = this.#events.length;
     while (place > 0 && (this.#events[place - 1]?.atMs ?? 0) > event.atMs) place -= 1;
@@ -17,13 +17,15 @@ export class Record {
     for (const listener of this.#listeners) listener(event);
   }
 
-  /** Calls `listener` with each new event until the function returned is called. */
+  /** Calls `listener` for each new event until the returned function is called. */
   listen(listener: (event: DemoEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The next event for which `wanted` answers true. Rejects when it does not come in time. */
+  /**
+   * Resolves to the next event that `wanted` accepts. Rejects if it takes longer than `limitMs`.
+   */
   next(
     what: string,
     wanted: (event: DemoEvent) => boolean,

@@ -14,13 +14,13 @@ import { accountOf, type Check, type Facts, judge } from "./verdict.ts";
 export interface DemoOptions {
   /** `embedded:dir`, `redis://…` or `redlock:redis://a,…`. @default a temporary directory */
   readonly store?: string;
-  /** Nothing but one JSON document at the end. */
+  /** True: writes only one JSON document, at the end. */
   readonly json: boolean;
   readonly color: boolean;
   readonly columns: number;
-  /** Drawn on live where it is a terminal, else written line by line. */
+  /** Output stream: a live picture on a terminal, otherwise line by line. */
   readonly out: NodeJS.WritableStream;
-  /** For tests: false lets the guarded account take every write, and the demo has to notice. */
+  /** For tests: false lets the guarded account accept every write, which the demo must detect. */
   readonly checkFences?: boolean;
 }
 
@@ -48,9 +48,9 @@ class InterruptedError extends Error {
 }
 
 /**
- * Plays the demo and resolves to its exit code: 0 if everything it shows is what happened, 1 if
- * not, and 128 and the signal's number when it was interrupted. Rejects where it cannot be played
- * at all, such as without a store. No process and no file of it is left behind.
+ * Runs the demo and resolves to its exit code: 0 if everything happened as shown, 1 if not, 128 + n
+ * if signal n interrupted it. Rejects if it cannot run, for example without a store. Leaves no
+ * process and no file behind.
  */
 export async function runDemo(options: DemoOptions): Promise<number> {
   if (options.store !== undefined) checkStoreAddress(options.store);
@@ -117,7 +117,7 @@ function headingOf(options: DemoOptions): string {
   return `${names.length} processes, one account, ${lock}`;
 }
 
-/** An address may hold a password. */
+/** Returns a name for the store, because its address may contain a password. */
 function storeName({ store }: DemoOptions): string {
   if (store === undefined || noticesDeadHolders(store)) return "embedded store";
   return store.startsWith("redlock:") ? "a quorum of Redis servers" : "one Redis server";

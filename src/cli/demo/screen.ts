@@ -6,21 +6,21 @@ import { drawTimeline, legend, type Look, paint } from "./timeline.ts";
 export interface Scene {
   readonly heading: string;
   readonly names: readonly string[];
-  /** For each account a line about its balance. */
+  /** Returns one line per account about its balance. */
   accounts(): readonly string[];
   events(): readonly DemoEvent[];
   nowMs(): number;
 }
 
-/** Shows what happens while it happens. */
+/** Shows the demo while it runs. */
 export interface Screen {
   scene(title: string): void;
   event(event: DemoEvent): void;
-  /** The whole picture stays. */
+  /** Draws the complete picture a last time. */
   end(): void;
 }
 
-/** About how long the demo takes; the axis grows when it takes longer. */
+/** Usual length of the demo; the time axis grows if it takes longer. */
 const usualMs = 12_000;
 const frameMs = 100;
 const sentencesShown = 4;
@@ -37,7 +37,7 @@ export function picture(scene: Scene, look: Look): readonly string[] {
   return [...drawTimeline(lanes, { ...look, totalMs }), "", ...legend(look, labelKind(events))];
 }
 
-/** Redraws in place, several times a second. For a terminal. */
+/** Screen for a terminal: redraws in place several times a second. */
 export function liveScreen(scene: Scene, look: Look, out: NodeJS.WritableStream): Screen {
   let drawn = 0;
   let title = "";
@@ -79,13 +79,13 @@ export function liveScreen(scene: Scene, look: Look, out: NodeJS.WritableStream)
   };
 }
 
-/** As many lines each time, or the picture would jump. */
+/** Returns a constant number of lines, so that the picture does not move. */
 function padded(sentences: readonly string[]): readonly string[] {
   const shown = sentences.slice(-sentencesShown);
   return [...shown, ...Array.from({ length: sentencesShown - shown.length }, () => "")];
 }
 
-/** One line per event, and the picture at the end. For logs and pipes. */
+/** Screen for logs and pipes: one line per event, and the picture at the end. */
 export function plainScreen(scene: Scene, look: Look, out: NodeJS.WritableStream): Screen {
   const write = (line: string): void => void out.write(`${line}\n`);
   write(scene.heading);

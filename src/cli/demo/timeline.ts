@@ -5,13 +5,13 @@ type Style = Parameters<typeof styleText>[0];
 
 export interface Look {
   readonly color: boolean;
-  /** Whether the terminal shows more than ASCII. */
+  /** True if the terminal shows more than ASCII. */
   readonly unicode: boolean;
   readonly columns: number;
 }
 
 export interface TimelineOptions extends Look {
-  /** What the width stands for. */
+  /** Time span that the full width stands for. */
   readonly totalMs: number;
 }
 
@@ -33,7 +33,7 @@ const signs: { readonly [kind in MarkKind]: { unicode: string; ascii: string; st
   refused: { unicode: "⊘", ascii: "0", style: ["yellow", "bold"] },
 };
 
-/** Lanes under one axis. Each line fits into `columns`. */
+/** Draws the lanes under one time axis. Each line fits into `columns`. */
 export function drawTimeline(lanes: readonly Lane[], options: TimelineOptions): readonly string[] {
   const cells = Math.min(cellsMax, Math.max(cellsMin, options.columns - nameColumns - 2));
   const cellMs = options.totalMs / cells;
@@ -45,7 +45,7 @@ export function drawTimeline(lanes: readonly Lane[], options: TimelineOptions): 
   ];
 }
 
-/** What the signs mean, in as many lines as it takes. */
+/** Returns the meaning of the signs, wrapped to `columns`. */
 export function legend(look: Look, label: "fence" | "turn"): readonly string[] {
   const { columns } = look;
   const parts: readonly (readonly [sign: string, meaning: string])[] = [
@@ -107,7 +107,7 @@ function fill(row: Cell[], span: Span, cellMs: number, look: Look): void {
   }
 }
 
-/** Two marks of one moment stand side by side. */
+/** Puts a mark on the row, beside marks of the same moment. */
 function put(row: Cell[], { kind, atMs }: Mark, cellMs: number, look: Look): void {
   const sign = glyph(look, signs[kind]);
   const taken = new Set(Object.values(signs).map((known) => glyph(look, known)));
@@ -137,6 +137,6 @@ function glyph({ unicode }: Look, both: { unicode: string; ascii: string }): str
 }
 
 export function paint({ color }: Look, style: Style, text: string): string {
-  // The caller has decided about colour; the stream and the environment are not asked again.
+  // The caller has decided about colour; styleText must not check stream and environment again.
   return color ? styleText(style, text, { validateStream: false }) : text;
 }

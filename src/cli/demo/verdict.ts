@@ -1,6 +1,6 @@
 import type { AccountName, DemoEvent, EventKind, EventOf } from "./events.ts";
 
-/** One thing that the demo is to show, and whether the record shows it. */
+/** One statement of the demo, and whether the record confirms it. */
 export interface Check {
   readonly ok: boolean;
   readonly what: string;
@@ -9,13 +9,13 @@ export interface Check {
 export interface Facts {
   readonly openingBalance: number;
   readonly deposit: number;
-  /** As the bank has them at the end. */
+  /** Balances of the bank at the end. */
   readonly balances: { readonly [account in AccountName]: number };
-  /** Whether a dead holder must be noticed before its lease runs out. */
+  /** True if a dead holder must be detected before its lease runs out. */
   readonly noticesDeadHolders: boolean;
 }
 
-/** Judges from the record alone: the script of the demo is not asked. */
+/** Returns the checks, computed from the recorded events alone. */
 export function judge(events: readonly DemoEvent[], facts: Facts): readonly Check[] {
   return [
     fencesGrow(events),
@@ -29,7 +29,7 @@ export function judge(events: readonly DemoEvent[], facts: Facts): readonly Chec
 export interface Account {
   readonly accepted: number;
   readonly refused: number;
-  /** Opening balance and every deposit that was acknowledged. */
+  /** Opening balance plus all accepted deposits. */
   readonly expected: number;
   readonly balance: number;
 }
@@ -53,7 +53,9 @@ export function eventsOf<Kind extends EventKind>(
   return events.filter((event): event is EventOf<Kind> => event.kind === kind);
 }
 
-/** Nobody acquires while another's lease is valid, and each fence is greater than the last. */
+/**
+ * Checks that no lease begins while another is valid, and that each fence is greater than before.
+ */
 function fencesGrow(events: readonly DemoEvent[]): Check {
   const taken = eventsOf(events, "acquired");
   const wrong = taken.slice(1).find((turn, index) => {
@@ -72,8 +74,8 @@ function fencesGrow(events: readonly DemoEvent[]): Check {
 }
 
 /**
- * Until when a turn certainly lasted: its last write, its death, or the end of its lease. The
- * release comes a moment later, and its teller may be slower than the next holder.
+ * Returns the earliest certain end of a turn: its last write, the death of the worker or the end of
+ * its lease. The `released` event is not used, because it can arrive after the next `acquired`.
  */
 function endOf(events: readonly DemoEvent[], { worker, fence }: EventOf<"acquired">): number {
   const died = eventsOf(events, "killed").find((event) => event.worker === worker);
@@ -83,7 +85,7 @@ function endOf(events: readonly DemoEvent[], { worker, fence }: EventOf<"acquire
   return Math.min(leftMs, expiryOf(events, fence));
 }
 
-/** When the lease ran out, as its holder saw it: not later than the store did. */
+/** Returns the end of the lease as its holder saw it, which is no later than the store's. */
 export function expiryOf(events: readonly DemoEvent[], fence: string): number {
   const told = [...eventsOf(events, "acquired"), ...eventsOf(events, "renewed")];
   const own = told.filter((event) => event.fence === fence);
@@ -95,7 +97,7 @@ interface TakeOver {
   readonly by: EventOf<"acquired">;
 }
 
-/** Who held the lock when this happened to it, and who was next. */
+/** Returns the lease that the worker held at the event, and the next lease. */
 function takeOver(events: readonly DemoEvent[], hit: DemoEvent): TakeOver | undefined {
   const taken = eventsOf(events, "acquired");
   const from = taken.findLast(({ worker, atMs }) => worker === hit.worker && atMs <= hit.atMs);
@@ -118,7 +120,7 @@ function killedHolder(events: readonly DemoEvent[], facts: Facts): Check {
   if (earlyMs > 0) {
     return { ok: true, what: `${story}, ${seconds(earlyMs)} before the lease ran out` };
   }
-  // A server of locks cannot see that a process is dead.
+  // A lock server cannot detect that a process is dead.
   return { ok: !facts.noticesDeadHolders, what: `${story}, when the lease had run out` };
 }
 
@@ -140,7 +142,7 @@ function frozenHolder(events: readonly DemoEvent[]): Check {
   return lost ? { ok: true, what } : { ok: false, what: `${what}; ${hit.worker} never noticed` };
 }
 
-/** What the frozen worker wrote after it was woken. */
+/** Returns the write that the frozen worker sent after it was resumed. */
 function lateWrite(
   events: readonly DemoEvent[],
   account: AccountName,

@@ -22,7 +22,7 @@ export class RunningCommand {
   private constructor(child: ChildProcess, target: Target) {
     this.target = target;
     this.#gate = child.stdio[gateDescriptor] as Writable;
-    // It was killed at the gate: its end tells.
+    // Ignored: if the child was killed at the gate, its exit reports that.
     this.#gate.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       child.once("exit", (code, signal) => resolve({ code, signal }));
@@ -30,9 +30,11 @@ export class RunningCommand {
   }
 
   /**
-   * With a terminal the command stays in our process group, which the terminal and its shell treat
-   * as one job: Ctrl-C, Ctrl-Z, `fg` and prompts work as without us. Without one it leads a group
-   * and a session of its own, which can be ended as a whole.
+   * Starts the command behind the gate.
+   *
+   * With a terminal, the command stays in our process group, which terminal and shell treat as one
+   * job: Ctrl-C, Ctrl-Z, `fg` and prompts work as usual. Without a terminal, it leads its own
+   * process group and session, so that all its processes can be ended together.
    */
   static async start(
     file: string,
@@ -51,16 +53,19 @@ export class RunningCommand {
     return new RunningCommand(child, { pid, kind });
   }
 
-  /** Until now it has waited; from now on it is the command. */
+  /** Opens the gate: the waiting shell becomes the command. */
   letGo(): void {
     this.#gate.end("\n");
   }
 
-  /** SIGTERM now, SIGKILL after `killAfterMs` to what is left. Resolves when nothing is. */
+  /**
+   * Sends SIGTERM now, and SIGKILL after `killAfterMs` to the processes that are left. Resolves
+   * when the command has ended.
+   */
   async stop(killAfterMs: number): Promise<void> {
     const killAtMs = performance.now() + killAfterMs;
     let known = signalAll(this.target, killAfterMs > 0 ? "SIGTERM" : "SIGKILL");
-    // A stopped process cannot end before it goes on.
+    // A stopped process handles SIGTERM only after SIGCONT.
     known = signalAll(this.target, "SIGCONT", known);
     while (isAlive(this.target, known) && performance.now() < killAtMs) {
       await new Promise((resolve) => setTimeout(resolve, lookMs));
@@ -75,7 +80,7 @@ export function targetKind(): Target["kind"] {
   return streams.some(({ isTTY }) => isTTY) ? "tree" : "group";
 }
 
-/** As shells tell it. */
+/** Returns the exit code, or 128 + n for signal n, as shells do. */
 export function exitCodeOf({ code, signal }: CommandEnd): number {
   return signal === null ? (code ?? 0) : signalBase + constants.signals[signal];
 }

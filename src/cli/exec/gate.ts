@@ -3,14 +3,16 @@ import { delimiter, join } from "node:path";
 import { Failure } from "../failure.ts";
 
 /**
- * A command that has started must be known to the watchdog already, or it would be on its own if we
- * died in between. So a shell stands at the gate in its place: it waits for a line on descriptor 3,
- * and then becomes the command, with the same pid. If we die before, it ends.
+ * Shell script in front of the command (the gate).
+ *
+ * The watchdog must know the command before it runs: otherwise it would run unguarded if holdfast
+ * died in between. So a shell starts first. It waits for a line on descriptor 3 and then becomes
+ * the command with the same pid. If holdfast dies before, the shell ends.
  */
 const script =
   'IFS= read -r holdfast_gate <&3 || exit 125; exec 3<&-; unset holdfast_gate; exec "$@"';
 
-/** Names that a shell may drop from the environment when it hands it on. */
+/** Names of environment variables that a shell may drop when it passes the environment on. */
 const oddName = /[^A-Za-z0-9_]|^[0-9]/;
 
 export const gateDescriptor = 3;
@@ -27,7 +29,7 @@ export function gated(
   return ["/bin/sh", "-c", script, "holdfast", ...command];
 }
 
-/** Looked for before the lock is asked for: nobody waits in line for a typing error. */
+/** Checks that the command exists and is executable, before any wait for the lock. */
 export function checkExecutable(file: string): void {
   const folders = (process.env["PATH"] ?? "").split(delimiter);
   const paths = file.includes("/") ? [file] : folders.map((folder) => join(folder || ".", file));

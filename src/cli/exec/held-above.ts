@@ -1,7 +1,7 @@
 import type { Connected } from "../connect.ts";
 import { Failure } from "../failure.ts";
 
-/** What an `exec` tells those inside its command, besides what scripts read. */
+/** What an `exec` passes to nested holdfast processes, in the variable HOLDFAST_HELD. */
 export interface HeldAbove {
   readonly store: string;
   readonly resources: readonly string[];
@@ -25,8 +25,8 @@ export function heldVariables(own: HeldAbove): Readonly<Record<string, string>> 
 }
 
 /**
- * Waiting for a lock that the `exec` around us holds would be waiting for ourselves. Asks the store
- * before it refuses: the variable may have outlived the lock, in a process left behind.
+ * Throws Failure if an outer `exec` holds one of the resources: waiting for it would never end.
+ * Checks the store first, because a process left behind can keep the variable after the lock ended.
  */
 export async function refuseOwn(
   { locks, identity }: Connected,

@@ -1,10 +1,10 @@
 import type { Lease } from "../../core/lease.ts";
 import { stopLeftMs, type StopTerms } from "./stop-plan.ts";
 
-/** At least this often, because the machine may sleep while the monotonic clock stands still. */
+/** Longest time between two checks: a sleeping machine stops the monotonic clock. */
 const lookMsMax = 500;
 
-/** Calls `onEnd` once, when the lease is lost or has too little left to wait any longer. */
+/** Calls `onEnd` once, when the lease is lost or when its time left only suffices to stop. */
 export class LeaseWatch {
   readonly #lease: Lease;
   readonly #terms: StopTerms;

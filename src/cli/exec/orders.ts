@@ -1,14 +1,14 @@
 import type { StopTerms } from "./stop-plan.ts";
 import type { Target } from "./target.ts";
 
-/** What the watchdog is told: all it needs, each time anew. One line of JSON. */
+/** Message to the watchdog: one line of JSON that replaces the previous one. */
 export interface Order {
   readonly target: Target;
   readonly terms: StopTerms;
-  /** The end of validity on the machine's monotonic clock, which both processes read. */
+  /** End of validity on the machine's monotonic clock, which both processes read. */
   readonly untilNs: string;
   readonly untilWallMs: number;
-  /** Grace if `exec` itself dies: none where that frees the lock at once. */
+  /** Grace if `exec` itself dies; 0 if the store then frees the lock at once. */
   readonly orphanGraceMs: number;
 }
 
@@ -20,7 +20,7 @@ export function readOrder(line: string): Order | undefined {
   try {
     return JSON.parse(line) as Order;
   } catch {
-    // Half a line: the writer died in the middle of it. What was told before still holds.
+    // Incomplete line: the writer died while writing. The previous order stays in force.
     return undefined;
   }
 }

@@ -23,7 +23,7 @@ export interface ExecPlan extends StopTerms {
   readonly fencing: boolean;
 }
 
-/** Takes the locks, runs the command under them, and has the exit code. */
+/** Acquires the locks, runs the command and resolves to the exit code. */
 export async function runExec(session: Session, plan: ExecPlan): Promise<number> {
   if (process.platform === "win32") {
     throw new Failure("unsupported", "exec needs process groups and signals: on Windows use WSL");
@@ -97,7 +97,7 @@ class Execution {
     const { locks } = this.#connected;
     const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
       const killMs = this.#stop(command, why);
-      // Should we be stopped now, the watchdog does the rest, without a second SIGTERM.
+      // If holdfast is stopped now, the watchdog continues, without a second SIGTERM.
       this.#tell(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
     });
     const mayGoOn = (): boolean => {
@@ -117,7 +117,7 @@ class Execution {
     return await this.#judge(end);
   }
 
-  /** Has how long until SIGKILL. */
+  /** Starts to stop the command. Returns the time until SIGKILL. */
   #stop(command: RunningCommand, why: "lost" | "doubtful"): number {
     const leftMs = why === "lost" ? 0 : this.#lease.remainingMs();
     const reason = this.#lease.signal.reason as LeaseLostError | undefined;
@@ -130,7 +130,7 @@ class Execution {
     return killMs;
   }
 
-  /** Work that ran outside its lease never passes for done, whatever it ended with. */
+  /** Returns the exit code. Work that ran outside its lease is never reported as done. */
   async #judge(end: CommandEnd): Promise<number> {
     const outcome = await this.#lease.release();
     if (this.#stopped === undefined && !outcome.released) {
@@ -146,7 +146,7 @@ class Execution {
     return exit;
   }
 
-  /** To stderr: stdout is the command's. */
+  /** Writes to stderr, because stdout belongs to the command. */
   #report(end: CommandEnd, exit: number): void {
     const { resources } = this.#lease;
     const told = {

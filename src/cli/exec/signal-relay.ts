@@ -1,29 +1,31 @@
 import { signalAll, type Target } from "./target.ts";
 
 /**
- * In a group of its own the command hears of nothing unless we pass it on. In ours, the terminal
- * itself sends it Ctrl-C and Ctrl-\, and must not be repeated: a second one means "at once" to many
- * programs. The rest was sent to us alone.
+ * Signals that are passed on to the command.
+ *
+ * In its own process group the command gets no signals but the ones we pass on. In our group the
+ * terminal itself sends it Ctrl-C and Ctrl-\. They must not be repeated, because many programs take
+ * a second one as "stop at once". Other signals reach only holdfast and are passed on.
  */
 const passed = {
   group: ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"],
   tree: ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"],
 } as const satisfies Record<Target["kind"], readonly NodeJS.Signals[]>;
 
-/** Those that end a wait for the lock. */
+/** Signals that end a wait for the lock. */
 export const ending: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"];
 
 const heard = {
   group: [...passed.group, "SIGTSTP", "SIGCONT"],
-  // Ctrl-Z stops us as it stops the command: the shell continues both.
+  // Without SIGTSTP: Ctrl-Z stops us and the command, and the shell continues both.
   tree: [...passed.tree, "SIGINT", "SIGQUIT", "SIGCONT"],
 } as const satisfies Record<Target["kind"], readonly NodeJS.Signals[]>;
 
 type Sink = (signal: NodeJS.Signals) => void;
 
 /**
- * Hears every signal from before the wait until after the command. Without a gap: one that comes
- * while listeners change hands would do what it does by default.
+ * Receives all signals from before the wait until after the command. The listeners stay installed
+ * all the time; without one, a signal would have its default effect.
  */
 export class SignalRelay {
   readonly #listeners: readonly (() => void)[];
@@ -37,7 +39,7 @@ export class SignalRelay {
     });
   }
 
-  /** From now on they go there. */
+  /** Sends all later signals to `sink`. */
   to(sink: Sink): void {
     this.#sink = sink;
   }
@@ -47,7 +49,7 @@ export class SignalRelay {
   }
 }
 
-/** While there is no command yet: `end` is called for those that end us. */
+/** Returns the sink for the wait: calls `end` for signals that end holdfast. */
 export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
   return (signal) => {
     if (ending.includes(signal)) end(signal);
@@ -55,14 +57,17 @@ export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
   };
 }
 
-/** To the command. `mayGoOn` looks at the lease: after a long stop it may be over. */
+/**
+ * Returns the sink that passes signals to the command. `mayGoOn` checks the lease, which may have
+ * ended during a long stop.
+ */
 export function commandSink(target: Target, mayGoOn: () => boolean): Sink {
   return (signal) => {
     if (signal === "SIGCONT") {
-      // A command whose lease is over does not go on: it is ended by whoever watches the lease.
+      // If the lease is over, the command is not continued but ended by the lease watch.
       if (mayGoOn() && target.kind === "group") signalAll(target, "SIGCONT");
     } else if (signal === "SIGTSTP") {
-      // Stopped together, and continued together.
+      // Stops both; SIGCONT continues both.
       signalAll(target, "SIGSTOP");
       process.kill(process.pid, "SIGSTOP");
     } else if ((passed[target.kind] as readonly string[]).includes(signal)) {
@@ -76,6 +81,6 @@ function sendOne(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }

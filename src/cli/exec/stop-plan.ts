@@ -1,7 +1,9 @@
 /**
- * When to stop a command whose lease runs out. The command and what it started are told to end
- * (SIGTERM) while there is still validity left for the grace, and are killed (SIGKILL) before it is
- * over. The same arithmetic runs in the process that renews and in the watchdog beside it.
+ * When to stop a command whose lease runs out.
+ *
+ * The command and its child processes get SIGTERM while the validity left still covers the grace,
+ * and SIGKILL before the validity ends. The process that renews and the watchdog both use this
+ * arithmetic.
  */
 
 export interface StopTerms {
@@ -9,22 +11,22 @@ export interface StopTerms {
   readonly graceMs: number;
 }
 
-/** Signals and timers take a moment, on a busy machine a long one. */
+/** Returns the time allowed for signals and timers on a busy machine. */
 export function marginMs({ ttlMs }: StopTerms): number {
   return Math.min(500, Math.max(20, ttlMs * 0.05));
 }
 
 /**
- * With so little left the command is told to end. A lease that renews well never has: renewals come
- * after a third of the TTL, so a longer grace than another third is cut.
+ * Returns the time left at which SIGTERM is sent. A healthy lease never gets there: renewals come
+ * after a third of the TTL, so the grace is limited to another third.
  */
 export function stopLeftMs(terms: StopTerms): number {
   return Math.min(terms.graceMs, terms.ttlMs / 3) + marginMs(terms);
 }
 
 /**
- * How long after SIGTERM comes SIGKILL: after the grace, but inside the validity that is left.
- * Where nothing is left, because the lease was taken, only the grace counts.
+ * Returns the time from SIGTERM to SIGKILL: the grace, but within the validity left. If nothing is
+ * left because the lease was lost, the whole grace.
  */
 export function killAfterMs(terms: StopTerms, leftMs: number): number {
   const insideMs = leftMs - marginMs(terms) / 2;

@@ -2,16 +2,19 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
- * What a signal goes to. `group`: the command leads a process group of its own, and the kernel
- * reaches all of it. `tree`: it shares our group, because a terminal must reach it; then it and
- * everything that descends from it are looked up one by one.
+ * Receiver of signals. `group`: the command leads its own process group, and the kernel reaches all
+ * of it. `tree`: the command shares our group because the terminal must reach it, so the command
+ * and its descendants are looked up one by one.
  */
 export interface Target {
   readonly pid: number;
   readonly kind: "group" | "tree";
 }
 
-/** Sends to all of it; those found before are reached also when their parent has died since. */
+/**
+ * Sends a signal to all processes. `known` are processes found before: they are reached even if
+ * their parent has died since. Returns all processes found.
+ */
 export function signalAll(
   target: Target,
   signal: NodeJS.Signals,
@@ -26,7 +29,7 @@ export function signalAll(
   return found;
 }
 
-/** Whether anything of it is left. */
+/** True if any process of the target is left. */
 export function isAlive(target: Target, known: ReadonlySet<number>): boolean {
   if (target.kind === "group") return send(-target.pid, 0);
   return [target.pid, ...known].some((pid) => send(pid, 0));
@@ -37,7 +40,7 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
     process.kill(pid, signal);
     return true;
   } catch (error) {
-    // EPERM is an answer, too: it is there, and not ours to signal.
+    // EPERM: the process exists, but we may not signal it.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
@@ -60,7 +63,7 @@ function descendantsOf(root: number): readonly number[] {
   return found;
 }
 
-/** Every process with its parent. */
+/** Returns each process id with its parent's. */
 function processes(): readonly (readonly [number, number])[] {
   if (process.platform === "linux") {
     const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -83,7 +86,7 @@ function processes(): readonly (readonly [number, number])[] {
 function parentOf(pid: string): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in parentheses may itself hold spaces and parentheses.
+    // Parse after the last ")": the process name may contain spaces and parentheses.
     return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1]);
   } catch {
     return undefined;

@@ -3,10 +3,13 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeOrder, type Order } from "./orders.ts";
 
-/** How often one that was killed is started anew. */
+/** How often the watchdog is started; one that was killed is replaced. */
 const startsMax = 4;
 
-/** The watchdog as `exec` sees it. It is in a session of its own, out of reach of the terminal. */
+/**
+ * The watchdog process as `exec` sees it. It has its own session, so that signals from the terminal
+ * do not reach it.
+ */
 export class Watchdog {
   #child: ChildProcess | undefined;
   #last: Order | undefined;
@@ -15,7 +18,7 @@ export class Watchdog {
   #acted = false;
   readonly #onGone: () => void;
 
-  /** `onGone`: it has been killed more often than it was worth starting it again. */
+  /** Calls `onGone` if the watchdog was killed and is not started again. */
   constructor(onGone: () => void) {
     this.#onGone = onGone;
     this.#start();
@@ -27,15 +30,15 @@ export class Watchdog {
   }
 
   /**
-   * The command is over: nothing is to be guarded any more. Has whether the watchdog ended it,
-   * which it says before it does.
+   * Ends the watchdog, because the command is over. Resolves to true if the watchdog has stopped
+   * the command, which it reports before it does so.
    */
   async dismiss(): Promise<boolean> {
     this.#over = true;
     const child = this.#child;
     if (child !== undefined) {
       const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
-      // Not asked but killed: it may not even have started, and nobody needs to wait for that.
+      // SIGKILL needs no reply, and works even if the watchdog is still starting.
       child.kill("SIGKILL");
       await closed;
     }
@@ -45,7 +48,7 @@ export class Watchdog {
   #start(): void {
     this.#starts += 1;
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
-    // As an argument, because a pipe is written to only once the process is there.
+    // As an argument, because the child reads its pipe only after it has started.
     const told = this.#last === undefined ? [] : [writeOrder(this.#last)];
     const child = spawn(process.execPath, [script, ...told], {
       detached: true,
@@ -54,7 +57,7 @@ export class Watchdog {
       env: {},
     });
     this.#child = child;
-    // A broken pipe shows as its exit.
+    // Ignored: a broken pipe is followed by "close".
     child.stdin.on("error", () => undefined);
     child.stdout.on("data", () => {
       this.#acted = true;
@@ -65,7 +68,7 @@ export class Watchdog {
 
   #gone(): void {
     this.#child = undefined;
-    // One that has done its work is not needed again.
+    // The watchdog has done its work; do not start it again.
     if (this.#over || this.#acted) return;
     if (this.#starts < startsMax) this.#start();
     else this.#onGone();

@@ -7,18 +7,20 @@ import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
 import { isAlive, signalAll } from "./target.ts";
 
 /**
- * A process beside `exec` that outlives it. It hears over a pipe how long the lease is good for; if
- * the pipe closes, because `exec` was killed, or if the time runs out because `exec` is stopped, it
- * ends the command. `exec` kills it when all is over. It does nothing else, and has no lock.
+ * A process beside `exec` that outlives it.
+ *
+ * It receives the validity of the lease over a pipe. It ends the command if the pipe closes (`exec`
+ * was killed) or if the time runs out (`exec` is stopped). When the command is over, `exec` kills
+ * it. It does nothing else and holds no lock.
  */
 
 const lookMs = 20;
 
 const clock = steadyClock(nodeRuntime.clock);
-/** When the lease ends. */
+/** End of the lease on the steady clock. */
 let untilSteadyMs = 0;
 let order: Order | undefined;
-// A watchdog that replaces another starts with the last order: its parent may die next.
+// A replacement gets the last order as argument, because its parent may die before it writes.
 take(readOrder(process.argv[2] ?? ""));
 let timer: NodeJS.Timeout | undefined;
 let stopping = false;
@@ -33,7 +35,7 @@ lines.on("close", () => {
   else stop(order, order.orphanGraceMs);
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
-  // Whatever is meant for the command must not end its guard first.
+  // Signals for the command must not end its watchdog.
   process.on(signal, () => undefined);
 }
 
@@ -49,11 +51,11 @@ function arm(): void {
   clearTimeout(timer);
   if (order === undefined || stopping) return;
   const { terms } = order;
-  // A little after `exec` itself would act, so that it can tell why.
+  // Slightly later than `exec` would act, so that `exec` can report the reason.
   const dueMs = leftMs() - stopLeftMs(terms) + marginMs(terms) / 2;
   if (dueMs <= 0) stop(order, terms.graceMs);
-  // Both clocks are looked at often: the monotonic one stands still while the machine sleeps, and
-  // a step back of the wall clock must not hide a sleep that comes after it.
+  // At most 500 ms apart: the monotonic clock stops while the machine sleeps, and a step back of
+  // the wall clock must not hide a later sleep.
   else timer = setTimeout(arm, Math.min(dueMs, 500));
 }
 
@@ -74,7 +76,7 @@ function stop(last: Order, graceMs: number): void {
   const killAtMs = performance.now() + killAfterMs({ ...terms, graceMs }, left);
   tellFirst();
   let known = signalAll(target, graceMs > 0 ? "SIGTERM" : "SIGKILL");
-  // A stopped process cannot end before it goes on.
+  // A stopped process handles SIGTERM only after SIGCONT.
   known = signalAll(target, "SIGCONT", known);
   const look = (): void => {
     if (!isAlive(target, known)) process.exit(0);
@@ -88,11 +90,11 @@ function stop(last: Order, graceMs: number): void {
   look();
 }
 
-/** Before the command ends, so that `exec`, if it lives, cannot mistake it for an ordinary end. */
+/** Reports the stop before the command ends, so that `exec` does not take it for a normal end. */
 function tellFirst(): void {
   try {
     writeSync(process.stdout.fd, "stopping\n");
   } catch {
-    // Nobody is there to be told.
+    // `exec` is gone and reads nothing.
   }
 }

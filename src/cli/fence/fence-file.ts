@@ -3,23 +3,25 @@ import { renameSync, unlinkSync, writeSync } from "node:fs";
 import { Failure } from "../failure.ts";
 
 /**
- * The greatest fence seen, in files. Truth is the folder `FILE.fences`, with one empty file per
- * fence: whoever wants to pass first leaves its own there, and then looks whether there is a
- * greater one. So no check can pass after a greater one has, whatever happens at the same time, and
- * a crash in between leaves nothing behind but a fence that was shown. There is no lock to be left
- * locked. `FILE` itself has the number for people.
+ * Greatest fence seen, kept in files.
+ *
+ * The folder `FILE.fences` decides. It has one empty file per fence. A check first creates the file
+ * of its own fence and then looks for a greater one. So no check passes after one with a greater
+ * fence has passed, even if they run at the same time. A crash in between leaves only the file of a
+ * fence that was presented. No lock is used, so none can be left behind. `FILE` itself contains the
+ * number for people.
  */
 
-/** Lower ones are of no use; some are kept, for those who look while others come and go. */
+/** Number of fence files kept. Lower fences decide nothing; some stay for concurrent checks. */
 const keptCount = 32;
-/** As many digits as 2^63 has, so that names sort as numbers do. */
+/** Digits of 2^63, so that the names sort like the numbers. */
 const digits = 19;
 
 export type Verdict =
   | { readonly accepted: true; readonly fence: bigint }
   | { readonly accepted: false; readonly fence: bigint; readonly seen: bigint };
 
-/** Accepts a fence that is not smaller than the greatest seen, and keeps it on the disk. */
+/** Accepts a fence that is not smaller than the greatest seen, and stores it on disk. */
 export function checkFenceFile(path: string, fence: bigint): Verdict {
   try {
     return check(path, `${path}.fences`, fence);
@@ -42,7 +44,7 @@ function check(path: string, folder: string, fence: bigint): Verdict {
   return { accepted: true, fence };
 }
 
-/** On the disk before anybody is told that it passed. */
+/** Stores the fence durably on disk before the check passes. */
 function leave(folder: string, fence: bigint): void {
   const file = openSync(`${folder}/${nameOf(fence)}`, "a", 0o644);
   closeSync(file);
@@ -64,7 +66,7 @@ function greatest(fences: readonly bigint[], least: bigint): bigint {
   return fences.reduce((found, fence) => (fence > found ? fence : found), least);
 }
 
-/** What the file for people says: a number that somebody wrote there counts as seen. */
+/** Returns the number in `FILE`; a number written there by hand counts as seen. */
 function shownIn(path: string): bigint {
   let text: string;
   try {
@@ -95,7 +97,7 @@ function forget(folder: string, fences: readonly bigint[]): void {
     try {
       unlinkSync(`${folder}/${nameOf(fence)}`);
     } catch {
-      // Another check was faster.
+      // A concurrent check has already removed it.
     }
   }
 }

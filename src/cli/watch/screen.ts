@@ -4,12 +4,12 @@ import { holderText } from "../lock-view.ts";
 import { bar, printable, shortDuration } from "../words.ts";
 import type { Sighting } from "./sightings.ts";
 
-/** Everything there is to show at one moment. */
+/** Contents of the screen at one moment. */
 export interface Frame {
   readonly store: string;
   readonly sightings: readonly Sighting[];
   readonly nowMs: number;
-  /** Why there is nothing new to show. */
+  /** Reason why there is no new data. */
   readonly trouble: string | undefined;
 }
 
@@ -23,7 +23,7 @@ const columns: readonly Column[] = [
   { title: "WAITERS", align: "right" },
 ];
 
-/** One screen as lines, cut to `rows` of them. */
+/** Renders one screen as at most `rows` lines. */
 export function renderFrame(frame: Frame, output: Output, rows: number): readonly string[] {
   const { colors } = output;
   const { sightings, trouble, store, nowMs } = frame;
@@ -54,7 +54,7 @@ function rowOf(
 ): readonly string[] {
   const { seen, sinceMs, atLeast, fullMs } = sighting;
   const share = fullMs === 0 ? 0 : (seen.remainingMs ?? 0) / fullMs;
-  // Renewals come after a third: less than that means that they do not come.
+  // Renewals come after a third of the TTL; less than a third left means that they fail.
   const paint = share > 0.5 ? colors.green : share > 1 / 3 ? colors.yellow : colors.red;
   return [
     colors.bold(printable(seen.resource)),
@@ -67,7 +67,7 @@ function rowOf(
   ];
 }
 
-/** Of what was there before we looked, only the least can be told, and at first not even that. */
+/** Returns the age. If the lock was held before the first look, only a lower bound is known. */
 function ageOf(ms: number, atLeast: boolean): string {
   if (!atLeast) return shortDuration(ms);
   return ms < 1_000 ? "–" : `≥${shortDuration(ms)}`;
@@ -79,7 +79,7 @@ function cut(text: string, width: number): string {
 
 const escape = "\u001B[";
 
-/** The terminal while a live table is on it; given back as it was by `leave`. */
+/** Takes over the terminal for a live table; `leave` restores it. */
 export class Screen {
   enter(): void {
     process.stdout.write(`${escape}?1049h${escape}?25l`);

@@ -1,12 +1,12 @@
 import type { Inspection } from "../../core/store.ts";
 
-/** One holder of one resource, as far as it was seen. */
+/** One holder of one resource, as seen so far. */
 export interface Sighting {
   readonly seen: Inspection;
   readonly sinceMs: number;
-  /** It was there already when we began to look: it is older than we know. */
+  /** True if it was held at the first look: its real age is greater. */
   readonly atLeast: boolean;
-  /** The most that was ever left of it: as good as its TTL. */
+  /** Greatest time left seen so far, as an estimate of the TTL. */
   readonly fullMs: number;
 }
 
@@ -15,7 +15,7 @@ export interface Change {
   readonly seen: Inspection;
 }
 
-/** Stores keep no history: how long something is held is told from one look to the next. */
+/** Derives from successive looks how long each lock is held, because stores keep no history. */
 export class Sightings {
   #known = new Map<string, Sighting>();
   #looks = 0;
@@ -24,7 +24,7 @@ export class Sightings {
     return [...this.#known.values()];
   }
 
-  /** Takes in what is held now, and has what changed since the last time. */
+  /** Takes the locks that are held now and returns what changed since the last call. */
   update(held: readonly Inspection[], nowMs: number): readonly Change[] {
     const changes: Change[] = [];
     const next = new Map<string, Sighting>();
