@@ -1,7 +1,9 @@
 /**
- * A schedule in a cluster: every process has the timer, one of them runs each tick. A lock keeps
- * two from running it at the same time; the number of the last tick, kept with the result, keeps a
- * second one from running it afterwards. Here three processes share it, and one is killed.
+ * A schedule in a cluster: every process has the timer, and one of them runs each tick.
+ *
+ * A lock prevents two processes from running a tick at the same time. The number of the last tick,
+ * stored with the result, prevents a second run later. Three processes take part, and one is
+ * killed.
  */
 
 import assert from "node:assert/strict";
@@ -34,12 +36,13 @@ async function member(folder, name) {
     await sleep(everyMs - (Date.now() % everyMs));
     const tick = Math.floor(Date.now() / everyMs);
     const lease = await locks.tryAcquire("cron:report", { ttl: "5s", renew: true, label: name });
-    if (lease === undefined) continue; // somebody else is on it
+    if (lease === undefined) continue; // another process is running it
     try {
-      if (lastTick(folder) >= tick) continue; // somebody else was quicker and is done
-      await sleep(20); // the report
+      if (lastTick(folder) >= tick) continue; // another process has already run it
+      await sleep(20); // stands for the report
       lease.assertHeld();
-      // In a database: fencedUpdate(db, lease, { …, set: { tick } }), which refuses a late one.
+      // With a database: fencedUpdate(db, lease, { …, set: { tick } }), which refuses a late
+      // writer.
       const register = join(folder, "last-tick");
       writeFileSync(`${register}.new`, String(tick));
       renameSync(`${register}.new`, register);

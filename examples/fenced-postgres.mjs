@@ -1,6 +1,6 @@
 /**
- * A row of Postgres that refuses late holders. Runs on PGlite, inside this process, or on the
- * server of `DATABASE_URL`, in a temporary table.
+ * A row of Postgres that refuses writes of late holders. Runs on PGlite inside this process, or on
+ * the server of `DATABASE_URL` in a temporary table.
  */
 
 import assert from "node:assert/strict";
@@ -13,15 +13,15 @@ await db.query("CREATE TEMPORARY TABLE account (id int PRIMARY KEY, balance int 
 await db.query(fenceColumnSql("account")); // in your project: a migration
 await db.query("INSERT INTO account (id, balance) VALUES (7, 100)");
 
-// In your project: redis(client) or redlock(clients), so that other machines take part.
+// In your project: redis(client) or redlock(clients), so that other machines share the locks.
 const locks = createLocks(memory());
 
-// The first holder reads, and then stands still for longer than its lease lasts.
+// The first holder reads, and then stops for longer than its lease lasts.
 const slow = await locks.acquire("account:7", { ttl: "100ms", label: "slow" });
 const balanceSeenBySlow = await balance();
 block(150);
 
-// Meanwhile the next one is granted the lock, with a greater fence, and does its work.
+// Meanwhile the next holder gets the lock with a greater fence, and writes.
 await locks.using("account:7", async (lease) => {
   await fencedUpdate(db, lease, {
     table: "account",
@@ -31,7 +31,7 @@ await locks.using("account:7", async (lease) => {
   console.log(`next: fence ${lease.fence}, balance ${await balance()}`);
 });
 
-// The first one wakes up and writes what it had computed. UPDATE … WHERE fence <= $1 finds no row.
+// The first holder resumes and writes its old result. UPDATE … WHERE fence <= $1 finds no row.
 const late = fencedUpdate(db, slow, {
   table: "account",
   where: { id: 7 },
@@ -67,7 +67,7 @@ async function connect() {
 }
 
 /**
- * Stops this process's only thread, as a long computation or a long pause would.
+ * Blocks the only thread of this process, as a long computation or pause would.
  *
  * @param {number} ms
  */

@@ -1,11 +1,11 @@
-/** Express: the guard as middleware, before everything that writes. */
+/** Express: the guard as middleware in front of all handlers that write. */
 
 import { once } from "node:events";
 import express from "express";
 import { fenceGuard, memoryFences } from "holdfast/fencing/http";
 import { writeLate } from "./support/late-writer.mjs";
 
-// Fences of a service with several processes belong in a database: postgresFences, redisFences.
+// A service with several processes keeps fences in a database: postgresFences, redisFences.
 const guard = fenceGuard({ store: memoryFences() });
 let text = "";
 

@@ -4,13 +4,13 @@ import Fastify from "fastify";
 import { fenceGuard, memoryFences } from "holdfast/fencing/http";
 import { writeLate } from "./support/late-writer.mjs";
 
-// Fences of a service with several processes belong in a database: postgresFences, redisFences.
+// A service with several processes keeps fences in a database: postgresFences, redisFences.
 const guard = fenceGuard({ store: memoryFences() });
 let text = "";
 
 const app = Fastify({ forceCloseConnections: true });
 app.addHook("onRequest", (request, reply, done) => {
-  // A refused request is answered by the guard, and `done` is never called.
+  // For a refused request the guard sends the reply and never calls `done`.
   void guard.node(request.raw, reply.raw, done);
 });
 app.get("/document", async () => text);

@@ -1,4 +1,4 @@
-/** Hono, and everything else that turns a Request into a Response. */
+/** Hono, and every other server that maps a Request to a Response. */
 
 import { once } from "node:events";
 import { serve } from "@hono/node-server";
@@ -6,7 +6,7 @@ import { Hono } from "hono";
 import { fenceGuard, memoryFences } from "holdfast/fencing/http";
 import { writeLate } from "./support/late-writer.mjs";
 
-// Fences of a service with several processes belong in a database: postgresFences, redisFences.
+// A service with several processes keeps fences in a database: postgresFences, redisFences.
 const guard = fenceGuard({ store: memoryFences() });
 let text = "";
 

@@ -1,8 +1,9 @@
 /**
- * A job that takes much longer than its lease: renewed while it runs, stopped cleanly by SIGTERM
- * or Ctrl-C, continued by whoever is next. Start it twice at the same time: the second one waits.
+ * A job that takes much longer than its lease. The lease is renewed while the job runs. SIGTERM or
+ * Ctrl-C stops it cleanly, and the next start continues it. Start it twice at the same time: the
+ * second one waits.
  *
- *   node examples/long-job.mjs [folder]     the folder keeps the locks and how far the job has come
+ *   node examples/long-job.mjs [folder]     the folder keeps the locks and the progress of the job
  */
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -32,7 +33,7 @@ for (const signal of ["SIGTERM", "SIGINT"]) {
 }
 
 try {
-  // `signal` ends the wait for the lock; the work below looks at it between its steps.
+  // `signal` ends the wait for the lock; the work below checks it between steps.
   const options = {
     ttl: "1s",
     wait: "forever",
@@ -44,7 +45,7 @@ try {
     console.log(step === 0 ? "from the beginning" : `going on after step ${step}`);
     while (step < steps && !shutdown.signal.aborted) {
       lease.assertHeld();
-      await sleep(150, undefined, { signal: lease.signal }); // ends at once when the lease is lost
+      await sleep(150, undefined, { signal: lease.signal }); // rejects at once if the lease is lost
       step += 1;
       save({ step, fence: lease.fence });
       console.log(`step ${step} of ${steps}`);
@@ -59,7 +60,7 @@ try {
   if (!shutdown.signal.aborted) throw error;
   console.log("stopped while waiting for the lock");
 } finally {
-  await locks.close(); // gives back what is held, so that nobody has to wait for the TTL
+  await locks.close(); // releases what is held, so that the next process need not wait for the TTL
 }
 
 /** @returns {{ step: number, fence: bigint }} */
@@ -74,8 +75,8 @@ function load() {
 }
 
 /**
- * The checkpoint remembers the fence, so that a holder that came too late does not set it back. A
- * file cannot compare and write in one step; a database can: see fenced-postgres.mjs.
+ * Saves the checkpoint with its fence, so that a late holder does not set it back. A file cannot
+ * compare and write in one step, but a database can: see fenced-postgres.mjs.
  *
  * @param {{ step: number, fence: bigint }} state
  */

@@ -1,7 +1,7 @@
 /**
- * The same work with `redlock` 5 and with Holdfast, on the same three servers and the same keys:
- * old and new processes keep each other out, so a fleet can be changed one process at a time.
- * Uses the servers of `REDIS_URL` (separated by commas), or starts three of its own.
+ * The same work with `redlock` 5 and with Holdfast, on the same three servers and the same keys.
+ * Old and new processes exclude each other, so you can migrate one process at a time. Uses the
+ * servers of `REDIS_URL` (separated by commas), or starts three servers.
  */
 
 import assert from "node:assert/strict";
@@ -23,14 +23,14 @@ await redlock.using([resource], 5_000, async (signal) => {
   console.log("redlock:  using([resource], duration, work): holds it, without a fence");
 });
 
-// After. `admission: "off"` only because these servers have just been started.
+// After. `admission: "off"` is needed only because these servers have just been started.
 const locks = createLocks(quorum(clients, { admission: "off" }), { ttl: "5s", wait: "3s" });
 await locks.using(resource, async (lease) => {
   lease.signal.throwIfAborted();
   console.log(`holdfast: using(resource, work): holds it, with fence ${lease.fence}`);
 });
 
-// While both are in use: whoever holds it, the other does not get it.
+// During the migration: if one library holds the lock, the other does not get it.
 const old = await redlock.acquire([resource], 5_000);
 assert.equal(await locks.tryAcquire(resource), undefined);
 console.log("redlock holds it:  holdfast's tryAcquire returns undefined");
@@ -43,7 +43,7 @@ await assert.rejects(redlock.acquire([resource], 5_000, { retryCount: 0 }), (err
 });
 await lease.release();
 
-// A lock that has expired: an exception there, an outcome here.
+// Release of an expired lock: an error with redlock, a return value with Holdfast.
 const expired = await redlock.acquire([resource], 100);
 await locks.using(resource, { ttl: "5s" }, async () => {});
 await assert.rejects(expired.release(), (error) => {

@@ -1,6 +1,6 @@
 /**
- * A small tour on the memory store: no server needed.
- * It ends with exit code 0 only if everything it shows is what happened.
+ * A short tour on the memory store, without a server. Ends with exit code 0 only if everything
+ * happened as shown.
  */
 
 import assert from "node:assert/strict";
@@ -79,7 +79,10 @@ async function refuseTheStale(stale) {
   console.log(`   the register holds "${register.value}"`);
 }
 
-/** What a guarded resource does: it keeps the greatest fence with the value, and refuses less. */
+/**
+ * Returns a guarded resource: it stores the greatest fence with the value, and refuses smaller
+ * ones.
+ */
 function guardedRegister() {
   const register = {
     last: 0n,
@@ -98,7 +101,7 @@ function guardedRegister() {
 }
 
 /**
- * Stops this process's only thread, as a long computation or a long pause would.
+ * Blocks the only thread of this process, as a long computation or pause would.
  *
  * @param {number} ms
  */

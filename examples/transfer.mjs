@@ -1,6 +1,6 @@
 /**
- * Transfers between accounts, many at once. Each locks both of its accounts in one step, in any
- * order, and none waits for ever: both are granted together or neither.
+ * Concurrent transfers between accounts. Each transfer locks both accounts in one step: it gets
+ * both locks or none, so the order does not matter and transfers cannot deadlock.
  */
 
 import assert from "node:assert/strict";
@@ -44,7 +44,7 @@ async function run(guard) {
 }
 
 /**
- * Reads, thinks and writes, as code in front of a database does.
+ * Reads, pauses and writes, as code in front of a database does.
  *
  * @param {Map<string, number>} balances
  * @param {typeof transfers[number]} transfer

@@ -1,7 +1,7 @@
 /**
- * Worker processes that share a folder of jobs. Each job has a lock of its own, so that a job is
- * done by one worker at a time; a finished job leaves a result, so that it is not done again. One
- * worker is killed in the middle of a job: another does it.
+ * Worker processes that share a folder of jobs. Each job has its own lock, so one worker does it at
+ * a time. A finished job has a result file, so it is not done again. One worker is killed in the
+ * middle of a job, and another worker does that job.
  */
 
 import assert from "node:assert/strict";
@@ -23,7 +23,7 @@ if (folder === undefined) await pool();
 else await worker(folder, name);
 
 /**
- * Looks for jobs until all have a result.
+ * Works on jobs until all have a result.
  *
  * @param {string} folder
  * @param {string} name
@@ -34,9 +34,9 @@ async function worker(folder, name) {
   for (let open = openJobs(folder); open.length > 0; open = openJobs(folder)) {
     for (const job of open) {
       const lease = await locks.tryAcquire(job, { ttl: "5s", renew: true, label: name });
-      if (lease === undefined) continue; // another worker is on it
+      if (lease === undefined) continue; // another worker is doing it
       try {
-        // It may have been finished between the look and the lock.
+        // The job may have been finished between the listing and the lock.
         if (!existsSync(resultOf(folder, job))) await perform(folder, job, name, lease);
       } finally {
         await lease.release();

@@ -6,7 +6,7 @@ import { memory } from "holdfast/memory";
 
 /**
  * Two clients of a guarded service: the first loses its lease and writes after the second. Throws
- * unless the service refuses it.
+ * unless the service refuses that write.
  *
  * @param {string} url of a document that can be PUT and GET as text
  */
@@ -14,14 +14,15 @@ export async function writeLate(url) {
   const locks = createLocks(memory());
 
   const slow = await locks.acquire("document:1", { ttl: "100ms", label: "slow" });
-  await sleep(150); // an upload that took too long
+  await sleep(150); // stands for an upload that took too long
   assert.equal(slow.state, "lost");
 
   const quick = await locks.acquire("document:1", { label: "quick" });
   await put(url, quick, "from quick");
   console.log(`quick writes with fence ${quick.fence}: accepted`);
 
-  // Whoever checks `slow.state` first is told so; whoever had checked a moment before is not.
+  // `slow.state` is "lost" here, but a holder that checked it just before the end would still
+  // write.
   await assert.rejects(put(url, slow, "from slow"), (error) => {
     assert.ok(error instanceof FenceRejectedError);
     console.log(`slow writes with fence ${error.fence}: refused, ${error.seen} was seen`);

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 
 /**
- * Addresses of `count` Redis servers to play on: those of `REDIS_URL` (separated by commas), or
- * else throw-away servers, where `redis-server` is installed. `stop` ends what was started.
+ * Returns the addresses of `count` Redis servers for an example: those of `REDIS_URL` (separated by
+ * commas), or temporary servers if `redis-server` is installed. `stop` ends the temporary ones.
  *
  * @param {number} count
  * @returns {Promise<{ urls: string[], stop: () => Promise<void> }>}

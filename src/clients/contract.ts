@@ -1,6 +1,6 @@
 /**
- * What Holdfast needs of a Redis client: send one command and, optionally, subscribe. Each adapter
- * maps one client library onto this interface without importing the library.
+ * Interface that Holdfast needs of a Redis client: send a command and, optionally, subscribe. Each
+ * adapter maps one client library onto this interface without importing the library.
  */
 
 export interface RedisConnection {

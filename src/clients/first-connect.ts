@@ -10,7 +10,7 @@ export interface ConnectEmitter {
 /** `idle`: connecting has not begun. `over`: connected now or earlier, or the connect failed. */
 export type ConnectState = "idle" | "connecting" | "over";
 
-/** How a client library shows its first connect. */
+/** Describes how a client library shows its first connect. */
 export interface ConnectWatch {
   readonly library: string;
   readonly state: () => ConnectState;

@@ -114,7 +114,7 @@ function encodedOnce(words: readonly string[]): { args: readonly string[]; text:
 // perf: read once, because the global `Buffer` is a getter.
 const bytes = Buffer;
 
-/** RESP header of a word by its length, including the line end of the word before. */
+/** RESP header of a word by its length, including the line end before it. */
 const lengths = Array.from({ length: 64 }, (_, length) => `\r\n$${length}\r\n`);
 
 function encoded(words: readonly string[]): string {

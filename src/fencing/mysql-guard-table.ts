@@ -66,7 +66,7 @@ async function raise(
     [key, value, value],
   );
   const [row] = await session.select(
-    // As text: drivers by default read a BIGINT as a double.
+    // Read as text, because drivers by default read a BIGINT as a double.
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );

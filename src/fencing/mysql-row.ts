@@ -74,7 +74,7 @@ async function lockedFences(session: Session, row: CheckedRow): Promise<readonly
   const column = quoted(row.column);
   const rows = await withColumnHint(row, () =>
     session.select(
-      // As text: drivers by default read a BIGINT as a double.
+      // Read as text, because drivers by default read a BIGINT as a double.
       `SELECT CAST(COALESCE(${column}, 0) AS CHAR) AS seen FROM ${quotedTable(row.table)} ` +
         `WHERE ${text} FOR UPDATE`,
       params,

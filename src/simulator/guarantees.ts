@@ -16,12 +16,12 @@ interface Loss {
  * Decides which faults break the assumptions of the protocol, and records that.
  *
  * - Exclusion needs keys that live as long as their TTL. It is excused for one TTL after a lock was
- * evicted, after a node's clock was set forward, and after a loss of data without admission.
+ *   evicted, after a node's clock was set forward, and after a loss of data without admission.
  * - Fences need counters that never fall on a node that votes. Without admission, every loss of
- * data starts a new epoch. With admission, a new epoch starts only in two cases: a clock step
- * shortened a quarantine, or a node was admitted by clocks alone (all nodes lost their data, or no
- * node had data to copy) and the clocks were too far apart for the quarantine. Delays, duplicates
- * and early expiry never start one.
+ *   data starts a new epoch. With admission, only three cases start one: a clock step shortened a
+ *   quarantine; all nodes were flushed; or a node was admitted by clocks alone (no node had data to
+ *   copy) and the clocks were too far apart for the quarantine. Delays, duplicates and early expiry
+ *   never start one.
  */
 export class Guarantees {
   readonly #scene: Scene;

@@ -120,7 +120,7 @@ export class World implements FaultTargets {
 
   onResumed(machine: SimulatedProcess): void {
     this.scene.tell(machine.name, "resumed", "");
-    // In half of the cases a user reads the leases before any timer runs.
+    // A user reads the leases before any timer runs, in half of the cases.
     if (machine.random.chance(0.5)) this.witness.askAll(machine);
   }
 

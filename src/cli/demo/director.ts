@@ -39,7 +39,7 @@ export async function direct(options: DirectorOptions): Promise<void> {
     limitMs,
     signal,
   });
-  // In the middle of the turn, so that the picture shows who held the lock.
+  // Kill in the middle of the turn, so that the picture shows who held the lock.
   await sleep(killAfterMs, undefined, { signal });
   await crew.kill(victim.worker);
   await takenOver(options, victim.worker);

@@ -9,9 +9,9 @@ export type WorkerEvent =
   | { readonly kind: "ready"; readonly pid: number }
   | { readonly kind: "acquired"; readonly fence: string; readonly expiresMs: number }
   | { readonly kind: "renewed"; readonly fence: string; readonly expiresMs: number }
-  /** It has read the balances and computes the new ones. */
+  /** The worker has read the balances and computes the new ones. */
   | { readonly kind: "thinking"; readonly fence: string }
-  /** It has checked its lease for the last time and is about to write. */
+  /** The worker has checked its lease for the last time and is about to write. */
   | { readonly kind: "checked"; readonly fence: string }
   | { readonly kind: "told"; readonly fence: string; readonly account: AccountName; how: Answer }
   | { readonly kind: "released"; readonly fence: string }

@@ -1,7 +1,7 @@
 import type { Connected } from "../connect.ts";
 import { Failure } from "../failure.ts";
 
-/** What an `exec` passes to nested holdfast processes, in the variable HOLDFAST_HELD. */
+/** Locks that an `exec` reports to nested holdfast processes, in the variable HOLDFAST_HELD. */
 export interface HeldAbove {
   readonly store: string;
   readonly resources: readonly string[];

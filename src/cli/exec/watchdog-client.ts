@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeOrder, type Order } from "./orders.ts";
 
-/** How often the watchdog is started; one that was killed is replaced. */
+/** Limit for starts of the watchdog; one that was killed is replaced. */
 const startsMax = 4;
 
 /**
@@ -48,7 +48,7 @@ export class Watchdog {
   #start(): void {
     this.#starts += 1;
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
-    // As an argument, because the child reads its pipe only after it has started.
+    // Passed as an argument, because the child reads its pipe only after it has started.
     const told = this.#last === undefined ? [] : [writeOrder(this.#last)];
     const child = spawn(process.execPath, [script, ...told], {
       detached: true,

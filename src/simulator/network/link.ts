@@ -110,7 +110,7 @@ export class Link implements RedisConnection {
   }
 
   /**
-   * Drops messages silently in one or both directions; they are delivered after `heal`, as by TCP.
+   * Holds messages back in one or both directions, without an error. `heal` delivers them, as TCP.
    */
   cut(there: boolean, back: boolean): void {
     if (there) this.#cutsThere += 1;

@@ -50,7 +50,7 @@ export interface RecordingOptions {
 /** Wraps the real store, and records when each call was made and its outcome. */
 export class RecordingStore {
   readonly byOwner: Map<string, AttemptRecord> = new Map();
-  /** By the list of resources: all attempts of one call and its lease share one list object. */
+  /** Records by list of resources: all attempts of a call and its lease share one list object. */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 

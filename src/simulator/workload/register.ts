@@ -11,7 +11,7 @@ export class Register {
     this.#fenced = fenced;
   }
 
-  /** Number of writes accepted, writes refused as stale, and updates that were overwritten. */
+  /** Numbers of writes accepted, writes refused as stale, and updates overwritten unseen. */
   get tally(): { readonly accepted: number; readonly rejected: number; readonly lost: number } {
     return { accepted: this.#accepted, rejected: this.#rejected, lost: this.#lost };
   }
