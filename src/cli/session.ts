@@ -35,9 +35,7 @@ export class Session {
     return this.#found;
   }
 
-  /**
-   * Value of `--store` only, for commands that must not use the default store without a request.
-   */
+  /** Value of `--store` only, for a command that must not touch the configured or default store. */
   get storeFlag(): string | undefined {
     return this.#options.store;
   }

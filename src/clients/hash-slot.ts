@@ -15,7 +15,7 @@ export function hashSlot(key: string): number {
   return crc & 0x3fff;
 }
 
-/** Returns the text between the first "{" and the next "}", or the whole key if that is empty. */
+/** Returns the text between the first "{" and the next "}", or the whole key if there is none. */
 function hashTag(key: string): string {
   const open = key.indexOf("{");
   if (open === -1) return key;

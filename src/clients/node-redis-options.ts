@@ -24,8 +24,8 @@ const watched = new WeakMap<DisconnectEmitter, () => CommandOptions>();
  * - No timeout. perf (sequential): node-redis 6 creates an AbortSignal for each command with a
  *   timeout, which costs more than the command.
  * - One abort signal for all commands of a connection, aborted when it breaks. It rejects commands
- *   that were queued but not written; otherwise the library would write them to the next connection,
- *   at any later time. The library itself rejects commands already written.
+ *   that were queued but not written; otherwise the library would write them to the next
+ *   connection, at any later time. The library itself rejects commands already written.
  */
 export function commandOptionsOf(
   client: DisconnectEmitter,

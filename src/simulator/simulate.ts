@@ -8,8 +8,8 @@
  * Idea: the core uses no clock, timer or random source of its own. Here a world provides them:
  * processes with drifting clocks, links that delay, lose and repeat messages, and models of Redis
  * nodes. One event queue drives everything in virtual time. All choices are drawn from the seed, so
- * the same scenario gives the same trace hash. Witness, votes, orphans and the checkers then compare
- * the history with the promises, except for time spans in which a fault broke an assumption
+ * the same scenario gives the same trace hash. Witness, votes, orphans and the checkers then
+ * compare the history with the promises, except for time spans in which a fault broke an assumption
  * (`assumptions.ts`).
  *
  * Limits: nodes and scripts are models, compared with real servers by differential tests. A run
