@@ -1,7 +1,7 @@
 import { ForeignHolderError } from "../../core/errors.ts";
 import { quoted } from "../../core/quoted.ts";
 
-/** What a key usually is if no lock has its type. */
+/** Usual contents of keys whose type no lock has. */
 const usually: Readonly<Record<string, string>> = {
   hash: "a lock of Redisson (RLock)",
   zset: "a semaphore of redis-semaphore",

@@ -40,8 +40,8 @@ export interface RedisStoreOptions {
    */
   readonly maxTtl?: Duration;
   /**
-   * What to do with several resources in different slots of a Cluster: refuse them, or lock slot
-   * after slot in a fixed order.
+   * Handling of several resources in different slots of a Cluster: refuse them, or lock slot after
+   * slot in a fixed order.
    * @default "refuse": all or nothing in one step needs one slot
    */
   readonly crossSlot?: "refuse" | "ordered";

@@ -24,7 +24,7 @@ export interface Outgoing<Reply> {
   readonly index: number;
 }
 
-/** What the sender needs from its node. */
+/** Callbacks that the sender needs from its node. */
 export interface SenderHost {
   readonly connection: RedisConnection;
   readonly clock: SteadyClock;

@@ -133,7 +133,7 @@ export class GroupsStore implements OpenStore {
   async nodes(): Promise<readonly NodeStatus[]> {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
-      // Always asks the nodes: this also repairs a node that missed the layout.
+      // Always sends a request to the nodes: this also repairs a node that missed the layout.
       const refusal = await gate.pass(home);
       return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
     });

@@ -45,7 +45,7 @@ export class LayoutGate {
   readonly #context: GateContext;
   readonly #open = new Set<number>();
   #opening: Promise<Refusal | undefined> | undefined;
-  /** What the opening waits for, and until when (monotonic). */
+  /** Set while the opening has to wait: the monotonic end, and the reason. */
   #pause: { readonly untilMs: number; readonly refusal: Refusal } | undefined;
   #told = false;
 

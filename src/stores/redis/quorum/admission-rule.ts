@@ -1,7 +1,7 @@
 import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import type { AdmissionMode, NodeRecord } from "./node-record.ts";
 
-/** What is known of a node: its record, or for how long it has not replied (by our clock). */
+/** Last view of a node: its record, or for how long it has not replied (by our clock). */
 export type NodeView =
   | { readonly kind: "record"; readonly record: NodeRecord }
   | { readonly kind: "silent"; readonly forMs: number };

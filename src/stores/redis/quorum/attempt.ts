@@ -167,7 +167,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
-    // A late failure of the first request says nothing about the repeat.
+    // A late failure of the first request proves nothing about the repeat.
     if (late && reply.kind !== "reply") return;
     const nowMs = this.#quorum.clock.monotonicMs();
     ballot.ms = nowMs - this.#request.started.monotonicMs;

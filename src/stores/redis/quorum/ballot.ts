@@ -152,7 +152,7 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** What a failed attempt may have left on the nodes. */
+/** Nodes on which a failed attempt may have left something, or not. */
 interface LeftBehind {
   /**
    * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to

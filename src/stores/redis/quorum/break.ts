@@ -13,7 +13,7 @@ const ordinaryTtlMs = 10_000;
 
 interface Tally {
   readonly deleted: number;
-  /** Number of nodes without the key where an earlier run of the request may have deleted it. */
+  /** Number of nodes without the key on which an earlier run of the request may have deleted it. */
   readonly unproven: number;
   /** Number of nodes that certainly do not have the lock for this owner any more. */
   readonly without: number;
