@@ -32,8 +32,7 @@ export function checkDatabaseFile(path: string): void {
     const first = read(file, 0);
     const pageBytes = first.length < headBytes ? 0 : first.readUInt32LE(at.pageBytes);
     const heads = [first, read(file, pageBytes)];
-    // Read after the pages: the file may have grown meanwhile, and the roots may be in its new
-    // part.
+    // Read after the pages: the file may have grown, and the roots may be in its new part.
     const fileBytes = BigInt(fstatSync(file).size);
     if (!heads.every((head) => isHead(head, fileBytes, BigInt(pageBytes)))) {
       throw damaged(path, "it is not an LMDB file, or not all of one");

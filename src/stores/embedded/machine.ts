@@ -7,10 +7,7 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Start time in ticks since boot; undefined if the system does not provide it. */
   readonly started: string | undefined;
-  /**
-   * Scope of the pid: on Linux the pid namespace, else the host; "" if the pid means nothing to
-   * others.
-   */
+  /** Scope of the pid: on Linux the pid namespace, else the host; "" if others cannot use it. */
   readonly place: string;
 }
 

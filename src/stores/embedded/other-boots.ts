@@ -6,10 +6,7 @@ export const databaseName = "locks.mdb";
 const lockName = `${databaseName}-lock`;
 const bootPrefix = "boot-";
 
-/**
- * Returns the folder of a boot. Each boot has its own database, so that locks of older boots are
- * void.
- */
+/** Returns the folder of a boot. Each boot has its own database, without older locks. */
 export function bootFolder(directory: string, bootId: string | undefined): string {
   return join(directory, bootPrefix + (bootId ?? "unknown"));
 }

@@ -115,10 +115,7 @@ export class Table {
     this.#freed.add(key);
   }
 
-  /**
-   * Ends a wait. It may have been notified last, so its keys count as freed, and the next is
-   * notified.
-   */
+  /** Ends a wait. If it was notified last, the next one must be: its keys count as freed. */
   leaveQueue(place: Place): void {
     this.queue.leave(place);
     for (const key of place.keys) this.#freed.add(key);

@@ -24,10 +24,7 @@ export interface Stamp {
 interface Sample {
   readonly runId: string;
   readonly atMs: number;
-  /**
-   * Server time minus our time, for each of our clocks, and their greatest error: half the round
-   * trip.
-   */
+  /** Server time minus our time, by each of our clocks; the error is half the round trip. */
   readonly monotonicOffsetMs: number;
   readonly steadyOffsetMs: number;
   readonly errorMs: number;

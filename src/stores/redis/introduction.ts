@@ -47,10 +47,7 @@ export class Introduction {
     return this.#denied;
   }
 
-  /**
-   * True for servers before 7: they may keep scripts in their RDB, so a cached script proves
-   * nothing.
-   */
+  /** True for servers before 7: scripts in their RDB survive, so a cached one proves nothing. */
   get mustVerify(): boolean {
     return this.#mustVerify;
   }
@@ -89,10 +86,7 @@ export class Introduction {
     return this.#connecting > 0;
   }
 
-  /**
-   * Called when a round has waited long enough for the first connect. Later calls do not wait for
-   * it.
-   */
+  /** Called when a round has waited long enough for the first connect: later calls do not. */
   giveUpConnecting(): void {
     this.#hasGivenUp = true;
   }

@@ -3,10 +3,7 @@ import { InvalidOptionError } from "../../core/errors.ts";
 /** Prefix of our own keys (node record, counters of a Cluster, …): no lock may have it. */
 const ownKeys = "holdfast:";
 
-/**
- * Returns the key of a resource: the prefix and its name. Throws if the key would be one of our
- * own.
- */
+/** Returns the key of a resource: prefix and name. Throws if it would be one of our own keys. */
 export function lockKey(prefix: string, resource: string): string {
   const key = prefix + resource;
   if (!key.startsWith(ownKeys)) return key;

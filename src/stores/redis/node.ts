@@ -13,10 +13,7 @@ import { replicationFault } from "./replication-faults.ts";
 import type { StampWatch } from "./stamp-watch.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
-/**
- * Limit. A node with so many open commands does not reply: more would only fill its client's
- * memory.
- */
+/** Limit. A node with so many open commands is not answering: more would only fill memory. */
 const inFlightMax = 20_000;
 
 /** Limit of keys for a call in a batch. Calls with more keys go alone. */
@@ -88,10 +85,7 @@ export class RedisNode {
     return this.#introduction.runId;
   }
 
-  /**
-   * First 12 characters of the run id in the last reply that had one; "-" if the script did not
-   * check.
-   */
+  /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
   get heardRunId(): string | undefined {
     return this.#heardRunId;
   }
@@ -148,19 +142,13 @@ export class RedisNode {
     );
   }
 
-  /**
-   * True if a round should skip this node: it does not reply or is not connected, and no probe is
-   * due.
-   */
+  /** True if a round should skip this silent or disconnected node, because no probe is due. */
   holdsBack(nowMs: number): boolean {
     const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
     return isSick && this.#probing.holdsBack(nowMs);
   }
 
-  /**
-   * Called when a round skips the node because enough others reply. Reports the fault once per
-   * outage.
-   */
+  /** Called when a round skips the node. Reports the fault once per outage. */
   leaveAlone(nowMs: number): void {
     if (this.#failing) return;
     const silentMs = Math.round(this.#sender.silentMs(nowMs));

@@ -93,10 +93,7 @@ const dayMs = 86_400_000;
 const timeoutMsMin = 50;
 const timeoutMsMax = 1_000;
 const prefixLengthMax = 200;
-/**
- * Limit. A waiter has 150 ms for its attempt after a wake-up: a longer gap costs it its queue
- * entry.
- */
+/** Limit. A notified waiter has 150 ms: a longer gap would cost it its queue entry. */
 const foreignGapMsMax = 100;
 
 export function resolveStoreOptions(

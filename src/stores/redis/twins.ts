@@ -97,8 +97,7 @@ export class Twins {
       seen.set(runId, index);
     }
     for (const [runId, index] of seen) {
-      // Forgets the id at the node that had it last time: that node is checked when it grants
-      // again.
+      // Forgets the id at the node that had it before: that node is checked at its next grant.
       const before = this.#runIds.indexOf(runId);
       if (before >= 0) this.#runIds[before] = undefined;
       this.#runIds[index] = runId;

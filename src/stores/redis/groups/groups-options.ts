@@ -78,10 +78,7 @@ export function resolveGroups(given: unknown, options: GroupsOptions): ResolvedG
   };
 }
 
-/**
- * Options that groups do not have: nodes tell layouts apart by the record that fencing scripts
- * read.
- */
+/** Throws for options that groups do not have: layouts need the record of fencing scripts. */
 function checkedObject(options: GroupsOptions): GroupsOptions {
   if (typeof options !== "object" || options === null) {
     throw new InvalidOptionError("options", "an object of options", options);

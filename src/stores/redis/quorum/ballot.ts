@@ -152,7 +152,7 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** Nodes on which a failed attempt may have left something, or not. */
+/** Nodes by what a failed attempt may have left there. */
 interface LeftBehind {
   /**
    * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to

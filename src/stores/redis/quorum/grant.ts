@@ -88,10 +88,7 @@ export class RedisGrant implements Grant {
     return this.#terms.lifeMs;
   }
 
-  /**
-   * Notes that the keys may get this TTL. Called before the request: a failed extend may be
-   * applied.
-   */
+  /** Notes that the keys may get this TTL, even if the extend that follows fails. */
   livesFor(ttlMs: number): void {
     if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
   }

@@ -65,8 +65,7 @@ async function scanned(quorum: Quorum, index: number): Promise<Scan> {
 
 async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
   const { prefix } = quorum.options;
-  // Reads back the prefix with which the user's client may extend keys: it does not extend
-  // patterns.
+  // The user's client may add a prefix to keys, but not to patterns: read it back.
   const whole = textOf(await ask(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix));
   const own = whole.slice(0, whole.length - prefix.length);
   const match = whole.replaceAll(/[\\*?[\]]/g, "\\$&") + "*";

@@ -5,10 +5,7 @@ import { numberOf, refusal, serverMsOf, unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 import { shardCount } from "./shards.ts";
 
-/**
- * How a node was admitted: with copied counters, at the first start of all nodes, or by clocks
- * only.
- */
+/** How a node was admitted: with copied counters, at the first start, or by clocks only. */
 export type AdmissionMode = "copy" | "bootstrap" | "clock";
 
 /** The record that a node keeps about itself, read in one script call. */

@@ -37,10 +37,7 @@ export class OneStep implements RaisingStore {
     return this.#prepareAndAttempt(request, keys, place);
   }
 
-  /**
-   * Checks the set-up again before it fails: an address may have led to the wrong server only
-   * briefly.
-   */
+  /** Checks the set-up again first: an address may have led to the wrong server briefly. */
   async #recheckAndAttempt(
     request: AcquireRequest,
     keys: readonly string[],

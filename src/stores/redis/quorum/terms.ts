@@ -2,10 +2,7 @@ import { driftMs, type ResolvedStoreOptions } from "../options.ts";
 import type { GrantTerms } from "./grant.ts";
 import { ShortOwners } from "./short-owners.ts";
 
-/**
- * Makes the fields that grants share. perf (held): one object for as long as the TTL stays the
- * same.
- */
+/** Makes the fields that grants share. perf (held): one object while the TTL is the same. */
 export class Terms {
   readonly #options: ResolvedStoreOptions;
   readonly #owners = new ShortOwners();

@@ -167,10 +167,7 @@ export function outcomeOf(
   return outcome === "done" && quorum.misfit([]) !== undefined ? "failed" : outcome;
 }
 
-/**
- * Decides by the number of nodes that have the grant, lack it, or are pending; undefined: too
- * early.
- */
+/** Decides by the number of nodes that have it, lack it, or are pending; undefined: too early. */
 function decide(
   { nodes, size }: Pick<Quorum, "nodes" | "size">,
   done: number,

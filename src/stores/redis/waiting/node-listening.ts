@@ -85,10 +85,7 @@ export class NodeListening {
     return !this.#isBad && this.#subscriptions.get(name)?.end !== undefined && !this.isOpen(name);
   }
 
-  /**
-   * Called when the waiters of `name` have waited long enough: later ones do not wait for it to
-   * open.
-   */
+  /** Called when the waiters of `name` have waited long enough: later ones do not wait. */
   giveUp(name: string): void {
     if (this.isPromising(name)) this.#isBad = true;
   }
