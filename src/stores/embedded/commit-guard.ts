@@ -1,19 +1,21 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { latestCommit } from "./database-file.ts";
 
-/** In the lock file of LMDB: its mark, the layout, and the number of the last commit. */
+/** Start of LMDB's lock file: its magic bytes, and the position of the last commit's number. */
 const magicBytes = [0xde, 0xc0, 0xef, 0xbe];
 const commitPlace = 8;
 
 /**
- * LMDB keeps the number of the last commit in its lock file, and begins a transaction there. The
- * LMDB inside the package `lmdb` has a fault (ITS#9496, mended elsewhere): a process that opens the
- * database writes the number it has read a moment ago, without a lock. If another has committed in
- * between, the next transaction begins at the commit before that, and undoes it. A lock that was
- * granted would be granted again.
+ * Detects that LMDB is about to undo a commit.
  *
- * The database file itself always tells the truth. So each transaction, once it holds the lock of
- * LMDB and nobody else can commit, is compared with it.
+ * Problem: LMDB keeps the number of the last commit in its lock file, and begins each transaction
+ * from it. The LMDB in the package `lmdb` has a fault (ITS#9496, fixed elsewhere): a process that
+ * opens the database writes a number it has read before, without a lock. If another process has
+ * committed in between, the next transaction begins from the commit before that, and undoes it. A
+ * lock that was granted would be granted again.
+ *
+ * Idea: the database file itself always has the right number. Each transaction is compared with it
+ * while it holds the write lock of LMDB, so that no other process can commit.
  */
 export class CommitGuard {
   readonly #database: number;
@@ -29,8 +31,8 @@ export class CommitGuard {
   }
 
   /**
-   * Whether a transaction of this number builds on the last commit. If not, the number in the lock
-   * file has been put right, and the transaction must end, empty, and begin again.
+   * True if a transaction with this number builds on the last commit. If not, corrects the number
+   * in the lock file: the transaction must then end without changes, and begin again.
    */
   isCurrent(transaction: number): boolean {
     const last = latestCommit(this.#database);
@@ -42,8 +44,8 @@ export class CommitGuard {
   }
 
   /**
-   * Whether the number is in the lock file where this guard takes it to be. Once in a while it is
-   * not there because another process opens the database just now.
+   * True if the lock file has the number at the expected position. False for a moment while another
+   * process opens the database.
    */
   knowsLayout(transaction: number): boolean {
     const bytes = Buffer.alloc(commitPlace + 8);

@@ -10,8 +10,8 @@ import {
 import { StoreError } from "../../core/errors.ts";
 
 /**
- * The two pages at the start of an LMDB file, of which a commit writes one. Each begins with the
- * page's own header; the places below count from the start of the page.
+ * Positions in the two pages at the start of an LMDB file, counted from the start of a page. A
+ * commit writes one of the two pages.
  */
 const at = { magic: 24, version: 28, pageBytes: 48, freeRoot: 88, mainRoot: 136, commit: 152 };
 const headBytes = 160;
@@ -21,9 +21,8 @@ const formatVersion = 2;
 const noRoot = 0xffff_ffff_ffff_ffffn;
 
 /**
- * Throws for files that may not be written, and for what is not a whole LMDB database. The package
- * `lmdb` would end the process with a segmentation fault. What is wrong further inside, nobody sees
- * without reading it all.
+ * Throws if the file cannot be written, or is not a complete LMDB database: the package `lmdb`
+ * would end the process with a segmentation fault. Damage further inside is not detected.
  */
 export function checkDatabaseFile(path: string): void {
   accessSync(path, readWrite);
@@ -33,7 +32,7 @@ export function checkDatabaseFile(path: string): void {
     const first = read(file, 0);
     const pageBytes = first.length < headBytes ? 0 : first.readUInt32LE(at.pageBytes);
     const heads = [first, read(file, pageBytes)];
-    // Asked after reading: the file may grow meanwhile, and the roots may be in its new part.
+    // Read after the pages: the file may have grown, and the roots may be in its new part.
     const fileBytes = BigInt(fstatSync(file).size);
     if (!heads.every((head) => isHead(head, fileBytes, BigInt(pageBytes)))) {
       throw damaged(path, "it is not an LMDB file, or not all of one");
@@ -51,7 +50,7 @@ export function damaged(path: string, why: string, cause?: unknown): StoreError 
   );
 }
 
-/** The number of the last commit. Only for whoever keeps others from committing. */
+/** Returns the number of the last commit. The caller must hold the write lock of LMDB. */
 export function latestCommit(file: number): bigint {
   const first = read(file, 0);
   const second = read(file, first.readUInt32LE(at.pageBytes));

@@ -16,13 +16,13 @@ export interface DirectoryAccessOptions {
   readonly directory: string;
   readonly machine: () => Machine;
   readonly clock: MachineClock;
-  /** The directory is in a memory file system. Told once. */
+  /** Called once if the directory is in a memory file system. */
   readonly onInMemory: (path: string) => void;
-  /** The directory is no longer open: what was kept in it is void. */
+  /** Called when the directory is no longer open: what was kept in it is void. */
   readonly onLetGo: () => void;
 }
 
-/** The directory of one manager: opened by the first call, and again after it has vanished. */
+/** The directory of one manager. Opened by the first call, and again after it has vanished. */
 export class DirectoryAccess {
   readonly #options: DirectoryAccessOptions;
   #environment: Promise<Environment> | undefined;
@@ -34,7 +34,7 @@ export class DirectoryAccess {
     this.#options = options;
   }
 
-  /** Where it is, if it turned out to be in a memory file system. */
+  /** Path of the directory if it is in a memory file system. */
   get pathInMemory(): string | undefined {
     return this.#pathInMemory;
   }
@@ -51,13 +51,13 @@ export class DirectoryAccess {
     return this.#environment !== undefined && !this.#closed;
   }
 
-  /** Where the database is; undefined when it is not open. */
+  /** Returns the folder of the database; undefined if it is not open. */
   async folder(): Promise<string | undefined> {
     const opened = await this.#environment?.catch(() => undefined);
     return this.#closed ? undefined : opened?.folder;
   }
 
-  /** Never rejects: what went wrong is part of the answer. */
+  /** Runs `work` in a transaction. Never rejects: a failure is part of the answer. */
   async transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
     let opening: Promise<Environment> | undefined;
     let opened: Environment | undefined;
@@ -71,13 +71,13 @@ export class DirectoryAccess {
         letters = table.lettersForFreed(this.#options.clock.nowMs());
         return done;
       });
-      // After the commit, when those who are told can see it.
+      // After the commit, so that the waits see what has become free.
       for (const { mailbox, wait } of letters) post(opened.folder, mailbox, wait);
       return { ok: true, result };
     } catch (cause) {
       const fault = faultOf(cause, this.#options.directory);
       this.#lastFault = fault.error;
-      // What could not be opened, or has vanished, is opened anew by the next call.
+      // The next call opens again what could not be opened, or has vanished.
       if (opened === undefined || cause instanceof ReplacedError) await this.#letGo(opening);
       return { ok: false, ...fault };
     }

@@ -2,8 +2,8 @@ import { accessSync, constants, mkdirSync, realpathSync, statfsSync, statSync } 
 import { InvalidOptionError, UnsupportedError } from "../../core/errors.ts";
 
 /**
- * File systems that other machines may share, by the number that Linux gives them. Their locks and
- * shared memory do not reach from machine to machine, or not reliably.
+ * File systems that several machines may share, by the number that Linux has for them. Locks and
+ * shared memory do not work between machines there, or not reliably.
  */
 const sharedFileSystems: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
@@ -27,11 +27,11 @@ const memoryFileSystems: ReadonlySet<number> = new Set([0x01021994, 0x858458f6])
 export interface LockDirectory {
   /** Without symbolic links, so that each directory has one name. */
   readonly path: string;
-  /** Empty after a reboot, and the fences begin anew. */
+  /** If true, the directory is empty after a reboot, and fences begin again. */
   readonly inMemory: boolean;
 }
 
-/** Makes the directory if it is missing, and refuses one that cannot carry locks. */
+/** Creates the directory if it is missing. Throws if it cannot be used for locks. */
 export function lockDirectory(given: string): LockDirectory {
   try {
     mkdirSync(given, { recursive: true });
@@ -45,7 +45,7 @@ export function lockDirectory(given: string): LockDirectory {
     throw new InvalidOptionError("directory", "a directory", given);
   }
   accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-  // Elsewhere the numbers mean other things.
+  // Other systems have other numbers.
   const type = process.platform === "linux" ? statfsSync(path).type : 0;
   refuseShared(path, type);
   return { path, inMemory: memoryFileSystems.has(type) };

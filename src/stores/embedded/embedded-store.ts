@@ -29,15 +29,15 @@ import { WaitingRoom } from "./waiting-room.ts";
 const node = "embedded";
 
 /**
- * Holder and rivals read the same clock, so there is no drift; but each process measures once
- * how far its own clock is from it.
+ * Allowance for the error with which each process measures its clock against the machine's. There
+ * is no drift: all processes use the machine's clock.
  */
 export const allowanceMs = 1;
 
-/** How often a release that failed is tried again. */
+/** Limit of repeats of a failed release. */
 const releasesMax = 3;
 
-/** The directory in use by one manager. Each call is one transaction. */
+/** Store of one manager in a directory. Each call is one transaction. */
 export class EmbeddedStore implements OpenStore {
   readonly #machine: () => Machine;
   readonly #context: StoreContext;
@@ -64,7 +64,7 @@ export class EmbeddedStore implements OpenStore {
     return this.#outcome(request, await this.#transact((table) => this.#take(table, request)));
   }
 
-  /** A wait with a place in the queue: it is told when an attempt has become worth while. */
+  /** Returns a wait with a queue entry. It is notified when an attempt is worthwhile. */
   waiting(resources: readonly string[]): Waiting {
     return new EmbeddedWaiting(resources, {
       access: this.#access,
@@ -113,7 +113,7 @@ export class EmbeddedStore implements OpenStore {
       return whole;
     };
     let answer = await this.#transact(giveBack);
-    // Nobody else would: the process lives on, so until the TTL the lock would pass for held.
+    // Repeated, because this process lives on: the lock would count as held until its TTL ends.
     for (let again = 0; !answer.ok && answer.retryable && again < releasesMax; again += 1) {
       answer = await this.#transact(giveBack);
     }
@@ -121,7 +121,7 @@ export class EmbeddedStore implements OpenStore {
     return answer.result ? { released: true } : { released: false, reason: "taken" };
   }
 
-  /** Rejects where the directory cannot be used at all: that is not a state of the lock. */
+  /** Rejects if the directory cannot be used at all: that is no state of a lock. */
   async inspect(resource: string): Promise<Inspection> {
     const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
     const answer = await this.#transact((table) => table.find(resource, this.#clock.nowMs()));
@@ -184,10 +184,10 @@ export class EmbeddedStore implements OpenStore {
     await this.#access.close();
   }
 
-  /** The fence of a new lock, or the entry in the way. */
+  /** Returns the fence of a new lock, or the entry that is in the way. */
   #take(table: Table, request: AcquireRequest): bigint | Entry {
     const { resources, owner, ttlMs, cancellation } = request;
-    // The directory may have had to be opened first, and the caller may have gone meanwhile.
+    // The directory may have been opened first, and the caller may have cancelled meanwhile.
     if (cancellation.cancelled) throw new ClosedError(resources);
     const nowMs = this.#clock.nowMs();
     for (const resource of resources) {
@@ -207,7 +207,7 @@ export class EmbeddedStore implements OpenStore {
     if (!entries.every((entry) => entry?.owner === grant.owner)) return false;
     const expiresMs = nowMs + ttlMs;
     for (const entry of entries) {
-      // Never shorter than it was: a longer validity may have been handed out.
+      // Never shortened: a longer validity may have been returned before.
       if (entry !== undefined && entry.expiresMs < expiresMs) {
         table.put({ ...entry, expiresMs, ttlMs });
       }
@@ -220,10 +220,10 @@ export class EmbeddedStore implements OpenStore {
     return grant.resources.every((resource) => table.find(resource, nowMs)?.owner === grant.owner);
   }
 
-  /** After a failed commit nobody knows what the database holds: nothing of ours may stay. */
+  /** Removes our entries after a failed commit, because it is unknown what the database holds. */
   async #forget({ resources, owner }: AcquireRequest): Promise<void> {
     if (!this.#access.isOpen) return;
-    // If this fails too, the lock goes with its TTL.
+    // If this fails, too, the entries expire.
     await this.#transact((table) => {
       for (const resource of resources) table.remove(resource, owner);
     });
@@ -247,7 +247,7 @@ export class EmbeddedStore implements OpenStore {
   }
 }
 
-/** A lock whose database has vanished is gone: others may take it in the new one. */
+/** Returns `gone` if the database has vanished: others may take the lock in the new one. */
 function failed({ error }: Fault): { kind: "gone" } | { kind: "failed"; error: Fault["error"] } {
   return error instanceof ReplacedError ? { kind: "gone" } : { kind: "failed", error };
 }

@@ -7,14 +7,14 @@ import { allowanceMs, EmbeddedStore } from "./embedded-store.ts";
 import { thisMachine } from "./machine.ts";
 
 export interface EmbeddedOptions {
-  /** The longest TTL that may be asked for. @default "30s", as for Redis */
+  /** Longest TTL that may be requested. @default "30s", as for Redis */
   readonly maxTtl?: Duration;
 }
 
 /**
- * Locks between the processes of one machine, in a directory, with no server. The directory is
- * made when it is missing and must be on a local disk. Needs the package `lmdb`; where that is
- * missing, the first call fails with an UnsupportedError that says so.
+ * Locks between the processes of one machine, in a directory, without a server. The directory is
+ * created if it is missing, and must be on a local disk. Needs the package `lmdb`: without it, the
+ * first call fails with an UnsupportedError.
  */
 export function embedded(directory: string, options: EmbeddedOptions = {}): Store {
   if (typeof directory !== "string" || directory === "" || directory.includes("\0")) {
@@ -23,7 +23,7 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
   const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
-  // Resolved now: a later change of the working directory must not make it another lock.
+  // Resolved now: the lock must stay the same if the working directory changes later.
   const path = resolve(directory);
   return {
     name: "embedded",

@@ -15,16 +15,19 @@ import {
 } from "./other-boots.ts";
 import { fillNew, Table } from "./table.ts";
 
-/** Address space, not disk: the file is as large as its contents. About half a million locks. */
+/**
+ * Limit of address space, enough for half a million locks. On disk, the file is as large as its
+ * contents.
+ */
 const mapBytes = 256 * 1024 * 1024;
 
-/** Each of them only after another process has opened the database at just that moment. */
+/** Limit of repeats. Each is needed only if another process opened the database at that moment. */
 const turnsMax = 1_000;
 
 const makingPrefix = "making-";
 const abandonedMs = 3_600_000;
 
-/** Told apart, because whoever finds its lock in a vanished database has lost it. */
+/** Thrown if the database has vanished: all locks in it are lost. */
 export class ReplacedError extends StoreError {}
 
 /** A database that is open in this process. All users of a directory share one. */
@@ -38,19 +41,20 @@ interface Shared {
 }
 
 /**
- * LMDB must not be opened twice in a process: closing one would drop the file locks of the other.
- * Registered by symbol, so that two copies of this package share the list.
+ * Databases that are open in this process. LMDB must not open one twice: closing one of the two
+ * would drop the file locks of the other. A global symbol, so that two copies of this package share
+ * it.
  */
 const registry = Symbol.for("holdfast.embedded.databases.1");
 const holder = globalThis as unknown as { [registry]?: Map<string, Shared> };
 const databases: Map<string, Shared> = (holder[registry] ??= new Map());
 
-/** One user's hold on the database of a directory. */
+/** One user's access to the database of a directory. */
 export class Environment {
   readonly #shared: Shared;
   readonly #path: string;
   readonly #table: Table;
-  /** Where the database is. */
+  /** Folder of the database. */
   readonly folder: string;
   #released: Promise<void> | undefined;
 
@@ -61,7 +65,7 @@ export class Environment {
     this.folder = dirname(path);
   }
 
-  /** `directory` must exist and be free of symbolic links. */
+  /** Opens the database of `directory`, which must exist and have no symbolic links in its path. */
   static async open(directory: string, machine: Machine): Promise<Environment> {
     const lmdb = loadLmdb();
     const folder = bootFolder(directory, machine.bootId);
@@ -80,8 +84,8 @@ export class Environment {
   }
 
   /**
-   * Runs `work` in one write transaction: all of it happens or nothing, and no other process is
-   * in between. Also for reading: a reader of LMDB that is killed would keep old pages alive.
+   * Runs `work` in one write transaction: all of it is applied or nothing, and no other process
+   * interferes. Used for reading, too: a killed reader of LMDB would keep old pages alive.
    */
   transact<Result>(work: (table: Table) => Result): Result {
     const { database, guard } = this.#shared;
@@ -97,7 +101,7 @@ export class Environment {
     throw new Error("too many processes open the database at the same time");
   }
 
-  /** The last user closes the database. */
+  /** Ends this user's access. The last user closes the database. */
   release(): Promise<void> {
     this.#released ??= this.#releaseNow();
     return this.#released;
@@ -113,7 +117,7 @@ export class Environment {
   }
 
   #join(directory: string, folder: string, machine: Machine): void {
-    // Without a boot id there is one folder for all boots.
+    // Without a boot id, all boots share one folder.
     const others = machine.bootId === undefined ? [] : otherBoots(directory, folder);
     if (others.length > 0) refuseLiveBoots(others, folder);
     this.#checkLayout();
@@ -145,7 +149,7 @@ export class Environment {
   }
 }
 
-/** The open database of `path`, with one user more. Waits for one that is just closing. */
+/** Returns the open database of `path`, with one more user. Waits for one that is being closed. */
 async function use(path: string, open: () => Shared): Promise<Shared> {
   let shared = databases.get(path);
   while (shared?.closed !== undefined) {
@@ -155,7 +159,7 @@ async function use(path: string, open: () => Shared): Promise<Shared> {
   }
   shared ??= open();
   databases.set(path, shared);
-  // Counted before anybody else runs, or the last user might close it in between.
+  // Counted before any other call runs: otherwise the last user might close it in between.
   shared.users += 1;
   return shared;
 }
@@ -168,7 +172,7 @@ function openDatabase(lmdb: LmdbPackage, path: string, machine: Machine): Shared
   return { database, guard, inode, users: 0, closed: undefined };
 }
 
-/** Never rejects: whoever leaves can do nothing about it. */
+/** Never rejects: the caller has no further use for it. */
 async function closeDatabase({ database, guard }: Shared): Promise<void> {
   try {
     await database.close();
@@ -180,9 +184,9 @@ async function closeDatabase({ database, guard }: Shared): Promise<void> {
 }
 
 /**
- * A database that is thrown away at the next boot need not survive a power failure, so commits do
- * not wait for the disk; the death of a process does no harm, since the kernel has the pages. Where
- * boots cannot be told apart, the database is kept, and each commit is synced.
+ * Options of the database. Only locks of one boot are in it, so it need not survive a power
+ * failure, and commits do not wait for the disk. The death of a process does no harm: the kernel
+ * has the pages. If boots cannot be distinguished, the database is kept, and each commit is synced.
  */
 function optionsFor({ bootId }: Machine): {
   encoding: "string";
@@ -192,7 +196,10 @@ function optionsFor({ bootId }: Machine): {
   return { encoding: "string", noSync: bootId !== undefined, mapSize: mapBytes };
 }
 
-/** Made aside and then moved: processes that make one LMDB file at the same time damage it. */
+/**
+ * Creates the database in a folder of its own, then renames it: several processes that create one
+ * LMDB file at the same time damage it.
+ */
 async function makeDatabase(
   lmdb: LmdbPackage,
   directory: string,
@@ -201,7 +208,7 @@ async function makeDatabase(
 ): Promise<void> {
   if (existsSync(join(folder, databaseName))) return;
   removeAbandoned(directory);
-  // Not `mkdtemp`, which would keep other users out whatever the umask says.
+  // Not `mkdtemp`: it would keep other users out, whatever the umask is.
   const making = join(directory, makingPrefix + randomUUID());
   mkdirSync(making);
   try {
@@ -214,15 +221,15 @@ async function makeDatabase(
     renameSync(making, folder);
   } catch (error) {
     rmSync(making, { recursive: true, force: true });
-    // Somebody else was faster, and theirs is as good as ours.
+    // Another process has created it first, and that one is as good.
     if (!existsSync(join(folder, databaseName))) throw error;
   }
 }
 
-/** Taken when this module is loaded: fake timers of a test, installed later, replace it. */
+/** Stored when this module is loaded, because fake timers of a test replace it later. */
 const wallMs = Date.now;
 
-/** Left by processes that died while they made a database. */
+/** Removes folders of processes that died while they created a database. */
 function removeAbandoned(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (!name.startsWith(makingPrefix)) continue;

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { StoreError } from "../../core/errors.ts";
 
 /**
- * How many fences are reserved at a time. The database is not synced to the disk, because nothing
- * in it matters after a reboot, except that no fence may come twice. So a mark above every fence in
- * use is kept in a file of its own, and only raising it waits for the disk.
+ * Number of fences reserved at a time. The database is not synced to disk, because locks do not
+ * matter after a reboot. But no fence may repeat. So a mark above all fences in use is kept in a
+ * file, and only raising that mark waits for the disk.
  */
 export const fencesPerMark = 1_000n;
 
 const name = "fences";
 
-/** The greatest fence that may ever have been given out; 0 for a new directory. */
+/** Returns the greatest fence that may have been granted; 0 for a new directory. */
 export function readMark(directory: string): bigint {
   const path = join(directory, name);
   let text: string;
@@ -29,8 +29,8 @@ export function readMark(directory: string): bigint {
 }
 
 /**
- * Makes `mark` survive a power failure before anybody gets a fence up to it. Only called inside a
- * write transaction, so there is one writer at a time.
+ * Stores `mark` on disk before a fence up to it is granted. Called only inside a write transaction,
+ * so there is one writer at a time.
  */
 export function writeMark(directory: string, mark: bigint): void {
   const path = join(directory, name);
@@ -46,7 +46,7 @@ export function writeMark(directory: string, mark: bigint): void {
   syncDirectory(directory);
 }
 
-/** Without it the new name may be lost. Windows has no such call, and journals names itself. */
+/** Syncs the rename. Windows has no such call, and its journal covers names. */
 function syncDirectory(directory: string): void {
   if (process.platform === "win32") return;
   const folder = openSync(directory, "r");

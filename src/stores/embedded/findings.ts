@@ -2,7 +2,7 @@ import type { Finding } from "../../core/doctor.ts";
 import type { HoldfastError } from "../../core/errors.ts";
 import type { Machine } from "./machine.ts";
 
-/** What a directory in memory means; also told as an event when it is first opened. */
+/** Finding about a directory in memory. Also emitted as a warning when it is first opened. */
 export function memoryNotice(path: string): Pick<Finding, "what" | "why" | "remedy"> {
   return {
     what: `the locks are kept in memory: ${path}`,
@@ -22,7 +22,7 @@ export function faultFinding(node: string, error: HoldfastError): Finding {
   };
 }
 
-/** Where the system does not tell what the store would like to know. */
+/** Returns findings if the system does not provide what the store uses. */
 export function machineFindings(node: string, machine: Machine): readonly Finding[] {
   const findings: Finding[] = [];
   if (machine.self.place === "") {

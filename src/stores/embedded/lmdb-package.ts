@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { UnsupportedError } from "../../core/errors.ts";
 
-/** Of a database of the package `lmdb`, the members used here. */
+/** Members of a database of the package `lmdb` that are used here. */
 export interface LmdbDatabase {
   get(key: string): string | undefined;
   putSync(key: string, value: string): boolean;
@@ -13,7 +13,7 @@ export interface LmdbDatabase {
   }): Iterable<{ readonly key: string; readonly value: string }>;
   /** The callback must not return a promise: the transaction would stay open until it settles. */
   transactionSync(callback: () => void): void;
-  /** The number of the transaction under way. */
+  /** Returns the number of the current transaction. */
   getWriteTxnId(): number;
   close(): Promise<void>;
 }
@@ -28,8 +28,8 @@ export interface LmdbPackage {
 }
 
 /**
- * The optional peer `lmdb`, loaded at the first use of a directory. By `require`, so that opening
- * is one step without a gap in which another opening of the same directory could begin.
+ * Loads the optional peer `lmdb` at the first use of a directory. Uses `require`, which is
+ * synchronous: no other opening of the same directory can begin in between.
  */
 export function loadLmdb(): LmdbPackage {
   try {

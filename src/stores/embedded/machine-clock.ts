@@ -1,13 +1,13 @@
 import type { Clock } from "../../core/ports.ts";
 
 /**
- * The one place where the store needs a clock of the whole machine: the expiry of an entry is
- * written by one process and judged by others. That clock is CLOCK_MONOTONIC (on macOS and Windows
- * its like), which all processes share, nobody can set, and `process.hrtime` reads. A manager's own
- * clock counts from another beginning, so its distance to the machine's is measured once, and all
- * arithmetic is done on the injected clock.
+ * Clock that all processes of the machine share.
  *
- * It stands still while the machine is suspended, for holders and rivals alike.
+ * Problem: the expiry of an entry is written by one process and read by others.
+ * Idea: CLOCK_MONOTONIC (on macOS and Windows its equivalent) is the same for all processes, cannot
+ * be set, and is what `process.hrtime` reads. A manager's own clock starts at another time, so the
+ * offset is measured once and added to each reading of that clock.
+ * Limits: it stands still while the machine is suspended, for holders and rivals alike.
  */
 export class MachineClock {
   readonly #clock: Clock;
@@ -23,11 +23,11 @@ export class MachineClock {
   }
 }
 
-/** How exactly two clocks are compared: more than what is taken off each TTL would be wrong. */
+/** Greatest error of the offset: far below the allowance that is subtracted from each TTL. */
 const precisionMs = 0.1;
 const readingsMax = 1_000;
 
-/** Managers of one clock must agree to the last bit, or a manual clock would not be one. */
+/** One offset per clock: managers that share a clock must read exactly the same time. */
 const offsets = new WeakMap<Clock, number>();
 
 function offsetOf(clock: Clock): number {
@@ -39,7 +39,9 @@ function offsetOf(clock: Clock): number {
   return offsetMs;
 }
 
-/** The process can be put aside between two readings, so the closest pair counts. */
+/**
+ * Returns the offset from the closest pair of readings: the process may be interrupted in between.
+ */
 function measure(clock: Clock): number {
   let offsetMs = 0;
   let closestMs = Infinity;
@@ -54,7 +56,7 @@ function measure(clock: Clock): number {
   return offsetMs;
 }
 
-/** Taken when this module is loaded: fake timers of a test, installed later, replace it. */
+/** Stored when this module is loaded, because fake timers of a test replace it later. */
 const machineNs = process.hrtime.bigint.bind(process.hrtime);
 
 function machineMs(): number {

@@ -2,27 +2,27 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Which process holds a lock, so that others can tell when it is dead. */
+/** Identifies the process that holds a lock, so that others can check if it is dead. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When it started, in ticks since boot; undefined where the system does not tell. */
+  /** Start time in ticks since boot; undefined if the system does not provide it. */
   readonly started: string | undefined;
-  /** Where the pid means something: on Linux the pid namespace, else the host; "" is nowhere. */
+  /** Scope of the pid: on Linux the pid namespace, else the host; "" if others cannot use it. */
   readonly place: string;
 }
 
-/** What the store knows of the machine. A port, so that tests can reboot one. */
+/** Facts about the machine that the store uses. A port, so that tests can simulate a reboot. */
 export interface Machine {
-  /** Changes with every boot; undefined where the system does not tell. */
+  /** Changes with every boot; undefined if the system does not provide it. */
   readonly bootId: string | undefined;
   /** Processes of different time namespaces do not share a monotonic clock. */
   readonly timeNamespace: string;
   readonly self: ProcessIdentity;
-  /** True only where it is certain that the process has ended. A stopped one has not. */
+  /** True only if the process has certainly ended. A stopped process has not. */
   isDead(process: ProcessIdentity): boolean;
 }
 
-/** This machine, asked once: nothing of it changes while a process lives. */
+/** Returns this machine. Read once: nothing of it changes while a process lives. */
 export function thisMachine(): Machine {
   known ??= look();
   return known;
@@ -59,8 +59,8 @@ function bootId(): string | undefined {
 function selfIdentity(): ProcessIdentity {
   const { pid } = process;
   if (process.platform !== "linux") return { pid, started: undefined, place: hostname() };
-  // A /proc of another pid namespace counts processes otherwise than we do. Then our pid says
-  // nothing to anybody, and only the TTL frees what we hold.
+  // This /proc belongs to another pid namespace and has other pids. Our pid is then useless to
+  // others, and only the TTL frees our locks.
   const ownProc = tell(() => readlinkSync("/proc/self")) === String(pid);
   if (!ownProc) return { pid, started: undefined, place: "" };
   const started = processStatus(pid)?.started;
@@ -68,9 +68,9 @@ function selfIdentity(): ProcessIdentity {
 }
 
 /**
- * Dead is: no such process, a zombie, or a process of that pid which started at another time. A
- * pid of another place means nothing here, so such a process is never called dead. Where the system
- * does not tell start times, a pid in use again looks alive, and the TTL decides.
+ * True if there is no such process, if it is a zombie, or if the process with that pid started at
+ * another time. A pid of another scope is never dead. Without start times, a reused pid counts as
+ * alive, and the lock ends with its TTL.
  */
 function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
   if (suspect.place === "" || suspect.place !== self.place) return false;
@@ -82,7 +82,7 @@ function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
   if (suspect.started === undefined) return false;
-  // Nothing to read where /proc hides the processes of other users: alive, as far as we know.
+  // /proc may hide the processes of other users: the process counts as alive.
   const status = processStatus(suspect.pid);
   if (status === undefined) return false;
   return status.started !== suspect.started || status.state === "Z" || status.state === "X";
@@ -91,13 +91,13 @@ function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
 function processStatus(pid: number): { state: string; started: string } | undefined {
   if (process.platform !== "linux") return undefined;
   const text = tell(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The second field is the name in parentheses, and may itself hold spaces and parentheses.
+  // The second field is the name in parentheses. It may contain spaces and parentheses.
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, started] = [fields?.[0], fields?.[19]];
   return state === undefined || started === undefined ? undefined : { state, started };
 }
 
-/** What cannot be read is not known; it is never a reason to fail. */
+/** Returns undefined for what cannot be read: that is never a reason to fail. */
 function tell(read: () => string): string | undefined {
   try {
     return read();

@@ -17,14 +17,14 @@ import { join } from "node:path";
 import type { Machine, ProcessIdentity } from "./machine.ts";
 
 const folderName = "mail";
-/** Read letters are thrown away when there are so many. */
+/** Limit. A file of this size is truncated after its letters have been read. */
 const bytesMax = 64 * 1024;
 const chunkBytes = 4_096;
 
 /**
- * A file by which other processes tell this one which of its waits should try again: they append
- * its number, and the system tells us that the file has changed. A letter can get lost (a full
- * disk, a system that loses events), so nothing rests on one.
+ * A file through which other processes notify the waits of this one. They append the number of a
+ * wait, and the system reports that the file has changed. A notification may get lost (a full disk,
+ * a system that drops events), so nothing depends on it.
  */
 export class Mailbox {
   readonly name: string;
@@ -32,13 +32,13 @@ export class Mailbox {
   readonly #file: number;
   readonly #watcher: FSWatcher;
   readonly #onLetter: (wait: number) => void;
-  /** Letters begin here, after the name of the owner. */
+  /** Position of the first letter, after the identity of the owner. */
   readonly #start: number;
   #position: number;
   #rest = "";
   #closed = false;
 
-  /** Throws where the system has no watchers left, or no file can be made. */
+  /** Throws if the system has no watchers left, or the file cannot be created. */
   constructor(folder: string, machine: Machine, onLetter: (wait: number) => void) {
     const mail = join(folder, folderName);
     mkdirSync(mail, { recursive: true });
@@ -48,7 +48,7 @@ export class Mailbox {
     this.#onLetter = onLetter;
     this.#file = openSync(this.#path, "wx+");
     try {
-      // Whose it is, so that somebody can throw it away when that process is dead.
+      // Names the owner, so that others can remove the file when that process is dead.
       this.#start = writeSync(this.#file, `${JSON.stringify(machine.self)}\n`);
       this.#position = this.#start;
       this.#watcher = watch(this.#path, { persistent: false }, () => this.#empty());
@@ -84,7 +84,7 @@ export class Mailbox {
     if (this.#position === startPosition) return;
     const letters = this.#rest.split("\n");
     this.#rest = letters.pop() ?? "";
-    // What is written just now gets lost; the wait it was for tries again by itself.
+    // A letter that is written at this moment gets lost. Its wait makes an attempt by itself.
     if (this.#position > bytesMax) {
       ftruncateSync(this.#file, this.#start);
       this.#position = this.#start;
@@ -93,22 +93,22 @@ export class Mailbox {
   }
 }
 
-/** Never throws: whoever is gone needs no letter. */
+/** Notifies a wait. Never throws: if its process is gone, there is nothing to notify. */
 export function post(folder: string, mailbox: string, wait: number): void {
   let file: number | undefined;
   try {
-    // Without making it: its owner may just have taken it away.
+    // Does not create the file: its owner may just have removed it.
     const path = join(folder, folderName, mailbox);
     file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
     writeSync(file, `${wait}\n`);
   } catch {
-    // The wait tries again by itself.
+    // The wait makes an attempt by itself.
   } finally {
     if (file !== undefined) closeSync(file);
   }
 }
 
-/** Left by processes that were killed. */
+/** Removes the files of processes that were killed. */
 function removeAbandoned(mail: string, machine: Machine): void {
   for (const name of readdirSync(mail)) {
     const path = join(mail, name);
@@ -116,7 +116,7 @@ function removeAbandoned(mail: string, machine: Machine): void {
       const [owner = ""] = readFileSync(path, "latin1").split("\n", 1);
       if (machine.isDead(JSON.parse(owner) as ProcessIdentity)) rmSync(path, { force: true });
     } catch {
-      // Just being made, or just being removed.
+      // The file is just being created or removed.
     }
   }
 }

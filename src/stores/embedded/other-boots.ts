@@ -6,7 +6,7 @@ export const databaseName = "locks.mdb";
 const lockName = `${databaseName}-lock`;
 const bootPrefix = "boot-";
 
-/** The folder of a boot. Each has a database of its own, so that nothing of an old one counts. */
+/** Returns the folder of a boot. Each boot has its own database, without older locks. */
 export function bootFolder(directory: string, bootId: string | undefined): string {
   return join(directory, bootPrefix + (bootId ?? "unknown"));
 }
@@ -19,14 +19,14 @@ export function otherBoots(directory: string, ownFolder: string): readonly strin
 }
 
 /**
- * Throws if a process of the running system uses one of `folders`: then they are not of an earlier
- * boot, but of a container that is shown a boot id of its own. Each side looks after it has opened
- * its own database, so of two that come at the same moment at least one sees the other.
+ * Throws if a running process uses one of `folders`. Such a folder is not of an earlier boot, but
+ * of a container with a boot id of its own. Each side checks after it has opened its own database,
+ * so of two that start at the same moment at least one sees the other.
  */
 export function refuseLiveBoots(folders: readonly string[], ownFolder: string): void {
   const locks = lockedFiles();
   const ownInode = inodeOf(ownFolder);
-  // The kernel's name for a file system is not always that of `stat`. Our own lock tells it.
+  // The kernel's id of a file system may differ from that of `stat`, so take it from our own lock.
   const own = locks.find(({ inode, pid }) => inode === ownInode && pid === String(process.pid));
   if (own === undefined) return;
   for (const folder of folders) {
@@ -55,7 +55,7 @@ interface FileLock {
   readonly inode: string;
 }
 
-/** LMDB locks its lock file for as long as it is open. Linux lists the locks of all processes. */
+/** Returns the file locks of all processes (Linux). LMDB locks its lock file while it is open. */
 function lockedFiles(): readonly FileLock[] {
   let text: string;
   try {
@@ -63,7 +63,7 @@ function lockedFiles(): readonly FileLock[] {
   } catch {
     return [];
   }
-  // 1: POSIX  ADVISORY  READ 4242 fd:00:1234567 0 0
+  // Example: 1: POSIX ADVISORY READ 4242 fd:00:1234567 0 0
   return [...text.matchAll(/ (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+) \d+ \w+$/gm)].map((match) => ({
     pid: match[1] ?? "",
     device: match[2] ?? "",

@@ -6,14 +6,14 @@ import type { LmdbDatabase } from "./lmdb-package.ts";
 import type { Machine, ProcessIdentity } from "./machine.ts";
 import { type Address, type Place, WaitQueue } from "./wait-queue.ts";
 
-/** One held resource, as it is kept in the database. */
+/** One held resource, as the database stores it. */
 export interface Entry {
   readonly resource: string;
   readonly owner: string;
   readonly fence: bigint;
-  /** On the machine's clock. */
+  /** Time of the machine's clock. */
   readonly expiresMs: number;
-  /** How far away that was when it was written. */
+  /** Time from the last write to `expiresMs`. */
   readonly ttlMs: number;
   readonly holder: ProcessIdentity;
 }
@@ -23,13 +23,13 @@ const keys = { format: "m/format", fence: "m/fence", reserved: "m/reserved", tim
 const entryPrefix = "r/";
 const entriesEnd = "r0";
 
-/** Entries looked at in one sweep: the other processes wait meanwhile. */
+/** Limit of entries read in one sweep: the other processes wait meanwhile. */
 const sweepMax = 10_000;
 
-/** Readings of the machine's clock differ by less between processes. */
+/** Limit for the difference between readings of the machine's clock in two processes. */
 const clockToleranceMs = 1_000;
 
-/** What a new database starts with: fences go on after those of earlier boots. */
+/** Fills a new database. Fences continue after those of earlier boots. */
 export function fillNew(database: LmdbDatabase, directory: string, machine: Machine): void {
   const mark = String(readMark(directory));
   database.putSync(keys.format, format);
@@ -43,9 +43,9 @@ export class Table {
   readonly #database: LmdbDatabase;
   readonly #directory: string;
   readonly #machine: Machine;
-  /** Who waits for them. */
+  /** The waits for these locks. */
   readonly queue: WaitQueue;
-  /** What may have become free in this transaction. */
+  /** Keys that may have become free in this transaction. */
   readonly #freed = new Set<string>();
 
   constructor(database: LmdbDatabase, directory: string, machine: Machine) {
@@ -55,7 +55,7 @@ export class Table {
     this.#machine = machine;
   }
 
-  /** Throws unless this process can take part. */
+  /** Throws unless this process can use the database. */
   check(): void {
     const found = this.#database.get(keys.format);
     if (found !== format) {
@@ -72,7 +72,9 @@ export class Table {
     }
   }
 
-  /** Who holds it, if anybody: not one whose time is over, and not a dead process. */
+  /**
+   * Returns the entry that holds `resource`. Ignores expired entries and those of dead processes.
+   */
   find(resource: string, nowMs: number): Entry | undefined {
     return this.#findKey(keyOf(resource), nowMs);
   }
@@ -83,7 +85,7 @@ export class Table {
     return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
   }
 
-  /** Everything held now. */
+  /** Returns everything that is held now. */
   all(nowMs: number): readonly Entry[] {
     const found: Entry[] = [];
     let start = entryPrefix;
@@ -95,7 +97,7 @@ export class Table {
       }
       const last = page.at(-1);
       if (last === undefined || page.length < sweepMax) return found;
-      // The least key after it.
+      // The smallest key after it.
       start = `${last.key}\u0000`;
     }
   }
@@ -104,7 +106,7 @@ export class Table {
     this.#database.putSync(keyOf(entry.resource), encode({ ...entry, holder: this.#machine.self }));
   }
 
-  /** Removes what this owner holds, also what is over already. */
+  /** Removes the owner's entry, even if it has expired. */
   remove(resource: string, owner: string): void {
     const key = keyOf(resource);
     const text = this.#database.get(key);
@@ -113,13 +115,13 @@ export class Table {
     this.#freed.add(key);
   }
 
-  /** The wait is over. It may have been told that it could try, and then nobody else was. */
+  /** Ends a wait. If it was notified last, the next one must be: its keys count as freed. */
   leaveQueue(place: Place): void {
     this.queue.leave(place);
     for (const key of place.keys) this.#freed.add(key);
   }
 
-  /** Whom to tell of what has become free. The last thing in a transaction. */
+  /** Returns the waits to notify of freed keys. Must be the last step of a transaction. */
   lettersForFreed(nowMs: number): readonly Address[] {
     if (this.#freed.size === 0) return [];
     const keys = [...this.#freed];
@@ -127,7 +129,7 @@ export class Table {
     return this.queue.next(keys, (key) => this.#findKey(key, nowMs) === undefined);
   }
 
-  /** Greater than every fence before it, in this boot and in all earlier ones. */
+  /** Returns a fence greater than all before it, in this boot and in all earlier ones. */
   nextFence(nowMs: number): bigint {
     let last = this.#number(keys.fence);
     if (last >= this.#number(keys.reserved)) {
@@ -142,7 +144,9 @@ export class Table {
     return fence;
   }
 
-  /** Another boot's database may have given out fences since this one was last used. */
+  /**
+   * Skips fences that the database of another boot may have granted since this one was last used.
+   */
   skipToMark(): void {
     const mark = readMark(this.#directory);
     const reserved = this.#number(keys.reserved);
@@ -151,7 +155,7 @@ export class Table {
     this.#database.putSync(keys.reserved, fence);
   }
 
-  /** Names that nobody asks for again would otherwise stay for ever. */
+  /** Removes expired entries: names that are never used again would stay for ever. */
   #sweep(nowMs: number): void {
     const range = { start: entryPrefix, end: entriesEnd, limit: sweepMax };
     const over = [...this.#database.getRange(range)].filter(({ value }) =>
@@ -162,7 +166,7 @@ export class Table {
 
   #isOver({ expiresMs, ttlMs, holder }: Entry, nowMs: number): boolean {
     if (expiresMs <= nowMs) return true;
-    // Without a boot id, a time that no lease of this boot can have tells the one before.
+    // Without a boot id: an expiry that no lease of this boot can have comes from an earlier boot.
     const ofThisBoot =
       this.#machine.bootId !== undefined || expiresMs - nowMs <= ttlMs + clockToleranceMs;
     return !ofThisBoot || this.#machine.isDead(holder);
@@ -176,7 +180,7 @@ export class Table {
   }
 }
 
-/** Hashed, because a name may be longer than LMDB's keys. */
+/** Returns the database key. Hashed, because a name may be longer than LMDB's keys. */
 export function keyOf(resource: string): string {
   return entryPrefix + createHash("sha256").update(resource).digest("base64url");
 }

@@ -1,13 +1,13 @@
 import type { LmdbDatabase } from "./lmdb-package.ts";
 import type { Machine, ProcessIdentity } from "./machine.ts";
 
-/** Where a wait is to be told: a file of its process, and its number there. */
+/** Address of a wait: the mailbox of its process, and its number there. */
 export interface Address {
   readonly mailbox: string;
   readonly wait: number;
 }
 
-/** A place in the queue of each of the resources waited for. */
+/** Queue entries of one wait, one for each of its resources. */
 export interface Place {
   readonly ticket: string;
   readonly keys: readonly string[];
@@ -27,15 +27,15 @@ const countsKey = "m/tickets";
 const ticketPrefix = "t/";
 const placePrefix = "w/";
 
-/** Waits looked at for one resource: whoever is behind them tries now and then unasked. */
+/** Limit of waits examined for one resource. Those behind them make attempts by themselves. */
 const lookedAtMax = 64;
-/** Numbers that sort as texts. */
+/** Number of digits, so that tickets sort as texts. */
 const ticketDigits = 16;
 
 /**
- * Who waits for what, in the order of arrival. It decides only who is told first: it keeps nothing
- * from anybody, so a wait that is stuck, or killed, holds up no lock. Every method runs inside a
- * write transaction. `keys` are those of the table of locks.
+ * Waits in the order of arrival. The order only decides which wait is notified first: a wait that
+ * is stuck or killed blocks no lock. Every method runs inside a write transaction. `keys` are those
+ * of the table of locks.
  */
 export class WaitQueue {
   readonly #database: LmdbDatabase;
@@ -46,7 +46,7 @@ export class WaitQueue {
     this.#machine = machine;
   }
 
-  /** At the end, unless it is in already. */
+  /** Adds a wait at the end, unless it is in the queue already. */
   join(place: Place | undefined, keys: readonly string[], address: Address): Place {
     if (place !== undefined) {
       if (this.#ticket(place.ticket)?.mailbox === address.mailbox) return place;
@@ -69,13 +69,13 @@ export class WaitQueue {
   }
 
   /**
-   * Whom to tell now that `keys` may have become free: per key the first who could have everything
-   * it waits for. One and not all, since only one can have it; the next is told when that one is
-   * done.
+   * Returns the waits to notify when `keys` may have become free: for each key the first that could
+   * have all its resources. Only one, because only one can have the lock. The next is notified
+   * after it.
    */
   next(keys: readonly string[], isFree: (key: string) => boolean): readonly Address[] {
     const told = new Map<string, Address>();
-    // Mostly nobody waits, and one look is all that this costs.
+    // perf: mostly there are no waits, and this costs one read.
     if (this.#counts().waiting === 0) return [];
     for (const key of keys) {
       const found = isFree(key) ? this.#firstFor(key, isFree) : undefined;
@@ -90,7 +90,7 @@ export class WaitQueue {
   ): { readonly ticket: string; readonly address: Address } | undefined {
     const start = placeKey(key, "");
     const range = { start, end: `${start}~`, limit: lookedAtMax };
-    // Read before anything is removed: a change would pull the ground from under the range.
+    // Read before anything is removed: a change would invalidate the range.
     const tickets = [...this.#database.getRange(range)].map((item) => item.key.slice(start.length));
     for (const ticket of tickets) {
       const stored = this.#ticket(ticket);
@@ -101,7 +101,7 @@ export class WaitQueue {
     return undefined;
   }
 
-  /** Tickets given out ever, and those in the queue. */
+  /** Returns the number of tickets ever given, and of those in the queue. */
   #counts(): Counts {
     const [given = 0, waiting = 0] = (this.#database.get(countsKey) ?? "0 0")
       .split(" ")

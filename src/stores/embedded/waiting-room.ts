@@ -6,12 +6,12 @@ import type { Address } from "./wait-queue.ts";
 import type { EmbeddedWaiting } from "./waiting.ts";
 
 /**
- * How often the holders in the way are looked at. Nobody is told when a process dies; asking the
- * system costs some 20 µs, and no transaction.
+ * Pause between checks of the holders in the way. No notification is sent when a process dies. A
+ * check costs some 20 µs of system calls, and no transaction.
  */
 const lookEveryMs = 25;
 
-/** The waits of one manager, and how they learn that an attempt is worth while. */
+/** The waits of one manager. Notifies them when an attempt is worthwhile. */
 export class WaitingRoom {
   readonly #clock: Clock;
   readonly #machineClock: MachineClock;
@@ -28,15 +28,16 @@ export class WaitingRoom {
     this.#machine = machine;
   }
 
-  /** Where `wait` can be told, once there is a mailbox. */
+  /** Returns the address of `wait`; undefined if there is no mailbox. */
   addressOf(wait: EmbeddedWaiting): Address | undefined {
     if (this.#mailbox === undefined || this.#mailbox.closed) return undefined;
     return { mailbox: this.#mailbox.name, wait: this.#numberOf(wait) };
   }
 
   /**
-   * Kept for as long as the directory is open: making one costs more than a short wait. False where
-   * the system has no watchers left; then there are only the looks below and attempts unasked.
+   * Opens the mailbox. It stays open with the directory, because opening one costs more than a
+   * short wait. False if the system has no watchers left: then waits depend on the checks in
+   * `#look` and on attempts at intervals.
    */
   openMailbox(folder: string): boolean {
     if (this.#mailbox?.closed === false) return true;
@@ -49,13 +50,13 @@ export class WaitingRoom {
     }
   }
 
-  /** The directory is closed, or was deleted. */
+  /** Called when the directory was closed or deleted. */
   closeMailbox(): void {
     this.#mailbox?.close();
     this.#mailbox = undefined;
   }
 
-  /** Looks after the holder in its way until it leaves or is told. */
+  /** Checks the holder in the way of `wait`, until the wait leaves. */
   watch(wait: EmbeddedWaiting): void {
     this.#numberOf(wait);
     this.#cancelLook ??= this.#clock.setTimer(lookEveryMs, false, () => this.#look());

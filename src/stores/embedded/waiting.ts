@@ -4,28 +4,31 @@ import { type Entry, keyOf, type Table } from "./table.ts";
 import type { Place } from "./wait-queue.ts";
 import type { WaitingRoom } from "./waiting-room.ts";
 
-/** What a wait needs of its store. */
+/** Access that a wait has to its store. */
 export interface WaitingHost {
   readonly access: DirectoryAccess;
   readonly room: WaitingRoom;
-  /** Takes the lock or names the entry in the way, inside a transaction. */
+  /** Takes the lock or returns the entry in the way, inside a transaction. */
   readonly take: (table: Table, request: AcquireRequest) => bigint | Entry;
   readonly outcome: (request: AcquireRequest, answer: Answer<bigint | Entry>) => AttemptOutcome;
 }
 
 /**
- * A wait is told by whoever gives the resource back, if it is the first in the queue that could
- * have all it wants; and by its own process, when the holder in the way has died or its time is
- * over. Both can be missed, so whoever waits must also try now and then unasked.
+ * A wait for locks in the directory. It is notified by a process that releases a resource, if it is
+ * the first in the queue that could have all its resources. Its own process notifies it if the
+ * holder in the way has died or its lease has expired. Both may get lost, so the core also makes
+ * attempts at intervals.
  */
 export class EmbeddedWaiting implements Waiting {
-  /** Who was in the way at the last attempt; undefined once the wait has been told. */
+  /** Holder in the way at the last attempt; undefined once the wait was notified. */
   blocker: Entry | undefined;
   readonly #keys: readonly string[];
   readonly #host: WaitingHost;
   #place: Place | undefined;
   #listener: (() => void) | undefined;
-  /** Told while nobody listened, as between an attempt and the pause after it. */
+  /**
+   * Set if a notification came while there was no listener, as between an attempt and its pause.
+   */
   #missed = false;
 
   constructor(resources: readonly string[], host: WaitingHost) {
@@ -36,7 +39,7 @@ export class EmbeddedWaiting implements Waiting {
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     this.#missed = false;
     let answer = await this.#takeOrQueue(request);
-    // The first wait of a manager has nowhere to be told yet. The lock may be free by then.
+    // The manager's first wait opens the mailbox here. The lock may be free by then, so try again.
     if (answer.ok && typeof answer.result !== "bigint" && (await this.#openMailbox())) {
       answer = await this.#takeOrQueue(request);
     }
@@ -47,7 +50,7 @@ export class EmbeddedWaiting implements Waiting {
     this.#listener = listener;
     if (listener === undefined || !this.#missed) return;
     this.#missed = false;
-    // Not from within: whoever listens has not yet begun to wait.
+    // Later, not within this call: the listener's caller has not begun to wait yet.
     void Promise.resolve().then(() => this.tell());
   }
 

@@ -4,7 +4,7 @@ import { tooFewAcks } from "./replication-faults.ts";
 import type { ResolvedReplicas } from "./replicas-option.ts";
 import * as scripts from "./scripts/generated.ts";
 
-/** Scripts that only look or give back: nothing is lost if no replica ever hears of them. */
+/** Scripts that only read or release: nothing is lost if no replica gets their writes. */
 const unheeded = new Set(
   [scripts.release, scripts.inspect, scripts.probe, scripts.nodeRecord].flatMap((script) => [
     script.sha,
@@ -12,7 +12,7 @@ const unheeded = new Set(
   ]),
 );
 
-/** Where a script has the new life of a key, counted from its first argument. */
+/** Index of the TTL among the arguments of a script. */
 const ttlPlaces = new Map([
   [scripts.touch.sha, 5],
   [scripts.touch.source, 5],
@@ -21,14 +21,15 @@ const ttlPlaces = new Map([
 ]);
 
 /**
- * The same connection, on which a grant or an extension counts only once so many replicas have it.
+ * Returns the same connection, but a grant or an extension counts only if enough replicas have it.
  *
- * WAIT is sent in the same turn, so it costs no round trip of its own. It counts the replicas that
- * have all that its own connection wrote; commands of one turn leave by one connection in their
- * order (`line`), so the write is among that. Where the line is another one when the answer comes,
- * a driver may have sent WAIT again alone, on a connection that never wrote: its answer is void.
- * For the same reason a lost answer is not asked for again (see `attempt`): the repeat would find
- * the key, and write nothing.
+ * WAIT is sent in the same turn, so it costs no round trip. It counts the replicas that have all
+ * writes of its own connection. Commands of one turn leave by one connection in their order
+ * (`line`), so the write is among them.
+ *
+ * If the connection is another one when the reply arrives, a driver may have sent WAIT again alone,
+ * on a connection that never wrote: its reply is void. For the same reason an acquire without a
+ * reply is not repeated (`asksMax`): the repeat would find the key, and write nothing.
  */
 export function acknowledged(
   connection: RedisConnection,
@@ -41,14 +42,14 @@ export function acknowledged(
     const line = connection.line?.();
     const written = connection.send(key, command);
     const waited = connection.send(key, wait);
-    // Handled below, where the write itself did not fail first.
+    // Handled below, unless the write itself failed first.
     waited.catch(() => undefined);
     const reply = await written;
     const got = Number(await waited);
     if (line === undefined || connection.line?.() !== line) {
       throw new Error("the connection changed while the replicas were waited for");
     }
-    // A plain SET that found nothing replies with nil, and with the value that it found otherwise.
+    // A plain SET that found no key replies with nil, otherwise with the value of the key.
     const isBare = command[0] === "SET";
     const counts = isBare ? (reply ?? undefined) === undefined : isConfirming(reply);
     if (!counts) return reply;
@@ -65,7 +66,7 @@ export function acknowledged(
   };
 }
 
-/** Everything but `send`. Named one by one: a spread leaves out the methods of a class. */
+/** Returns everything but `send`. Copied one by one: a spread leaves out the methods of a class. */
 function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
   const { library, topology } = connection;
   const rest = {
@@ -78,24 +79,24 @@ function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
   return { library, topology, ...(Object.fromEntries(present) as Partial<RedisConnection>) };
 }
 
-/** Whatever is not known to be harmless is waited for. */
+/** True unless the command is known to need no replicas. */
 export function mustReplicate(command: readonly string[]): boolean {
   const [name = "", script = "", count = "0"] = command;
   if (name === "SET") return true;
   if (name !== "EVALSHA" && name !== "EVAL") return false;
   const place = ttlPlaces.get(script);
-  // Without a new life it is only a question.
+  // Without a TTL it only proves the grant.
   if (place !== undefined) return command[3 + Number(count) + place] !== "0";
   return !unheeded.has(script);
 }
 
-/** Whether a script tells of a grant or an extension. */
+/** True if a reply confirms a grant or an extension. */
 function isConfirming(reply: unknown): boolean {
   if (Array.isArray(reply)) return reply.some(isConfirming);
   return typeof reply === "string" && /^[GK]( \d|$)|^V .*K/.test(reply);
 }
 
-/** The same reply, with a refusal in the place of every yes. */
+/** Returns the same reply, with the refusal in place of every confirmation. */
 function refused(reply: unknown, refusal: string): unknown {
   if (!Array.isArray(reply)) return refusal;
   return reply.map((each: unknown) => (isConfirming(each) ? refusal : each));

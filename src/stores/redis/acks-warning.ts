@@ -1,7 +1,7 @@
 import type { ReplicationError } from "../../core/errors.ts";
 import type { Emitter } from "../../core/events.ts";
 
-/** Tells when replicas begin to fall short of what is asked of them: once per bout. */
+/** Emits a warning when replicas begin to confirm too little: once per outage. */
 export function acksWarning(
   node: string,
   acks: number,

@@ -1,6 +1,21 @@
+/**
+ * Watches one server's clock through the time in its replies.
+ *
+ * Problem: keys expire by the server's clock. If that clock is set forward, a key is gone before we
+ * believe the lease to be over, and another owner may get it.
+ *
+ * Idea: each reply gives the offset between the server's clock and ours, with an error of half the
+ * round trip. A change of the offset that neither errors nor drift explain is a step. Both of our
+ * clocks must show it, so that a suspend of our machine does not count. Votes given before a step
+ * forward do not count any more. A step back only keeps keys longer.
+ *
+ * Limits: a step is noticed at the next reply. That shortens the dangerous time, but cannot remove
+ * it. Steps within the drift allowance are not noticed.
+ */
+
 import type { Instant, SteadyClock } from "../../core/ports.ts";
 
-/** Which process answered, and what its clock said while it did. */
+/** Run id of the process that replied, and the time of its clock. */
 export interface Stamp {
   readonly runId: string;
   readonly serverMs: number;
@@ -9,28 +24,24 @@ export interface Stamp {
 interface Sample {
   readonly runId: string;
   readonly atMs: number;
-  /** Server time less ours, by each of our times, and how wrong that may be: half the trip. */
+  /** Server time minus our time, by each of our clocks; the error is half the round trip. */
   readonly monotonicOffsetMs: number;
   readonly steadyOffsetMs: number;
   readonly errorMs: number;
 }
 
-/** How far a server's clock may move against ours before it counts as a step. */
+/** How far a server's clock may move against ours before that counts as a step. */
 export interface DriftAllowance {
   readonly factor: number;
   readonly fixedMs: number;
 }
 
-/**
- * Watches one server's clock through the time in its replies. A step forward lets keys expire
- * early, so that a vote given before it is worth nothing; a step back only keeps them longer. It is
- * seen at the next reply: this narrows the window, it cannot close it.
- */
+/** The clock of one server, as its replies show it. */
 export class ClockWatch {
   readonly #clock: SteadyClock;
   readonly #allowance: DriftAllowance;
   #reference: Sample | undefined;
-  /** Server time less our monotonic time, by the last reply. */
+  /** Server time minus our monotonic time, by the last reply. */
   #offsetMs: number | undefined;
   #errorMs = Infinity;
   #atMs = -Infinity;
@@ -40,34 +51,34 @@ export class ClockWatch {
     this.#allowance = allowance;
   }
 
-  /** The server's time at a moment of our monotonic clock; undefined before the first reply. */
+  /** Returns the server's time at a monotonic time; undefined before the first reply. */
   serverMsAt(monotonicMs: number): number | undefined {
     return this.#offsetMs === undefined ? undefined : monotonicMs + this.#offsetMs;
   }
 
-  /** Server time less our monotonic time, by the last reply; undefined before it. */
+  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
   get offsetMs(): number | undefined {
     return this.#offsetMs;
   }
 
-  /** When the last reply came, by our monotonic clock. */
+  /** Monotonic time of the last reply. */
   get atMs(): number {
     return this.#atMs;
   }
 
-  /** How wrong the offset may be: half the round trip of the last reply. */
+  /** Greatest error of the offset: half the round trip of the last reply. */
   get errorMs(): number {
     return this.#errorMs;
   }
 
-  /** Takes in one reply; returns how far the clock stepped, or 0. */
+  /** Evaluates one reply. Returns how far the clock stepped, or 0. */
   observe(stamp: Stamp, sent: Instant): number {
     const { runId, serverMs } = stamp;
     const { monotonicMs: atMs, steadyMs } = this.#clock.now();
     const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
     this.#offsetMs = monotonicOffsetMs;
     const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
-    // Whole milliseconds of the wall clock may hide one.
+    // One more: our wall clock counts whole milliseconds.
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
     this.#errorMs = errorMs;
     this.#atMs = atMs;
@@ -80,7 +91,7 @@ export class ClockWatch {
     const allowedMs = reference.errorMs + errorMs + driftMs + this.#allowance.fixedMs;
     const stepMs = monotonicOffsetMs - reference.monotonicOffsetMs;
     const steadyStepMs = steadyOffsetMs - reference.steadyOffsetMs;
-    // Our own suspend shows in one of our times only, and is not the server's.
+    // A suspend of our machine shows in one of our clocks only, and is no step of the server.
     const stepped = Math.abs(stepMs) > allowedMs && Math.abs(steadyStepMs) > allowedMs;
     if (stepped || errorMs <= reference.errorMs + driftMs) {
       this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
@@ -93,8 +104,8 @@ const space = 32;
 const runIdLength = 12;
 
 /**
- * The stamp in a reply of a granting script, or at the head of a batch: "G sec usec rid …". Read by
- * hand, as every such reply is.
+ * Parses the stamp in a granting script's reply, or at the head of a batch: "G sec usec rid …".
+ * perf (sequential): parsed by hand, because every such reply has one.
  */
 export function stampOf(reply: unknown): Stamp | undefined {
   const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
@@ -102,7 +113,7 @@ export function stampOf(reply: unknown): Stamp | undefined {
   if (!"SGHQKNBV".includes(stamped.charAt(0))) return undefined;
   const secondsEnd = digitsEnd(stamped, 2);
   const microsEnd = digitsEnd(stamped, secondsEnd + 1);
-  // The path without fences sends no time: "H pttl value" is not a stamp.
+  // Without fences, replies have no time: "H pttl value" is not a stamp.
   if (microsEnd < 0) return undefined;
   const last = stamped.indexOf(" ", microsEnd + 1);
   const runId = stamped.slice(microsEnd + 1, last < 0 ? stamped.length : last);
@@ -112,7 +123,7 @@ export function stampOf(reply: unknown): Stamp | undefined {
   return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
 }
 
-/** Where the digits from `start` on end, with a space; -1 where they do not. */
+/** Returns the index of the space after the digits that begin at `start`; -1 if there is none. */
 function digitsEnd(text: string, start: number): number {
   let index = start;
   while (isDigit(text.charCodeAt(index))) index += 1;

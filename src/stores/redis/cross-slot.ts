@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../../core/errors.ts";
 import { slotOf } from "./cluster-dialect.ts";
 
-/** Resources by the Cluster slot of their keys, groups and members in sorted order. */
+/** Groups resources by the Cluster slot of their keys, sorted by slot. Members keep their order. */
 export function bySlot(
   resources: readonly string[],
   keyOf: (resource: string) => string,
@@ -16,7 +16,7 @@ export function bySlot(
   return [...groups.entries()].sort(([a], [b]) => a - b).map(([, group]) => group);
 }
 
-/** A Cluster runs a script on one slot: several resources must share a hash tag. */
+/** Throws if the resources are in several slots: a Cluster runs a script on one slot. */
 export function refuseCrossSlot(groups: readonly (readonly string[])[]): void {
   if (groups.length <= 1) return;
   const resources = groups.flat();

@@ -3,7 +3,7 @@ import type { Scheduler, Task } from "../../core/scheduler.ts";
 import type { ServerInfo } from "./doctor/server-info.ts";
 import type { RedisNode } from "./node.ts";
 
-/** Which process it was, and which line of writes it stood in. */
+/** Process and replication history of a server. */
 interface Identity {
   readonly runId: string | undefined;
   readonly replicationId: string | undefined;
@@ -11,7 +11,7 @@ interface Identity {
 
 export interface FailoverHost {
   readonly scheduler: Scheduler;
-  /** Has the node asked for its INFO, which comes back to `observe`. */
+  /** Sends INFO to the node. Its reply is passed to `observe`. */
   look(node: RedisNode): void;
   holdsAny(): boolean;
   onReplaced(node: RedisNode, cause: ReplicationError): void;
@@ -21,12 +21,12 @@ const pauseMsMax = 2_000;
 const pauseMsMin = 100;
 
 /**
- * Notices that another server answers as a node, or the same one with another history: after a
- * failover, a restart, a promotion and a demotion. What was granted before may be unknown there.
+ * Notices that another server answers for a node, or the same one with another history: after a
+ * failover, a restart, a promotion or a demotion. Such a server may not know earlier grants.
  *
- * A lease that is renewed would find out by itself; one that is not would be believed until its
- * end, so a single server is looked at from time to time while anything is held. It is a look, and
- * not a bound: what happens between two looks is known a little later.
+ * A renewal would show that, but a lease without renewals would be believed until its end. So a
+ * single server gets INFO from time to time while a lease is held. What happens between two
+ * requests is noticed a little later.
  */
 export class FailoverWatch {
   readonly #host: FailoverHost;
@@ -40,12 +40,12 @@ export class FailoverWatch {
     this.#host = host;
   }
 
-  /** Why a yes of this node proves nothing: a replica answers questions from an old copy. */
+  /** Returns why a confirmation of this node proves nothing: a replica answers from an old copy. */
   doubtOf(node: RedisNode | undefined): ReplicationError | undefined {
     return node === undefined ? undefined : this.#replicas.get(node);
   }
 
-  /** The process that was there first: it is compared with what the first look shows. */
+  /** Records the first process of the node. The first INFO is compared with it. */
   met(node: RedisNode): void {
     if (this.#known.has(node)) return;
     this.#known.set(node, { runId: node.runId, replicationId: undefined });
@@ -63,7 +63,7 @@ export class FailoverWatch {
       return;
     }
     this.#replicas.delete(node);
-    // Before the first look only the process is known, and not its history.
+    // Before the first INFO only the process is known, not its history.
     const known = this.#known.get(node) ?? { runId: node.runId, replicationId: undefined };
     this.#known.set(node, { runId, replicationId });
     const what = differs(known.runId, runId)
@@ -76,7 +76,9 @@ export class FailoverWatch {
     this.#host.onReplaced(node, new ReplicationError("replaced", why));
   }
 
-  /** A lease of `ttlMs` was granted: look at `node` from time to time while any is held. */
+  /**
+   * Called when a lease of `ttlMs` was granted: sends INFO at intervals while any lease is held.
+   */
   pulse(node: RedisNode, ttlMs: number): void {
     const pauseMs = Math.max(pauseMsMin, Math.min(pauseMsMax, ttlMs / 4));
     if (this.#next !== undefined && pauseMs >= this.#pauseMs) return;

@@ -1,7 +1,7 @@
 import { ForeignHolderError } from "../../core/errors.ts";
 import { quoted } from "../../core/quoted.ts";
 
-/** What a key of a type that no lock has usually is. */
+/** Usual contents of keys whose type no lock has. */
 const usually: Readonly<Record<string, string>> = {
   hash: "a lock of Redisson (RLock)",
   zset: "a semaphore of redis-semaphore",
@@ -10,7 +10,7 @@ const usually: Readonly<Record<string, string>> = {
   stream: "a stream of events, and no lock",
 };
 
-/** The answer of a script that found a key of another type; "-" if it may not look which. */
+/** Returns the error for a key of another type. `type` is "-" if the script may not read it. */
 export function wrongType(type: string, key: string): ForeignHolderError {
   const what = type === "-" ? "something that is no text" : `a ${type}`;
   const use = usually[type];

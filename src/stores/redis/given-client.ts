@@ -2,7 +2,9 @@ import type { RedisConnection } from "../../clients/contract.ts";
 import { connectionOf } from "../../clients/recognise.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 
-/** The connection of a client that a user gave, or an error that names the place it stood in. */
+/**
+ * Returns the connection of a user's client. Throws an error that names the option if it is none.
+ */
 export function connectionAt(option: string, client: unknown): RedisConnection {
   const connection = connectionOf(client);
   if (connection !== undefined) return connection;

@@ -7,14 +7,14 @@ interface Met {
 }
 
 /**
- * Which process stands behind a node, and of which version. Asked before the first command of each
- * connection: an address may lead to another server after a reconnect.
+ * Learns which process and version answers for a node. Sends INFO before the first command on each
+ * connection: after a reconnect, the address may lead to another server.
  */
 export class Introduction {
   readonly #connection: RedisConnection;
   readonly #onNews: () => void;
   #known = false;
-  /** The connection that the last answer came by, where the client shows it. */
+  /** Connection of the last reply, if the client shows it. */
   #line: object | undefined;
   #asking: Promise<void> | undefined;
   #runId: string | undefined;
@@ -24,7 +24,7 @@ export class Introduction {
   #connecting = 0;
   #hasGivenUp = false;
 
-  /** `onNews` is called after the first answer, and after each that differs from the last. */
+  /** `onNews` is called after the first reply, and after each reply that differs from the last. */
   constructor(connection: RedisConnection, onNews: () => void) {
     this.#connection = connection;
     this.#onNews = onNews;
@@ -42,20 +42,19 @@ export class Introduction {
     return this.#version;
   }
 
-  /** The server lets us not look at INFO: neither its version nor its restarts can be known. */
+  /** True if this user may not run INFO: the server's version and restarts are then unknown. */
   get denied(): boolean {
     return this.#denied;
   }
 
-  /** Servers before 7 may carry scripts in their RDB: there, a cached script proves nothing. */
+  /** True for servers before 7: scripts in their RDB survive, so a cached one proves nothing. */
   get mustVerify(): boolean {
     return this.#mustVerify;
   }
 
   /**
-   * Callers of one turn share a request. Those of later turns send their own until one has a reply:
-   * a driver may lose a request silently, and nothing may wait for its reply alone. Rejects if it
-   * cannot be sent.
+   * Sends INFO. Calls of one turn share a request. Calls of later turns send their own until one
+   * has a reply: a driver may lose a request silently. Rejects if it cannot be sent.
    */
   ask(): Promise<void> {
     if (this.#asking === undefined) {
@@ -87,7 +86,7 @@ export class Introduction {
     return this.#connecting > 0;
   }
 
-  /** A round has waited long enough for the first connect: from now on no call waits for it. */
+  /** Called when a round has waited long enough for the first connect: later calls do not. */
   giveUpConnecting(): void {
     this.#hasGivenUp = true;
   }
@@ -101,7 +100,9 @@ export class Introduction {
     }
   }
 
-  /** A reply came from another process than the one we met: meet this one. */
+  /**
+   * Called with the run id in a reply. If it is of another process, the next call sends INFO first.
+   */
   noticeRunId(cut: string): void {
     if (cut !== "-" && this.#runId !== undefined && !this.#runId.startsWith(cut)) {
       this.#known = false;

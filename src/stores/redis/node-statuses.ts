@@ -3,7 +3,7 @@ import type { Admission } from "./quorum/admission.ts";
 import { inspect } from "./quorum/inspect.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 
-/** Asks every node once, and returns what is known of each then. Never rejects. */
+/** Sends one request to every node, and returns what is then known of each. Never rejects. */
 export async function nodeStatuses(
   quorum: Quorum,
   admission: Admission,

@@ -13,10 +13,10 @@ import { replicationFault } from "./replication-faults.ts";
 import type { StampWatch } from "./stamp-watch.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
-/** Beyond this a node is not answering, and more commands would only fill its client's memory. */
+/** Limit. A node with so many open commands is not answering: more would only fill memory. */
 const inFlightMax = 20_000;
 
-/** What has more keys than this goes alone. */
+/** Limit of keys for a call in a batch. Calls with more keys go alone. */
 const partKeysMax = 4;
 
 export interface NodeOptions {
@@ -24,16 +24,16 @@ export interface NodeOptions {
   readonly events: Emitter;
   readonly batches: Batches | undefined;
   readonly allowance: DriftAllowance;
-  /** Silent for longer than this, a node is asked only now and then. */
+  /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
   readonly onIntroduced: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
   readonly stamps?: StampWatch;
-  /** It lacks a script: perhaps it is another server than the one that was given it. */
+  /** Called when the server lacks a script: it may be another server than before. */
   readonly onScriptMissing: (node: RedisNode) => void;
 }
 
-/** One server as the quorum sees it. */
+/** One server of a quorum. */
 export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
@@ -85,7 +85,7 @@ export class RedisNode {
     return this.#introduction.runId;
   }
 
-  /** Of the process that gave the last answer that tells it, cut; "-" where it does not know. */
+  /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
   get heardRunId(): string | undefined {
     return this.#heardRunId;
   }
@@ -94,17 +94,21 @@ export class RedisNode {
     return this.#introduction.version;
   }
 
-  /** What is sent to it runs there in that order, also where the driver has to send it again. */
+  /**
+   * True if commands run in the order in which they were sent, even if the driver sends them again.
+   */
   get keepsOrder(): boolean {
     return this.connection.line !== undefined;
   }
 
-  /** Changes with every step forward of its clock: votes of an earlier epoch are worth nothing. */
+  /** Counts the forward steps of the server's clock: votes of an earlier epoch do not count. */
   get clockEpoch(): number {
     return this.#clockEpoch;
   }
 
-  /** Its time at a moment of our monotonic clock; undefined before a reply carried it. */
+  /**
+   * Returns the server's time at a monotonic time; undefined before the first reply that has one.
+   */
   serverMsAt(monotonicMs: number): number | undefined {
     return this.#clockWatch.serverMsAt(monotonicMs);
   }
@@ -113,19 +117,19 @@ export class RedisNode {
     return this.#lastFault;
   }
 
-  /** The server lets us not look at INFO: neither its version nor its restarts can be known. */
+  /** True if this user may not run INFO: the server's version and restarts are then unknown. */
   get infoDenied(): boolean {
     return this.#introduction.denied;
   }
 
-  /** Asks the server again which process it is. Rejects if it cannot be asked. */
+  /** Sends INFO to learn which process answers. Rejects if there is no usable reply. */
   meet(): Promise<void> {
     return this.#introduction.ask();
   }
 
   /**
-   * Sends `call` and tells `to` once, whenever the answer comes: how long to wait is the
-   * round's business. Never tells before it returns. `index` is what the listener knows it by.
+   * Sends `call` and settles `to` once, whenever the reply arrives: the round limits the wait.
+   * Never settles before it returns. `index` is the index of this node in the listener's list.
    */
   run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
     if (this.#introduction.known) {
@@ -138,23 +142,20 @@ export class RedisNode {
     );
   }
 
-  /**
-   * It does not answer, or is not connected, and it is not yet time to ask it again: a round that
-   * has enough others does without it.
-   */
+  /** True if a round should skip this silent or disconnected node, because no probe is due. */
   holdsBack(nowMs: number): boolean {
     const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
     return isSick && this.#probing.holdsBack(nowMs);
   }
 
-  /** A round does without it, as others do answer: say so once per bout. */
+  /** Called when a round skips the node. Reports the fault once per outage. */
   leaveAlone(nowMs: number): void {
     if (this.#failing) return;
     const silentMs = Math.round(this.#sender.silentMs(nowMs));
     this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
   }
 
-  /** The round gave up waiting. Returns what that is worth, and reports it once per outage. */
+  /** Called when a round stops waiting. Returns the failure, and reports it once per outage. */
   timedOut(error: Error): NodeFailure {
     if (this.#introduction.isConnecting) {
       this.#introduction.giveUpConnecting();
@@ -178,7 +179,7 @@ export class RedisNode {
     }
   }
 
-  /** What was collected in one turn: alone as it is, together as one call. */
+  /** Sends what was collected in one turn: one call as it is, several as a batch. */
   #flush(items: readonly Outgoing<unknown>[]): void {
     const [first] = items;
     if (first === undefined || this.#batches === undefined) return;
@@ -193,13 +194,13 @@ export class RedisNode {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
     }
-    // Heard without a reply: the one way in which the sender tells of a script that is not there.
+    // Without a reply: in this way the sender reports a missing script.
     if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
     this.#heardRunId = stamp.runId;
     this.#introduction.noticeRunId(stamp.runId);
-    // Before the reply itself counts: what it confirms was written after the step.
+    // Before the reply is counted: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
     this.#stamps?.observe(this, stamp, this.#clockWatch);
     if (stepMs === 0) return;
@@ -222,10 +223,10 @@ export class RedisNode {
       const refused = replicationFault(error);
       if (refused !== undefined) {
         this.#fault("failed", refused);
-        // Nothing was written, as if it had never come: a release of it is still owed.
+        // Nothing was written, so the call counts as unsent: a release is still owed.
         return { kind: "unsent", error: refused };
       }
-      // A script that is not there yet is no fault of the node's.
+      // A missing script is no fault of the node.
       if (!error.message.startsWith("NOSCRIPT")) this.#fault("failed", error);
       return { kind: "error", error };
     }
@@ -246,8 +247,8 @@ function canBatch({ part }: NodeCall<unknown>): boolean {
 }
 
 /**
- * An error reply starts with a code in capitals and a space; what a driver says of its connection
- * does not, or carries a system error's code. Whatever is not clearly a reply counts as unknown.
+ * True if the error is a reply of the server: it starts with a code in capitals and a space. Errors
+ * of a driver do not, or they carry a system error's code. If in doubt, the outcome is unknown.
  */
 function isServerError(error: Error): boolean {
   return /^[A-Z]{2,}[A-Z0-9_]* /.test(error.message) && !("syscall" in error);

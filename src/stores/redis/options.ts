@@ -5,7 +5,7 @@ import { wireFormat } from "./quorum/shards.ts";
 import { resolveReplicas, type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 
 export interface DriftOptions {
-  /** Share of the TTL by which clocks may run apart. @default 0.01 */
+  /** Share of the TTL by which clocks may drift apart. @default 0.01 */
   readonly factor?: number;
   /** Fixed part: Redis expires to the millisecond, and so do our timers. @default 2 ms */
   readonly fixed?: Duration;
@@ -13,48 +13,48 @@ export interface DriftOptions {
 
 export interface RedisStoreOptions {
   /**
-   * How long one node may take to answer before the round goes on without it.
+   * Longest time to wait for one node before a round goes on without it.
    * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms and at most 1 s: longer
    * than any ordinary stall of a server, and a call on a server that is frozen ends soon
    */
   readonly nodeTimeout?: Duration;
-  /** What is taken off every TTL before it is called valid. */
+  /** Allowance for clock drift: subtracted from every TTL to get the validity. */
   readonly drift?: DriftOptions;
-  /** Put before every resource name to make its key. @default "" */
+  /** Text before every resource name in its key. @default "" */
   readonly prefix?: string;
   /**
-   * Whether leases carry a fence. Without it the lock is a plain `SET NX PX`, faster, and
+   * Whether leases carry a fence. If false, the lock is a plain `SET NX PX`, which is faster, and
    * `lease.fence` throws.
    * @default true
    */
   readonly fencing?: boolean;
   /**
    * `"strict"`: a node that lost its data votes again only after a quarantine and a copy of the
-   * counters. `"off"`: it votes at once, and may grant what is still held.
+   * counters. `"off"`: it votes at once, and may grant a lock that is still held.
    * @default "strict" for three nodes and more, "off" for fewer and without fencing
    */
   readonly admission?: "strict" | "off";
   /**
-   * The longest TTL of the deployment, the same for all its clients: a quarantine lasts this long.
+   * Longest TTL of the deployment, the same for all its clients. A quarantine lasts this long.
    * @default "30s"
    */
   readonly maxTtl?: Duration;
   /**
-   * What to do with several resources in different slots of a Cluster: refuse them, or lock slot
-   * after slot in a fixed order.
+   * Handling of several resources in different slots of a Cluster: refuse them, or lock slot after
+   * slot in a fixed order.
    * @default "refuse": all or nothing in one step needs one slot
    */
   readonly crossSlot?: "refuse" | "ordered";
   /**
-   * One server with replicas: a grant or an extension counts only once `acks` replicas have it,
-   * so that a failover to one of them does not forget it. Fewer are a fault, never contention.
+   * For one server with replicas: a grant or an extension counts only if `acks` replicas have it,
+   * so that a failover to one of them does not lose it. Fewer are a fault, not contention.
    * @default none: replication is asynchronous, and a failover may forget the latest grants
    */
   readonly replicas?: ReplicasOptions;
   /**
-   * For as long as clients of other libraries use the same keys: how long this manager leaves a
-   * lock free after a release, and after a wake-up, before it asks for it again. Up to 100 ms; give
-   * it to every Holdfast client of these keys.
+   * For keys that clients of other libraries use, too: time for which this manager leaves a lock
+   * free after a release or a wake-up, before its next attempt. At most 100 ms. Give it to every
+   * Holdfast client of these keys.
    * @default 0: a release and the next acquire travel in one script, and no other client gets in
    */
   readonly foreignGap?: Duration;
@@ -62,7 +62,7 @@ export interface RedisStoreOptions {
 
 export interface ResolvedStoreOptions {
   readonly replicas: ResolvedReplicas | undefined;
-  /** How often a node is asked for the same grant when its answer was lost. */
+  /** Limit of acquires sent to a node in one attempt, if replies are lost. */
   readonly asksMax: number;
   readonly nodeTimeoutMs: number | undefined;
   readonly driftFactor: number;
@@ -74,7 +74,7 @@ export interface ResolvedStoreOptions {
   readonly crossSlot: "refuse" | "ordered";
   readonly foreignGapMs: number;
   readonly nodeCount: number;
-  /** What a node's record must say for this client to be granted anything there. */
+  /** Format that a node's record must have for this client to be granted anything there. */
   readonly wireFormat: string;
 }
 
@@ -93,7 +93,7 @@ const dayMs = 86_400_000;
 const timeoutMsMin = 50;
 const timeoutMsMax = 1_000;
 const prefixLengthMax = 200;
-/** A waiter has 150 ms to come after its wake-up: a longer gap would cost it its place. */
+/** Limit. A notified waiter has 150 ms: a longer gap would cost it its queue entry. */
 const foreignGapMsMax = 100;
 
 export function resolveStoreOptions(
@@ -130,7 +130,7 @@ export function resolveStoreOptions(
     crossSlot,
     nodeTimeoutMs,
     replicas,
-    // A repeat of a grant writes nothing, and then nobody knows which replicas have it.
+    // A repeated acquire writes nothing, so WAIT would not show which replicas have the grant.
     asksMax: replicas === undefined ? 2 : 1,
     driftFactor,
     driftFixedMs: durationMs("drift.fixed", drift.fixed ?? 2, { minMs: 0, maxMs: dayMs }),
@@ -157,27 +157,27 @@ function resolveAdmission(
     throw new InvalidOptionError("admission", '"strict" or "off"', given);
   }
   if (given === "strict" && !fencing) {
-    // The node record is read by the scripts that fence; a plain SET NX PX cannot look at it.
+    // Only scripts that fence read the node record. A plain SET NX PX cannot.
     throw new InvalidOptionError("admission", '"off" together with fencing: false', given);
   }
   return given;
 }
 
-/** What is taken off a TTL for clocks that do not run alike. */
+/** Returns the allowance for clock drift that is subtracted from a TTL. */
 export function driftMs(options: ResolvedStoreOptions, ttlMs: number): number {
   return ttlMs * options.driftFactor + options.driftFixedMs;
 }
 
-/** How long to wait for one node in a round of a lease of `ttlMs`. */
+/** Returns how long to wait for one node in a round for a lease of `ttlMs`. */
 export function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number {
   const { nodeCount, replicas } = options;
   const share = nodeCount === 1 ? 0.2 : 0.05;
-  // A wait for replicas is part of the answer.
+  // A reply includes the wait for replicas.
   const mostMs = Math.max(timeoutMsMax, 2 * (replicas?.timeoutMs ?? 0));
   return options.nodeTimeoutMs ?? Math.min(mostMs, Math.max(timeoutMsMin, ttlMs * share));
 }
 
-/** How long a node that lost its data must not vote: no lease it granted lives longer. */
+/** Returns how long a node that lost its data must not vote: no lease it granted lives longer. */
 export function quarantineMs(options: ResolvedStoreOptions, ttlMs: number): number {
   return Math.ceil(ttlMs + driftMs(options, ttlMs));
 }

@@ -11,9 +11,9 @@ import type {
 } from "../../core/store.ts";
 import { leftMs } from "../../core/validity.ts";
 
-/** A store whose grants can be given a greater fence. */
+/** A store that can raise the fence of a grant. */
 export interface RaisingStore extends Pick<OpenStore, "attempt" | "extend" | "prove" | "release"> {
-  /** The same grant with `fence`, or undefined when a quorum does not confirm it. */
+  /** Returns the grant with `fence`, or undefined if a quorum does not confirm it. */
   raise(grant: Grant, fence: bigint): Promise<Grant | undefined>;
 }
 
@@ -45,9 +45,9 @@ class GroupedGrant implements Grant {
 }
 
 /**
- * Locks resources that lie in several groups one group after the other, always in the same order,
- * and gives back what it has when one of them is refused. One fence for all: the greatest, raised
- * everywhere. Others can see it half taken for a moment; they cannot get in between.
+ * Locks resources of several groups one group after the other, always in the same order. Releases
+ * what it has if one of them refuses. All parts get one fence: the greatest, raised everywhere. For
+ * a moment, other clients may see only some of the resources locked.
  */
 export async function attemptInOrder(
   groups: readonly Group[],
@@ -66,7 +66,7 @@ export async function attemptInOrder(
       return { kind: "granted", grant };
     }
   } catch (error) {
-    // A group did not refuse but throw: what the groups before it granted goes back all the same.
+    // A group threw instead of refusing: release what the groups before it granted.
     await giveBack(parts);
     throw error;
   }
@@ -79,7 +79,7 @@ export async function attemptInOrder(
 
 type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
-/** Adds what each group grants to `parts`, until one refuses. */
+/** Adds the grant of each group to `parts`. Stops at the first refusal and returns it. */
 async function takeParts(
   groups: readonly Group[],
   request: AcquireRequest,
@@ -87,7 +87,7 @@ async function takeParts(
 ): Promise<Refused | undefined> {
   for (const { store, resources } of groups) {
     if (request.cancellation.cancelled) {
-      // The caller has its own reason, and this one only ends the attempt.
+      // This error only ends the attempt: the caller reports its own reason.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }
@@ -107,12 +107,12 @@ async function underOneFence(
   return raised && new GroupedGrant(request, raised, fence);
 }
 
-/** The parts of a grant made in order; undefined for a grant of one store. */
+/** Returns the parts of a grant over several groups; undefined for a grant of one store. */
 export function partsOf(grant: Grant): readonly Part[] | undefined {
   return grant instanceof GroupedGrant ? grant.parts : undefined;
 }
 
-/** Runs each step on every part of a grouped grant, or on `store` for a grant of its own. */
+/** Runs a step on every part of a grouped grant, or on `store` for a grant of one store. */
 export const inOrder = {
   extend(store: RaisingStore, grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     const parts = partsOf(grant);
@@ -145,7 +145,7 @@ async function proveParts(parts: readonly Part[]): Promise<ProveOutcome> {
 
 async function releaseParts(parts: readonly Part[]): Promise<ReleaseOutcome> {
   const outcomes = await Promise.all(parts.map((part) => part.store.release(part.grant)));
-  // One part that was taken says more than another that could not be reached.
+  // A part that was taken is more important than one that was not reached.
   const missed = outcomes.filter((outcome) => !outcome.released);
   return missed.find(({ reason }) => reason === "taken") ?? missed[0] ?? { released: true };
 }
@@ -172,7 +172,7 @@ async function raiseAll(
   return whole.length === parts.length ? whole : undefined;
 }
 
-/** Never rejects: a part that cannot be given back must not keep the others. */
+/** Releases all parts. Never rejects: one failed release must not stop the others. */
 async function giveBack(parts: readonly Part[]): Promise<void> {
   await Promise.allSettled(parts.map(async ({ store, grant }) => await store.release(grant)));
 }

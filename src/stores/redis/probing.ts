@@ -2,14 +2,14 @@ const firstPauseMs = 50;
 const pauseMsMax = 1_000;
 
 /**
- * How often a node that does not answer, or cannot be reached, is asked all the same: at growing
- * pauses, with whatever is to be sent at that moment, until it is heard from.
+ * Decides when a node that does not reply, or is not connected, gets a request all the same: at
+ * growing pauses, until it replies. The next request of any round serves as the probe.
  */
 export class Probing {
   #pauseMs = firstPauseMs;
   #nextMs = -Infinity;
 
-  /** Whether it is to be left alone now. Where not, whoever asked is the probe. */
+  /** True if a round should skip the node now. If false, the request of the caller is the probe. */
   holdsBack(nowMs: number): boolean {
     if (nowMs < this.#nextMs) return true;
     this.#nextMs = nowMs + this.#pauseMs;

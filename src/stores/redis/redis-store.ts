@@ -54,10 +54,10 @@ import { Gaps } from "./waiting/gaps.ts";
 import { RedisWaiting } from "./waiting/redis-waiting.ts";
 import { WakeUps } from "./waiting/wake-ups.ts";
 
-/** A node that has been silent for what one may take to answer for such a lease is left alone. */
+/** TTL of an ordinary lease. Its node timeout decides when a node counts as silent. */
 const usualTtlMs = 10_000;
 
-/** One Redis or N independent ones: the same protocol, with a quorum of one or of a majority. */
+/** Store on one Redis or on N independent ones. Both use the same quorum protocol. */
 export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
   readonly #oneStep: OneStep;
@@ -74,7 +74,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     connections: readonly RedisConnection[],
     options: ResolvedStoreOptions,
     context: StoreContext,
-    /** Put before the names of its nodes, where there are several stores. */
+    /** Prefix of the nodes' names, if there are several stores. */
     place = "",
   ) {
     const { scheduler, events } = context;
@@ -153,7 +153,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return await attemptInOrder(groups, request, this.#quorum.clock);
   }
 
-  /** Only for what one script call can lock: a queue over several slots would have no order. */
+  /** Returns undefined if one script cannot lock them: a queue over slots has no order. */
   waiting(resources: readonly string[]): Waiting | undefined {
     if (this.#cluster) {
       if (!this.#options.fencing) return undefined;
@@ -183,7 +183,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return Promise.resolve({ kind: "failed", error });
   }
 
-  /** Not where nobody knows whether the one server still has what it granted. */
+  /** False if it is unknown whether the only server still has the grant. */
   passOn(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
     if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
@@ -194,12 +194,12 @@ export class RedisStore implements OpenStore, RaisingStore {
     return inOrder.release(this.#oneStep, grant);
   }
 
-  /** For locks over several stores: one fence for all of them. */
+  /** Raises the fence of a grant: locks over several stores have one fence. */
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
     return await this.#oneStep.raise(grant, fence);
   }
 
-  /** The nodes as they are known so far, without asking them. */
+  /** Nodes of the store. Sends no request. */
   get members(): readonly RedisNode[] {
     return this.#quorum.nodes;
   }
@@ -264,7 +264,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return lockKey(this.#options.prefix, resource);
   }
 
-  /** With several nodes the others notice: one that was replaced only loses its vote. */
+  /** Watches a single node for failovers. One of several nodes only loses its vote. */
   #watchFor(ttlMs: number): void {
     const { nodes } = this.#quorum;
     const only = nodes.length === 1 ? nodes[0] : undefined;
@@ -286,7 +286,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   #warnOfEven(nodeCount: number): void {
     if (nodeCount % 2 === 1) return;
     const { events, scheduler, clock } = this.#quorum;
-    // A moment later, so that whoever has just made the manager can listen first.
+    // A moment later, so that the creator of the manager can add a listener first.
     scheduler.at(clock.monotonicMs(), false, () => events.emit("warning", evenWarning(nodeCount)));
   }
 }

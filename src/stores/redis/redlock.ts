@@ -7,12 +7,12 @@ import { driftMs, resolveStoreOptions, type RedisStoreOptions } from "./options.
 import { RedisStore } from "./redis-store.ts";
 import { checkLines } from "./replicas-option.ts";
 
-/** More nodes than this add latency and no safety anybody could need. */
+/** Limit: sets of nodes have 31 bits. More nodes would add latency, but no useful safety. */
 const nodesMax = 31;
 
 export interface Redlock {
   /**
-   * Locks on N independent Redis masters by a majority of them. Give each client as it is: ioredis,
+   * Locks on N independent Redis masters, by a majority of them. Takes clients of ioredis,
    * iovalkey, node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
    */
   (clients: readonly object[], options?: RedisStoreOptions): Store;
@@ -33,7 +33,7 @@ function oneQuorum(clients: readonly object[], options: RedisStoreOptions = {}):
   return redisStore(`redlock of ${clients.length}`, connections, options);
 }
 
-/** Locks on one Redis, Valkey, Sentinel-managed master or Cluster. */
+/** Locks on one Redis or Valkey server, a Sentinel-managed master, or a Cluster. */
 export function redis(client: object, options: RedisStoreOptions = {}): Store {
   return redisStore("redis", [connectionAt("client", client)], options);
 }

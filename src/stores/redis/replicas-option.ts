@@ -4,11 +4,13 @@ import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions } from "../../core/options.ts";
 
 export interface ReplicasOptions {
-  /** How many replicas must have a grant or an extension before it counts. 0 waits for none. */
+  /**
+   * Number of replicas that must have a grant or an extension before it counts. 0 waits for none.
+   */
   readonly acks: number;
   /**
-   * How long the server waits for them; the connection is busy for as long. Has to be shorter than
-   * `nodeTimeout`.
+   * Longest time that the server waits for them; the connection is busy for as long. Must be
+   * shorter than `nodeTimeout`.
    * @default "100ms", or half of `nodeTimeout` where that is less
    */
   readonly timeout?: Duration;
@@ -22,7 +24,7 @@ export interface ResolvedReplicas {
 const acksMax = 31;
 const usualTimeoutMs = 100;
 
-/** Undefined where nobody is to be waited for. */
+/** Returns undefined if no replica is to be waited for. */
 export function resolveReplicas(
   given: ReplicasOptions | undefined,
   nodeCount: number,
@@ -30,7 +32,7 @@ export function resolveReplicas(
 ): ResolvedReplicas | undefined {
   if (given === undefined) return undefined;
   if (nodeCount > 1) {
-    // Each node of a quorum is a vote of its own: its replicas add none.
+    // Each node of a quorum has one vote: its replicas add none.
     throw new InvalidOptionError("replicas", "left out with several nodes", given);
   }
   knownOptions("replicas", given, ["acks", "timeout"]);
@@ -53,7 +55,7 @@ export function resolveReplicas(
   return acks === 0 ? undefined : { acks, timeoutMs };
 }
 
-/** WAIT counts for what its own connection wrote, so the two must leave by the same one. */
+/** Throws if WAIT could leave by another connection than the write: it covers only its own. */
 export function checkLines(
   replicas: ResolvedReplicas | undefined,
   connections: readonly RedisConnection[],
@@ -70,7 +72,7 @@ export function checkLines(
   }
 }
 
-/** An answer that comes only after the wait would be too late for the round that asked. */
+/** Throws if a reply after the wait for replicas would be too late for a round with this TTL. */
 export function checkTtl(
   replicas: ResolvedReplicas | undefined,
   ttlMs: number,

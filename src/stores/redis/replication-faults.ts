@@ -1,11 +1,11 @@
 import { ReplicationError } from "../../core/errors.ts";
 
-/** Redis 6 wraps what a command inside a script is answered with. */
+/** Redis 6 wraps the error of a command inside a script. */
 const refusedWrite = /(?:^|[ -])(READONLY|NOREPLICAS|MASTERDOWN) /;
 
 /**
- * What a server says that takes no writes because of its replicas or of a failover, in plain words.
- * Such a refusal comes before anything is written. Undefined for every other error.
+ * Returns the fault if the server refuses writes because of its replicas or a failover; undefined
+ * for every other error. Such a refusal comes before anything is written.
  */
 export function replicationFault(error: Error): ReplicationError | undefined {
   switch (refusedWrite.exec(error.message)?.[1]) {
@@ -29,7 +29,7 @@ export function replicationFault(error: Error): ReplicationError | undefined {
   }
 }
 
-/** Too few replicas have it, so a failover could forget it. */
+/** Returns the fault if too few replicas have a write, so that a failover could lose it. */
 export function tooFewAcks(got: number, acks: number, timeoutMs: number): ReplicationError {
   return new ReplicationError(
     "acks",

@@ -5,44 +5,47 @@ import { firstReplyAt, type Batches, type BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.ts";
 
-/** Who waits for answers; one object for the calls to all nodes. */
+/** Receives replies; one object for the calls to all nodes. */
 export interface Listener<Reply> {
-  /** Asked again before anything is sent late: a grant that nobody waits for must not be made. */
+  /**
+   * Called before anything is sent late. False if the reply would be of no use: a grant must not be
+   * made then.
+   */
   isWanted(): boolean;
-  /** Told once of each node that it asked. */
+  /** Called once for each node. */
   settle(index: number, reply: NodeReply<Reply>): void;
 }
 
-/** A call on its way to a node, and whom to tell of the answer. */
+/** A call to one node, and the listener for its reply. */
 export interface Outgoing<Reply> {
   readonly call: NodeCall<Reply>;
   readonly to: Listener<Reply>;
-  /** Which of the listener's nodes it goes to. */
+  /** Index of the node in the listener's list. */
   readonly index: number;
 }
 
-/** What the sender needs from the node it belongs to. */
+/** Callbacks that the sender needs from its node. */
 export interface SenderHost {
   readonly connection: RedisConnection;
   readonly clock: SteadyClock;
   mustVerify(): boolean;
   infoDenied(): boolean;
-  /** The server answered, with whatever. */
+  /** Called with every reply; with undefined if the server only lacked a script. */
   heard(reply: unknown, sent: Instant): void;
   failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }>;
 }
 
-/** The epoch of a call that was sent before and may have run then: equal to no other. */
+/** Epoch of a call that was sent before and may have run then: equal to no other. */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or several in one, and goes the long way where a server lacks a script. */
+/** Sends calls alone or in batches. If the server lacks a script, sends its text. */
 export class Sender {
   readonly #host: SenderHost;
-  /** Another value when the driver may have sent commands a second time. */
+  /** Returns another value when the driver may have sent commands a second time. */
   readonly #epoch: () => unknown;
   #sent = 0;
   #answered = 0;
-  /** The last answer, or what was sent first after all had been answered. */
+  /** Monotonic time of the last reply, or of the first command sent since nothing was in flight. */
   #quietSinceMs = 0;
 
   constructor(host: SenderHost) {
@@ -52,14 +55,14 @@ export class Sender {
   }
 
   /**
-   * Commands sent after the last one that was answered. A connection answers in order: what was
-   * sent before and is still open was lost by the driver, and will never be told of.
+   * Number of commands sent after the last one that was answered. A connection replies in order:
+   * the driver has lost earlier commands without a reply, and will not report them.
    */
   get inFlight(): number {
     return this.#sent - this.#answered;
   }
 
-  /** For how long something has been in flight without a word. */
+  /** Time since the last reply, if a command is in flight; otherwise 0. */
   silentMs(nowMs: number): number {
     return this.inFlight > 0 ? nowMs - this.#quietSinceMs : 0;
   }
@@ -68,13 +71,13 @@ export class Sender {
     this.#send(outgoing, this.#epoch(), false);
   }
 
-  /** `epoch` is that of the first time it was sent. */
+  /** `epoch` is that of the first time the call was sent. */
   #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
     const host = this.#host;
     const sent = now(host.clock);
     const place = this.#depart(sent.monotonicMs);
-    // Not by way of `#exchange`: what goes alone is one of very many, and each function counts.
+    // perf (sequential): repeats `#exchange` here, which saves two closures per call.
     handOver(host.connection, call.key, call.first(host.mustVerify())).then(
       (reply) => {
         this.#answer(place);
@@ -90,7 +93,7 @@ export class Sender {
     );
   }
 
-  /** The reply may be that of a second run. If it then proves nothing, the call is sent again. */
+  /** The reply may be that of a second run. If it then proves nothing, sends the call once more. */
   #settleResent<Reply>(
     outgoing: Outgoing<Reply>,
     answer: NodeReply<Reply>,
@@ -104,7 +107,7 @@ export class Sender {
     else this.#send(outgoing, this.#epoch(), true);
   }
 
-  /** The long way, where the error only means that. */
+  /** Sends the fallback of the call, if the error allows one; otherwise settles as failed. */
   #sendWhole<Reply>(
     outgoing: Outgoing<Reply>,
     error: unknown,
@@ -116,7 +119,7 @@ export class Sender {
     const second = error instanceof Error ? call.fallback(error) : undefined;
     if (second === undefined) return settle(this.#host.failed(error));
     if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
-    // The node is well, it only lacked the script: nothing was applied.
+    // The node is well: it only lacked the script, and nothing was applied.
     this.#host.heard(undefined, now(this.#host.clock));
     if (!to.isWanted()) return settle(noLongerWanted);
     const onSecond = (reply: unknown): void => {
@@ -127,7 +130,7 @@ export class Sender {
     this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
   }
 
-  /** All in one call; each keeps its own verdict. */
+  /** Sends all items in one call. Each gets its own reply. */
   sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
     this.#sendBatch(batches, items, this.#epoch(), false);
   }
@@ -165,8 +168,8 @@ export class Sender {
         this.#host.heard(undefined, now(this.#host.clock));
         this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
       } else {
-        // The server refused the whole: each on its own, so that one cannot fail the others. Some
-        // of them may have been applied before it failed.
+        // The server refused the whole: send each alone, so that one cannot fail the others. Some
+        // of them may have been applied before.
         this.#again(items, (wanted) => {
           for (const item of wanted) this.#send(item, sentBefore, false);
         });
@@ -174,7 +177,7 @@ export class Sender {
     });
   }
 
-  /** Once more with what is still wanted: the rest may have been given back in the meantime. */
+  /** Sends the items that are still wanted: the others may have been released in the meantime. */
   #again(
     items: readonly Outgoing<unknown>[],
     send: (wanted: readonly Outgoing<unknown>[]) => void,
@@ -207,7 +210,7 @@ export class Sender {
     );
   }
 
-  /** Returns its place among all that were sent. */
+  /** Returns the sequence number of the command. */
   #depart(nowMs: number): number {
     if (this.#sent === this.#answered) this.#quietSinceMs = nowMs;
     this.#sent += 1;
@@ -220,7 +223,7 @@ export class Sender {
   }
 }
 
-/** A client that throws has rejected: the rest of the round goes on as with any other failure. */
+/** Turns a throw of the client into a rejection, so that the rest of the round goes on. */
 function handOver(
   connection: RedisConnection,
   key: string,
@@ -254,7 +257,7 @@ function readPart<Reply>(call: NodeCall<Reply>, reply: unknown): NodeReply<Reply
   }
 }
 
-/** It answered, in a way we do not understand: applied or not, it is no vote for us. */
+/** The reply cannot be parsed. Applied or not, it is no vote. */
 function misunderstood(error: unknown): NodeReply<never> {
   return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
 }

@@ -4,28 +4,28 @@ import type { ClockWatch } from "./clock-watch.ts";
 import { duration, warningAbout, type Told } from "./doctor/told.ts";
 import type { RedisNode } from "./node.ts";
 
-/** A wall clock that is off by more is set wrong: NTP keeps clocks within milliseconds. */
+/** Limit. A wall clock that is further off is set wrong: NTP keeps clocks within milliseconds. */
 const apartMsMax = 1_000;
-/** How long to wait for the clocks of the other nodes before a warning says whose is off. */
+/** Time to wait for the clocks of the other nodes, so that a warning can name the wrong one. */
 const othersMs = 1_000;
-/** What moves by less, by round trips and drift, is no news. */
+/** Smaller changes are ignored: they come from round trips and drift. */
 const newsMs = 250;
-/** How often a wall clock is looked at that may have been set. */
+/** Pause between two checks of one offset: a wall clock may be set at any time. */
 const lookEveryMs = 1_000;
 
 interface Seen {
-  /** Of the server, less our monotonic and our wall clock. */
+  /** Server time minus our monotonic time, and minus our wall time. */
   offsetMs: number;
   wallOffsetMs: number;
   errorMs: number;
   isApart: boolean;
-  /** When it was looked at last, by our monotonic clock. */
+  /** Monotonic time of the last check. */
   atMs: number;
 }
 
 /**
- * The servers' clocks beside ours, by what replies carry: the time that most of them have, and a
- * warning for each whose wall clock is far from this client's.
+ * Compares the servers' clocks with ours, by the time in replies. Estimates the servers' time, and
+ * warns of each server whose wall clock is far from this client's.
  */
 export class ServerClocks {
   readonly #nodeCount: number;
@@ -42,7 +42,7 @@ export class ServerClocks {
     this.#events = events;
   }
 
-  /** By the lower median of the nodes that are known: one clock that is off does not move it. */
+  /** Returns the lower median of the known servers' times: one wrong clock does not move it. */
   serverMsAt(monotonicMs: number): number | undefined {
     return this.#medianMs === undefined ? undefined : monotonicMs + this.#medianMs;
   }

@@ -5,11 +5,13 @@ import { warningAbout } from "./doctor/told.ts";
 import type { RedisNode } from "./node.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 
-/** Looks at what every reply carries for what should not stay, and warns once per node. */
+/** Checks the stamp of every reply, and warns once per node if a clock or an admission is wrong. */
 export class StampWatch {
   readonly #events: Emitter;
   readonly #clocks: ServerClocks;
-  /** With admission off a reply names the process only if the record of the node is strict. */
+  /**
+   * True if this client has admission off. A reply then has a run id only if the record is strict.
+   */
   readonly #isOff: boolean;
   readonly #strictNodes = new Set<RedisNode>();
 

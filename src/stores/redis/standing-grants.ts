@@ -5,7 +5,9 @@ import { partsOf } from "./ordered-groups.ts";
 import { RedisGrant } from "./quorum/grant.ts";
 import type { Quorum } from "./quorum/quorum.ts";
 
-/** What leases rest on the nodes of one quorum, and what becomes of them when one is in doubt. */
+/**
+ * Leases that rest on the nodes of one quorum. Removes the votes of a node that became doubtful.
+ */
 export class StandingGrants {
   readonly #context: StoreContext;
   readonly #quorum: Quorum;
@@ -15,7 +17,7 @@ export class StandingGrants {
     this.#quorum = quorum;
   }
 
-  /** Whether any lease is held here. */
+  /** True if any lease is held on this quorum. */
   get any(): boolean {
     let held = false;
     this.#context.reconsider((grant) => {
@@ -26,8 +28,9 @@ export class StandingGrants {
   }
 
   /**
-   * Keys set before a step forward may be gone early: a lease loses that node's vote, and is lost
-   * where too few are left. A step back only keeps keys longer.
+   * Called when a server's clock was set. A step forward may have expired keys early: each lease
+   * loses that node's vote, and is lost if less than a quorum is left. A step back only keeps keys
+   * longer.
    */
   onClockStep(node: RedisNode, stepMs: number): void {
     this.#quorum.events.emit("clock-jump", { node: node.name, stepMs });
@@ -36,8 +39,8 @@ export class StandingGrants {
   }
 
   /**
-   * What the node granted before may be unknown there by now. A lease loses its vote, and has to be
-   * proven again where too few are left.
+   * Called when another server answers for a node: it may not know earlier grants. Each lease loses
+   * that node's vote, and must be proven again if less than a quorum is left.
    */
   onReplaced(node: RedisNode, cause: ReplicationError): void {
     this.#quorum.events.emit("node-replaced", { node: node.name, why: cause.message });

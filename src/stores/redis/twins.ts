@@ -12,22 +12,22 @@ interface Pair {
 interface TwinsHost {
   readonly nodes: readonly RedisNode[];
   readonly scheduler: Scheduler;
-  /** Limit for asking both servers again. */
+  /** Limit for the requests of a recheck. */
   readonly timeoutMs: number;
-  /** Looks again at a node where a script ran in another process than the last look showed. */
+  /** Sends INFO to a node if a script ran in another process than the last INFO showed. */
   readonly survey: Pick<Survey, "noticeRunId">;
 }
 
 /**
- * A server that votes twice makes a majority of a minority: watches that all are different. What it
- * finds holds as long as the last known run ids are equal, so an address that was wrong for a
- * moment is forgiven once the node is connected to another server.
+ * Detects that one server was given as two nodes: its two votes would make a majority of a
+ * minority. The error stands while the last known run ids are equal. So it ends if an address was
+ * wrong only for a moment, and the node is connected to another server.
  */
 export class Twins {
   readonly #host: TwinsHost;
-  /** The process of each node, as its server reported it last. */
+  /** Run id of each node's server, as INFO reported it last. */
   readonly #reported: (string | undefined)[] = [];
-  /** Which process last granted on each node, all of them different. */
+  /** Run id that last granted on each node. All are different. */
   readonly #runIds: (string | undefined)[] = [];
   #found: Pair | undefined;
   #recheck: Promise<void> | undefined;
@@ -36,7 +36,9 @@ export class Twins {
     this.#host = host;
   }
 
-  /** The server of `node` reported its run id. Without one, the last known id stands. */
+  /**
+   * Called when the server of `node` reported its run id. Without one, the last known id stands.
+   */
   observe(node: RedisNode, runId: string | undefined): void {
     const index = this.#host.nodes.indexOf(node);
     if (runId === undefined || this.#reported[index] === runId) return;
@@ -45,12 +47,12 @@ export class Twins {
     if (pair?.error.message !== this.#found?.error.message) this.#found = pair;
   }
 
-  /** Known from before, or among those that granted just now. */
+  /** Returns the error if it is known already, or if two of these grants come from one server. */
   among(ballots: readonly Ballot[]): HoldfastError | undefined {
     return this.#found?.error ?? this.#sameRunId(ballots);
   }
 
-  /** Asks both nodes that were found again. Bounded, never rejects. */
+  /** Sends INFO to both nodes of the error again. Bounded, never rejects. */
   recheck(): Promise<void> {
     this.#recheck ??= this.#askAgain().finally(() => {
       this.#recheck = undefined;
@@ -83,7 +85,7 @@ export class Twins {
   }
 
   #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
-    // The same processes as the last time, which were found to be different.
+    // perf (sequential): the same processes as last time, which were different.
     if (this.#areKnown(ballots)) return undefined;
     const { nodes } = this.#host;
     const seen = new Map<string, number>();
@@ -95,7 +97,7 @@ export class Twins {
       seen.set(runId, index);
     }
     for (const [runId, index] of seen) {
-      // One that another node had the last time is looked at again when that node grants.
+      // Forgets the id at the node that had it before: that node is checked at its next grant.
       const before = this.#runIds.indexOf(runId);
       if (before >= 0) this.#runIds[before] = undefined;
       this.#runIds[index] = runId;

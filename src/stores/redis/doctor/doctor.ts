@@ -7,10 +7,10 @@ import { canVote, nodeFindings } from "./node-findings.ts";
 import { quorumFindings } from "./quorum-findings.ts";
 import { aboutNode } from "./told.ts";
 
-/** A slow server has to be told from one that is down: the doctor is more patient than a vote. */
+/** Longer than a node timeout, so that a slow server is not reported as one that is down. */
 const limitMsMin = 2_000;
 
-/** Asks every node everything, all at once, and says what should not stay as it is. */
+/** Examines all nodes at once and returns what should be changed. */
 export async function diagnose(
   quorum: Quorum,
   ttlMs: number,

@@ -13,29 +13,29 @@ import {
   type ServerInfo,
 } from "./server-info.ts";
 
-/** What was found out about one node. */
+/** Results of the examination of one node. */
 export interface Examination {
   readonly node: RedisNode;
-  /** Undefined where INFO was denied or not answered: `infoFault` says which. */
+  /** Undefined if INFO was denied or not answered: `infoFault` is the reason. */
   readonly info: ServerInfo | undefined;
   readonly infoFault: Error | undefined;
   readonly config: ServerConfig;
   /** The server's own address, as it sees our connection. */
   readonly address: string | undefined;
-  /** What this user may not look at, though nothing depends on it but this examination. */
+  /** Commands that this user may not run and that only the examination uses. */
   readonly hidden: readonly string[];
   readonly probe: Probe | undefined;
   readonly probeFault: Error | undefined;
-  /** One for each call, without the first. */
+  /** One for each call but the first. */
   readonly roundTripsMs: readonly number[];
-  /** The server's clock less our monotonic one, and by how much that may be wrong. */
+  /** The server's clock minus our monotonic clock, and the greatest error of that. */
   readonly clock: { readonly offsetMs: number; readonly errorMs: number } | undefined;
 }
 
 export interface ExaminationContext {
   readonly scheduler: Scheduler;
   readonly options: ResolvedStoreOptions;
-  /** How long to wait for one answer, and for all the samples. */
+  /** Limit for one reply, and for all samples together. */
   readonly limitMs: number;
 }
 
@@ -44,7 +44,9 @@ type Answer = { readonly reply: unknown } | { readonly error: Error };
 const sampleCount = 5;
 const dialPauseMs = 50;
 
-/** Asks a node everything. Settles within five times the limit, and never rejects. */
+/**
+ * Sends a node all requests of the doctor. Settles within five times the limit, and never rejects.
+ */
 export async function examine(context: ExaminationContext, node: RedisNode): Promise<Examination> {
   const info = await askWhenConnected(context, node, ["INFO"]);
   const nothing = { node, hidden: [], address: undefined, roundTripsMs: [], clock: undefined };
@@ -76,19 +78,19 @@ export async function examine(context: ExaminationContext, node: RedisNode): Pro
   };
 }
 
-/** An answer of the server, though not the one that was hoped for. */
+/** True if the error is a reply of the server. */
 export function isReply(error: Error): boolean {
   return /^[A-Z]{2,} /.test(error.message) && !("syscall" in error);
 }
 
 function isDenied(answer: Answer): boolean {
-  // Managed servers rename or remove a command rather than deny it.
+  // Managed servers rename or remove commands instead of denying them.
   return "error" in answer && /^(NOPERM|ERR unknown)/.test(answer.error.message);
 }
 
 type Samples = Pick<Examination, "probe" | "probeFault" | "roundTripsMs" | "clock">;
 
-/** The same call several times: what it finds out, and how long it takes. */
+/** Runs the probe several times and measures the round trips. */
 async function sample(context: ExaminationContext, node: RedisNode): Promise<Samples> {
   const { clock } = context.scheduler;
   const beganMs = clock.monotonicMs();
@@ -103,7 +105,7 @@ async function sample(context: ExaminationContext, node: RedisNode): Promise<Sam
       return { probe, probeFault: answer.error, roundTripsMs, clock: best };
     }
     probe = answer.reply;
-    // The first may have had to send the script itself.
+    // The first call may have had to send the text of the script.
     if (count > 0) roundTripsMs.push(nowMs - sentMs);
     const errorMs = (nowMs - sentMs) / 2;
     if (probe.serverMs !== undefined && (best === undefined || errorMs < best.errorMs)) {
@@ -131,7 +133,7 @@ function probeOnce(context: ExaminationContext, node: RedisNode): Promise<NodeRe
   });
 }
 
-/** A client that was only just made is given a moment to connect. */
+/** Retries while the client is not connected: it may have been created a moment ago. */
 async function askWhenConnected(
   context: ExaminationContext,
   node: RedisNode,

@@ -1,21 +1,21 @@
 import { ReplicationError } from "../../../core/errors.ts";
 import type { Told } from "./told.ts";
 
-/** How Redis 7 says that a command inside a script is denied. */
+/** Error of Redis 7 for a denied command inside a script. */
 const deniedInScript = /^ERR The user executing the script can't/;
 
 /**
- * What an error reply tells about the set-up, and what to do. Undefined where it tells nothing
- * that would still be so a moment later.
+ * Returns the finding for an error reply. Undefined if the error does not point to a lasting fault
+ * of the set-up.
  */
 export function faultFinding(cause: unknown): Told | undefined {
   if (!(cause instanceof Error)) return undefined;
-  // What the server said itself; what it means for a lock was put around it.
+  // The cause is the reply of the server itself.
   if (cause instanceof ReplicationError) return faultFinding(cause.cause);
   const { message } = cause;
   const code = /^[A-Z]+/.exec(message)?.[0];
   if (code === "NOPERM" || deniedInScript.test(message)) {
-    // Without the place in the script, which only its author could read.
+    // Cuts off the position in the script: it means nothing to a user.
     return missingPermissions(undefined, message.replace(/ script: \w+, on @.*/, ""));
   }
   switch (code) {
@@ -53,7 +53,7 @@ export function faultFinding(cause: unknown): Told | undefined {
   }
 }
 
-/** The server is a master, and yet takes no writes. */
+/** Returns the finding for a master that refuses writes. */
 export function writesRefused(message: string): Told {
   const code = /^[A-Z]+/.exec(message)?.[0] ?? "";
   const remedies: Readonly<Record<string, string>> = {
@@ -70,7 +70,7 @@ export function writesRefused(message: string): Told {
   };
 }
 
-/** Either the names of commands, or what the server said. */
+/** Takes the names of the denied commands or, if they are unknown, the server's message. */
 export function missingPermissions(names: readonly string[] | undefined, message = ""): Told {
   const allow = names?.map((name) => `+${name.toLowerCase().replace(" ", "|")}`).join(" ");
   return {
@@ -88,7 +88,7 @@ export function missingPermissions(names: readonly string[] | undefined, message
   };
 }
 
-/** What may not be run, or, with `cause`, what SUBSCRIBE failed with. */
+/** Takes the denied commands, or the `cause` with which SUBSCRIBE failed. */
 export function noWakeUps(names: readonly string[], cause?: unknown): Told {
   const level = "warning";
   const code = "no-wake-ups";

@@ -1,10 +1,13 @@
 import { megabytes, type Told } from "./told.ts";
 import type { ServerInfo } from "./server-info.ts";
 
-/** The share of the memory beyond which a server that does not evict is about to refuse writes. */
+/** Share of maxmemory above which a server without eviction will soon refuse writes. */
 const fullShare = 0.95;
 
-/** What INFO alone tells: looked at on first contact, on reconnect, and by the doctor. */
+/**
+ * Returns the findings that follow from INFO alone. Used on first contact, on reconnect, and by the
+ * doctor.
+ */
 export function infoFindings(info: ServerInfo): readonly Told[] {
   return [versionFinding, loadingFinding, replicaFinding, memoryFinding].flatMap((rule) => {
     const told = rule(info);
@@ -60,7 +63,7 @@ function replicaFinding({ role, masterLinkUp }: ServerInfo): Told | undefined {
 function memoryFinding(info: ServerInfo): Told | undefined {
   const { evictionPolicy, memoryMax, memoryUsed } = info;
   if (evictionPolicy !== "noeviction") {
-    // Locks have a TTL, so the volatile policies may take them as well as the allkeys ones.
+    // Locks have a TTL, so the volatile policies evict them like the allkeys policies do.
     const remedy = "CONFIG SET maxmemory-policy noeviction, or keep locks on a server of their own";
     const what = `maxmemory-policy is ${evictionPolicy}`;
     if (memoryMax === 0) {

@@ -1,10 +1,10 @@
 import type { Told } from "./told.ts";
 
 const hourMs = 3_600_000;
-/** Older notes are of clients that have been corrected since. */
+/** Limit: older notes are ignored, because those clients have probably been corrected since. */
 const offSeenMsMax = 24 * hourMs;
 
-/** For a client with admission off, at a node whose record is strict. */
+/** Finding for a client with admission off, at a node whose record is strict. */
 export const clientIsOff: Told = {
   level: "warning",
   code: "mixed-admission",
@@ -17,7 +17,10 @@ export const clientIsOff: Told = {
     "strict any more, delete the fields st and max of the key holdfast:node on each node",
 };
 
-/** For a strict client, where one with admission off was seen; undefined if that is long ago. */
+/**
+ * Returns the finding for a strict client, at a node that a client with admission off has used;
+ * undefined if that is long ago.
+ */
 export function offClientSeen(agoMs: number): Told | undefined {
   if (!(agoMs < offSeenMsMax)) return undefined;
   const hours = Math.max(1, Math.ceil(agoMs / hourMs));

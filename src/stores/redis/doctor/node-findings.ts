@@ -9,11 +9,11 @@ import { duration, type Told } from "./told.ts";
 
 export interface Case {
   readonly options: ResolvedStoreOptions;
-  /** The TTL that leases have unless a call says otherwise. */
+  /** Default TTL of leases. */
   readonly ttlMs: number;
 }
 
-/** All that can be said about one node by itself. */
+/** Returns the findings about one node by itself. */
 export function nodeFindings(
   about: Case,
   examination: Examination,
@@ -21,7 +21,7 @@ export function nodeFindings(
 ): readonly Told[] {
   const { info, infoFault } = examination;
   const contact = contactFinding(examination);
-  // Of a server that did not let us in, nothing else is known.
+  // Without a contact, no other finding is possible.
   if (contact !== undefined) return [contact];
   const told: (Told | undefined)[] = [
     ...(info === undefined ? [infoDenied(about, infoFault)] : infoFindings(info)),
@@ -37,7 +37,7 @@ export function nodeFindings(
   return told.filter((each) => each !== undefined);
 }
 
-/** Whether the node can take part in a vote, as far as the examination tells. */
+/** True if the node can vote, as far as the examination shows. */
 export function canVote(examination: Examination, status: NodeStatus | undefined): boolean {
   const { probe } = examination;
   const admission = status?.admission ?? "off";
@@ -210,7 +210,7 @@ function slowFinding({ options, ttlMs }: Case, { roundTripsMs }: Examination): T
   };
 }
 
-/** The one in the middle, so that a single hiccup does not count. */
+/** Returns the median, so that one slow call does not count. */
 export function median(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }

@@ -3,8 +3,8 @@ import type { ServerConfig, ServerInfo } from "./server-info.ts";
 import type { Told } from "./told.ts";
 
 /**
- * What a restart would lose. With admission a node that restarted sits out every lock it may have
- * forgotten, whatever it kept; without, what it kept is all there is.
+ * Returns the finding about what a restart would lose. With admission, a restarted node waits until
+ * every lease it may have forgotten is over. Without it, the data on disk is the only protection.
  */
 export function persistenceFinding(
   options: ResolvedStoreOptions,

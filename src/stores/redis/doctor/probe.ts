@@ -4,20 +4,20 @@ import type { ResolvedStoreOptions } from "../options.ts";
 import { unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 
-/** What one call of the doctor's script finds out. */
+/** Result of one call of the probe script. */
 export interface Probe {
-  /** By the server's clock; undefined where it may not be read. */
+  /** Time of the server's clock; undefined if it may not be read. */
   readonly serverMs: number | undefined;
-  /** Needed commands that this user may not run; undefined where the server cannot tell. */
+  /** Needed commands that this user may not run; undefined if the server cannot check them. */
   readonly denied: readonly string[] | undefined;
-  /** Those for wake-ups that it may not run. */
+  /** Commands for wake-ups that this user may not run. */
   readonly wakeUpsDenied: readonly string[];
-  /** What a write is answered with, where it is refused. */
+  /** Error with which the server refuses a write, if it does. */
   readonly writeRefusal: string | undefined;
   readonly record: ProbedRecord;
 }
 
-/** The node record as it is kept, belonging to the running process or not. */
+/** The node record as it is stored, even if it belongs to another process. */
 export interface ProbedRecord {
   readonly runId: string | undefined;
   readonly state: string | undefined;
@@ -25,13 +25,13 @@ export interface ProbedRecord {
   readonly mode: string | undefined;
   readonly format: string | undefined;
   readonly ttlMaxMs: number | undefined;
-  /** When a client with admission off was last seen there, by its clock, to the hour. */
+  /** When a client with admission off last used the node: by the node's clock, to the hour. */
   readonly offSeenMs: number | undefined;
 }
 
 /**
- * What a client runs on its own, and what its scripts run; @1 is a lock, @2 the node record. Each
- * has to be well formed: Redis 7.0 crashes when asked about an EVAL that is cut short.
+ * Commands that clients and their scripts run; @1 is a lock, @2 the node record. Each must be well
+ * formed: Redis 7.0 crashes when it checks an EVAL that is cut short.
  */
 const calls = ["EVALSHA x 0", "EVAL x 0"];
 const onLocks = ["GET @1", "MGET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
@@ -46,7 +46,7 @@ const onQueues = [
 ];
 const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL @2 x"];
 
-/** Every command that a user of these options has to be allowed, INFO apart. */
+/** Returns every command but INFO that a user with these options must be allowed to run. */
 export function neededCommands(
   options: Pick<ResolvedStoreOptions, "fencing"> & Partial<Pick<ResolvedStoreOptions, "replicas">>,
   cluster: boolean,
@@ -56,13 +56,13 @@ export function neededCommands(
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
 
-/** What it takes to be told of a release. Without it locks work, and those who wait ask again. */
+/** Returns the commands for wake-ups. Without them locks work, but waiters have to poll. */
 export function wakeUpCommands(cluster: boolean): readonly string[] {
   const [publish, subscribe] = cluster ? ["SPUBLISH", "SSUBSCRIBE"] : ["PUBLISH", "SUBSCRIBE"];
   return [`${publish} holdfast:wake:x x`, `${subscribe} holdfast:wake:x`];
 }
 
-/** A name that no lock has, in the place where locks are. */
+/** Returns a key that no lock has, under the prefix of the locks. */
 export function probeKey(options: ResolvedStoreOptions): string {
   return `${options.prefix}holdfast:probe`;
 }
@@ -75,7 +75,7 @@ export function probeCall(options: ResolvedStoreOptions, cluster: boolean): Node
   return new ScriptCall(form, keys, asked);
 }
 
-/** Four lines: "D sec usec", the denied, a refusal, the record. */
+/** Parses four lines: "D sec usec", the denied commands, a write refusal, and the record. */
 export function readProbe(text: string): Probe {
   const [clock = "", denied = "", refusal = "", record = ""] = text.split("\n");
   const [kind, seconds, micros] = clock.split(" ");

@@ -5,7 +5,7 @@ import type { Examination } from "./examination.ts";
 import { median, type Case } from "./node-findings.ts";
 import { aboutNode, duration } from "./told.ts";
 
-/** What can only be said about the nodes together. */
+/** Returns the findings about the nodes as a group. */
 export function quorumFindings(
   about: Case,
   examinations: readonly Examination[],
@@ -73,7 +73,7 @@ function* twinFindings(examinations: readonly Examination[]): Generator<Finding>
 function* hostFindings(examinations: readonly Examination[]): Generator<Finding> {
   const runIds = sharing(examinations, ({ info }) => info?.runId);
   for (const [address, names] of sharing(examinations, (each) => each.address)) {
-    // The same server twice has been said already.
+    // Skip nodes that were already reported as the same server.
     if ([...runIds.values()].some((twins) => names.every((name) => twins.includes(name)))) continue;
     yield {
       level: "warning",
@@ -87,7 +87,7 @@ function* hostFindings(examinations: readonly Examination[]): Generator<Finding>
   }
 }
 
-/** The names of nodes that have the same value, where that is known. */
+/** Returns the names of nodes with the same value, by value. Unknown values are skipped. */
 function sharing(
   examinations: readonly Examination[],
   value: (examination: Examination) => string | undefined,
@@ -103,8 +103,8 @@ function sharing(
 }
 
 /**
- * Locks count differences of time, so clocks may be apart. But a clock that is off will be set one
- * day, and that step is what ends locks early: better to hear of it before.
+ * Reports clocks that are apart. Locks use differences of time, so an offset does no harm by
+ * itself. But one day the clock is corrected, and that step ends locks early.
  */
 function* clockFindings(
   { options, ttlMs }: Case,
@@ -115,7 +115,7 @@ function* clockFindings(
   const seen = examinations.flatMap(({ node, clock }) =>
     clock === undefined ? [] : [{ name: node.name, ...clock }],
   );
-  // Alone, a node is compared with this client; else with the middle of all, this client included.
+  // One node is compared with this client, several with the median of all nodes and this client.
   const all = [...seen.map(({ offsetMs }) => offsetMs), clientMs];
   const middleMs = (seen.length === 1 ? clientMs : median(all)) ?? clientMs;
   const others = seen.length === 1 ? "the one of this client" : "most of the others";
@@ -148,7 +148,7 @@ function apart(ms: number): string {
   return `${duration(Math.abs(ms))} ${ms > 0 ? "ahead of" : "behind"}`;
 }
 
-/** An acquire is one round trip to a quorum, now and then two, and a lease needs time to work. */
+/** An acquire takes one round trip to a quorum, sometimes two, and must leave time for the work. */
 function* shortTtlFinding(
   { ttlMs }: Case,
   examinations: readonly Examination[],

@@ -1,22 +1,22 @@
-/** What a server says of itself, as far as it matters for locks. */
+/** Fields of a reply to INFO that matter for locks. */
 export interface ServerInfo {
   readonly runId: string | undefined;
   readonly version: string | undefined;
-  /** The line of writes it stands in: another one after a failover. */
+  /** Identifies the replication history of the server: changes with a failover. */
   readonly replicationId: string | undefined;
   readonly role: "master" | "replica" | undefined;
-  /** Of a replica: whether it is connected to its master. */
+  /** True if the server is a replica that is connected to its master. */
   readonly masterLinkUp: boolean;
   readonly replicaCount: number;
   readonly loading: boolean;
   readonly memoryUsed: number;
-  /** 0 where there is no limit. */
+  /** 0 if there is no limit. */
   readonly memoryMax: number;
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
 }
 
-/** Reads a reply to INFO. A field that is missing (a proxy, another server) is unknown or 0. */
+/** Parses a reply to INFO. A missing field (a proxy, another server) is undefined or 0. */
 export function readServerInfo(reply: unknown): ServerInfo {
   const fields = new Map<string, string>();
   for (const [, name = "", value = ""] of String(reply).matchAll(/^(\w+):(.*?)\r?$/gm)) {
@@ -27,7 +27,7 @@ export function readServerInfo(reply: unknown): ServerInfo {
   return {
     runId: fields.get("run_id"),
     replicationId: fields.get("master_replid"),
-    // Valkey calls itself a Redis 7.2 for the sake of old clients, and has a version besides.
+    // Valkey reports itself as Redis 7.2 to old clients, and has a field for its own version.
     version: fields.get("valkey_version") ?? fields.get("redis_version"),
     role: role === "slave" ? "replica" : role === "master" ? "master" : undefined,
     masterLinkUp: fields.get("master_link_status") === "up",
@@ -40,14 +40,14 @@ export function readServerInfo(reply: unknown): ServerInfo {
   };
 }
 
-/** What only CONFIG tells; undefined where it is not allowed, as on many managed servers. */
+/** Settings that only CONFIG returns; undefined if it is denied, as on many managed servers. */
 export interface ServerConfig {
-  /** The rules for snapshots; empty for none. */
+  /** Rules for snapshots; empty if there are none. */
   readonly save: string | undefined;
   readonly appendFsync: string | undefined;
 }
 
-/** The value in a reply to CONFIG GET of one parameter: a list in RESP2, a map in RESP3. */
+/** Returns the value in a CONFIG GET reply for one parameter: a list in RESP2, a map in RESP3. */
 export function configValue(reply: unknown): string | undefined {
   const value: unknown = Array.isArray(reply)
     ? typeof reply[0] === "object" && reply[0] !== null
@@ -59,7 +59,7 @@ export function configValue(reply: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The address at which the server accepted our connection, from a reply to CLIENT INFO. */
+/** Returns the address at which the server accepted our connection, from a reply to CLIENT INFO. */
 export function localAddress(reply: unknown): string | undefined {
   const found = /(?:^| )laddr=(\S+):\d+(?: |$)/m.exec(String(reply))?.[1];
   return found === undefined || found === "" ? undefined : found;

@@ -6,23 +6,23 @@ import { infoFindings } from "./info-findings.ts";
 import { readServerInfo, type ServerInfo } from "./server-info.ts";
 import { warningAbout, type Told } from "./told.ts";
 
-/** What INFO can tell of: told again when it was cured and has come back. */
+/** Findings that can disappear. Reported again if they come back after that. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
 
 const lostAfterMs = 5_000;
 
 interface Look {
-  /** The process that was looked at last; undefined until the first answer. */
+  /** The process that sent the last reply; undefined before the first one. */
   runId: string | undefined;
-  /** Since when an answer is waited for; a driver may lose a question without a word. */
+  /** Monotonic time of the request under way, if any. A driver may lose a request silently. */
   underWaySinceMs: number | undefined;
   readonly told: Set<string>;
 }
 
 /**
- * Looks at each server in the background: on first contact, after an outage, and when another
- * process answers in its place. What should not stay is told as a `warning`, once per node. Never
- * delays or fails an acquire, and never keeps the process running.
+ * Reads INFO from each server in the background: on first contact, after an outage, and when
+ * another process answers. Emits what should be changed as a `warning`, once per node. Never delays
+ * or fails an acquire, and never keeps the process running.
  */
 export class Survey {
   readonly #scheduler: Scheduler;
@@ -50,9 +50,9 @@ export class Survey {
     ];
   }
 
-  /** Looks soon: after what its caller is about to send. */
+  /** Sends INFO soon, behind the commands that the caller is about to send. */
   look(node: RedisNode | undefined): void {
-    // Any node of a Cluster may answer what has no key, so the answer would be about nobody.
+    // Any server of a Cluster may answer a command without a key, so the reply would prove nothing.
     if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
     const look = this.#lookAt(node);
     const nowMs = this.#scheduler.clock.monotonicMs();
@@ -66,7 +66,7 @@ export class Survey {
     this.#tasks.add(task);
   }
 
-  /** A script told which process it ran in: `runId` is the beginning of its id. */
+  /** Called when a script returned the beginning of its process's run id. */
   noticeRunId(node: RedisNode | undefined, runId: string): void {
     const known = node === undefined ? undefined : this.#looks.get(node)?.runId;
     if (known !== undefined && !known.startsWith(runId)) this.look(node);
@@ -87,7 +87,7 @@ export class Survey {
     return look;
   }
 
-  /** Never rejects: a server that does not answer is the votes' business. */
+  /** Never rejects: a server that does not reply is reported by the votes. */
   async #ask(node: RedisNode, look: Look): Promise<void> {
     try {
       const info = readServerInfo(await node.connection.send("", ["INFO"]));

@@ -1,7 +1,7 @@
 import type { Finding } from "../../../core/doctor.ts";
 import type { LockEvents } from "../../../core/events.ts";
 
-/** A finding before it is known which node it is about. */
+/** A finding that does not yet name its node. */
 export type Told = Omit<Finding, "node">;
 
 export function aboutNode(node: string, told: Told): Finding {
@@ -9,7 +9,7 @@ export function aboutNode(node: string, told: Told): Finding {
   return { level, code, node, what, why, remedy };
 }
 
-/** The same as an event. */
+/** Returns the finding as a `warning` event. */
 export function warningAbout(node: string, told: Told): LockEvents["warning"] {
   const { level, code, what, why, remedy } = told;
   return { what: `${node}: ${what}`, why, remedy, node, level, code };
@@ -21,7 +21,7 @@ export function megabytes(bytes: number): string {
   return `${(bytes / megabyte).toFixed(bytes < 10 * megabyte ? 1 : 0)} MB`;
 }
 
-/** A time for people to read, with about two digits that count. */
+/** Formats a duration for people, with about two significant digits. */
 export function duration(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;

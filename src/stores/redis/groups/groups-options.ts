@@ -6,24 +6,26 @@ import type { ResolvedStoreOptions } from "../options.ts";
 
 type Refused = "fencing" | "crossSlot" | "replicas";
 
-/** Options of all groups alike, and of the layout that they make together. */
+/** Options that apply to all groups, and options of the layout that the groups form. */
 export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
   /**
-   * The version of the layout. To change the groups, their ids, the number of nodes in each or
-   * `maxTtl`, give all clients a greater one: nodes then refuse the older, and grant for the new
-   * one when every lease of the older must be over. A quorum without groups counts as 1.
+   * Version of the layout. To change the groups, their ids, their number of nodes or `maxTtl`, give
+   * all clients a greater version. Nodes then refuse the older layout. They grant for the new one
+   * as soon as every lease of the older one must be over. A quorum without groups counts as version
+   * 1.
    * @default 1
    */
   readonly layout?: number;
   /**
-   * A name for each group, 1 to 40 letters, digits, dots, dashes or underscores. What a group is
-   * called decides which resources it has, so a group keeps its name wherever it stands.
+   * Name of each group: 1 to 40 letters, digits, dots, dashes or underscores. The name decides
+   * which resources belong to the group, so a group keeps its name if its position changes.
    * @default "1", "2", … by position
    */
   readonly ids?: readonly string[];
   /**
-   * Clients of groups that an earlier layout had and this one has not, by their id: they are closed
-   * before this layout grants. `[]` says that its servers are gone for good.
+   * Clients of groups that the layout before had and this one has not, by group id. Those groups
+   * are closed before this layout grants. `[]` states that the servers of the group are gone for
+   * good.
    * @default none
    */
   readonly retired?: Readonly<Record<string, readonly object[]>>;
@@ -76,7 +78,7 @@ export function resolveGroups(given: unknown, options: GroupsOptions): ResolvedG
   };
 }
 
-/** A node without fences reads no record, so it could not tell one layout from another. */
+/** Throws for options that groups do not have: layouts need the record of fencing scripts. */
 function checkedObject(options: GroupsOptions): GroupsOptions {
   if (typeof options !== "object" || options === null) {
     throw new InvalidOptionError("options", "an object of options", options);

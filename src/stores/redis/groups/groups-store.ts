@@ -22,7 +22,7 @@ import type { LayoutGate, Refusal } from "./layout-gate.ts";
 import type { Rendezvous } from "./rendezvous.ts";
 
 export interface GroupsContext {
-  /** One for each group, in the global order. */
+  /** One store for each group, in the order that all clients share. */
   readonly stores: readonly RedisStore[];
   readonly rendezvous: Rendezvous;
   readonly gate: LayoutGate;
@@ -30,7 +30,7 @@ export interface GroupsContext {
   readonly clock: SteadyClock;
 }
 
-/** Several independent quorums; each resource belongs to one of them. */
+/** Several independent quorums. Each resource belongs to exactly one of them. */
 export class GroupsStore implements OpenStore {
   readonly #context: GroupsContext;
 
@@ -63,7 +63,9 @@ export class GroupsStore implements OpenStore {
     return await this.#explained(outcome, homes.keys());
   }
 
-  /** Only within one group: a queue over several of them would have no order. */
+  /**
+   * Returns undefined for resources of several groups: a queue over several groups has no order.
+   */
   waiting(resources: readonly string[]): Waiting | undefined {
     const homes = this.#homesOf(resources);
     const [home] = homes.keys();
@@ -85,7 +87,7 @@ export class GroupsStore implements OpenStore {
     return await inOrder.extend(this.#storeOf(grant), grant, ttlMs);
   }
 
-  /** Those of one group together. */
+  /** Extends the grants of each group together. */
   extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
     const byStore = new Map<RedisStore, { some: Grant[]; places: number[] }>();
     for (const [place, grant] of grants.entries()) {
@@ -118,7 +120,7 @@ export class GroupsStore implements OpenStore {
 
   async list(): Promise<readonly Inspection[]> {
     const all = this.#context.stores.map(async (store, home) => {
-      // What an older layout left in another group is nobody's lock any more.
+      // Skips locks that an older layout left in a group that no longer has the resource.
       return (await store.list()).filter(({ resource }) => this.#homeOf(resource) === home);
     });
     return (await Promise.all(all)).flat();
@@ -131,7 +133,7 @@ export class GroupsStore implements OpenStore {
   async nodes(): Promise<readonly NodeStatus[]> {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
-      // Always looked at anew: this is also what puts a node right that missed the layout.
+      // Always sends a request to the nodes: this also repairs a node that missed the layout.
       const refusal = await gate.pass(home);
       return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
     });
@@ -142,7 +144,7 @@ export class GroupsStore implements OpenStore {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
       const refusal = await gate.pass(home);
-      // Before that the group's own doctor might leave a record where none may be yet.
+      // Skips a closed group: its doctor might write a record to a node that must not have one yet.
       return refusal === undefined ? await store.doctor(ttlMs) : [closedFinding(refusal)];
     });
     return (await Promise.all(all)).flat();
@@ -153,7 +155,9 @@ export class GroupsStore implements OpenStore {
     await Promise.all(stores.map((store) => store.close()));
   }
 
-  /** What the nodes refused may be that their layout has changed: then say that, and not less. */
+  /**
+   * Returns the refusal of the gate if the layout has changed on the nodes, otherwise `outcome`.
+   */
   async #explained(
     outcome: Extract<AttemptOutcome, { kind: "failed" }>,
     homes: Iterable<number>,
@@ -167,9 +171,11 @@ export class GroupsStore implements OpenStore {
     return outcome;
   }
 
-  /** Resources by their group, both in the order that all clients share. */
+  /**
+   * Groups resources by home group. Groups and resources are in the order that all clients share.
+   */
   #homesOf(resources: readonly string[]): Map<number, readonly string[]> {
-    // A name that no group may lock is refused here, before any of them is asked.
+    // Rejects forbidden names here, before any group is sent a request.
     for (const resource of resources) lockKey(this.#context.prefix, resource);
     const [only] = resources;
     if (resources.length === 1 && only !== undefined) {
@@ -187,7 +193,7 @@ export class GroupsStore implements OpenStore {
 
   #homeOf(resource: string): number {
     const { rendezvous, prefix } = this.#context;
-    // By the key and not the name: whoever makes the same key must look in the same group.
+    // By the key, not the name: clients that make the same key must use the same group.
     return rendezvous.homeOf(prefix + resource);
   }
 
@@ -203,7 +209,7 @@ export class GroupsStore implements OpenStore {
 }
 
 function cancelled({ resources }: AcquireRequest): AttemptOutcome {
-  // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+  // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
   const error = new ClosedError(resources);
   return { kind: "failed", error, retryable: false, cleanup: undefined };
 }

@@ -9,11 +9,11 @@ import { Layout } from "./layout.ts";
 import { Rendezvous } from "./rendezvous.ts";
 
 /**
- * Locks on several independent quorums: each resource belongs to one group, so capacity grows with
- * the groups, and a group that is down takes only its own resources along. Resources of several
+ * Locks on several independent quorums. Each resource belongs to one group, so capacity grows with
+ * the number of groups, and a failed group affects only its own resources. Resources of several
  * groups are locked group after group in a fixed order, under one fence.
  *
- * Every client must be given the same groups; nodes refuse those that were not (StoreError).
+ * Give the same groups to every client: nodes refuse a client with others (StoreError).
  */
 export function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store {
   const resolved = resolveGroups(clients, options ?? {});

@@ -1,13 +1,13 @@
 /**
- * 64 bits of a text, in two halves. No secret and no cryptography: it only has to spread evenly and
- * to be the same everywhere, for ever. Part of the wire format of groups.
+ * 64-bit hash of a text, in two halves. Not cryptographic: it only has to spread evenly. Part of
+ * the wire format of groups, so it must never change.
  */
 export interface Hash {
   readonly high: number;
   readonly low: number;
 }
 
-/** Two FNV-1a style passes over the UTF-8 bytes with different odd multipliers, each mixed. */
+/** Hashes the UTF-8 bytes: two FNV-1a style passes with different odd multipliers, each mixed. */
 export function hashOf(text: string): Hash {
   let high = 0x811c9dc5;
   let low = 0x9747b28c;
@@ -30,7 +30,7 @@ function hashOfBytes(bytes: Uint8Array): Hash {
   return { high: mixed(high), low: mixed(low) };
 }
 
-/** The finisher of MurmurHash3: every bit of the input moves every bit of the output. */
+/** Finisher of MurmurHash3: every input bit affects every output bit. */
 export function mixed(value: number): number {
   let bits = value ^ (value >>> 16);
   bits = Math.imul(bits, 0x85ebca6b);
@@ -39,7 +39,7 @@ export function mixed(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** Sixteen hexadecimal digits. */
+/** Returns the hash as 16 hexadecimal digits. */
 export function hexOf({ high, low }: Hash): string {
   return high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0");
 }

@@ -6,29 +6,33 @@ import { numberOf, refusal, unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { Layout } from "./layout.ts";
 
-/** What a node says about its layout. */
+/** Reply of a node about its layout. */
 export type LayoutReply =
   | { readonly kind: "open"; readonly floor: number }
   | {
       readonly kind: "claimed" | "older" | "fresh";
-      /** How long it has been closed for the layout it was in before. */
+      /** Time since the node was closed for its previous layout. */
       readonly waitedMs: number;
-      /** How long leases of that layout may live on, as its clients said. */
+      /**
+       * Longest time that leases of the previous layout may still live, as its clients reported.
+       */
       readonly holdMs: number;
-      /** The node's own `maxTtl`; 0 where it knows none. */
+      /** The node's own `maxTtl`; 0 if it has none. */
       readonly ttlMaxMs: number;
-      /** No fence was granted here that is greater. */
+      /** Upper bound of the fences granted on this node. */
       readonly highest: number;
-      /** The groups of the last layout that was open here. */
+      /** Groups of the last layout that was open on this node. */
       readonly ids: readonly string[];
     }
   | { readonly kind: "other"; readonly format: string; readonly error: StoreError };
 
 export type LayoutAct =
   | { readonly act: "look" | "claim" }
-  /** When every node has been claimed for `waitMs`, which the node checks for itself as well. */
+  /**
+   * Opens the layout. Sent when every node has been claimed for `waitMs`; the node checks it again.
+   */
   | { readonly act: "open"; readonly waitMs: number; readonly floor: number }
-  /** The layout is open elsewhere, so this node can only have missed it. */
+  /** Opens the layout at once: it is open on other nodes, and this node only missed it. */
   | { readonly act: "heal"; readonly floor: number };
 
 export function layoutCall(layout: Layout, group: string, step: LayoutAct): NodeCall<LayoutReply> {
@@ -50,7 +54,7 @@ export function layoutCall(layout: Layout, group: string, step: LayoutAct): Node
 
 const kinds = { C: "claimed", P: "older", F: "fresh" } as const;
 
-/** "O floor", "C …", "P …", "F …" or "X …". */
+/** Parses "O floor", "C …", "P …", "F …" or "X …". */
 function readLayout(text: string): LayoutReply {
   const words = text.split(" ");
   const [kind, waited, hold, max, highest, ids = "-"] = words;

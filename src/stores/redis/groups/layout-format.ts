@@ -1,13 +1,13 @@
 import { wireFormat } from "../quorum/shards.ts";
 
 /**
- * What a node is, beyond its wire format: a member of one group of one layout. It stands in the
- * field `fmt` of the node record, which every script that grants, extends or proves compares with
- * what the client sent. So a client of another layout is refused by the node itself, call by call.
+ * Identifies the group and the layout that a node belongs to, behind its wire format. Stored in the
+ * field `fmt` of the node record. Every script that grants, extends or proves compares it with what
+ * the client sent, so that a node refuses each call of a client with another layout.
  *
  *   1:crc16:1024                             one quorum, without groups; counts as layout 1
  *   1:crc16:1024/groups:2:89abcdef01234567:a   open: group "a" of layout 2
- *   1:crc16:1024/claim:2:89abcdef01234567:a    closed for all, until layout 2 is opened
+ *   1:crc16:1024/claim:2:89abcdef01234567:a    closed for all clients, until layout 2 opens
  */
 export interface LayoutFormat {
   readonly state: "groups" | "claim";
@@ -20,7 +20,7 @@ export function formatOf({ state, version, digest, group }: LayoutFormat): strin
   return `${wireFormat}/${state}:${version}:${digest}:${group}`;
 }
 
-/** Undefined for a node without groups, and for a format of another version. */
+/** Returns undefined for a node without groups, and for a format of another version. */
 export function parseFormat(text: string): LayoutFormat | undefined {
   const rest = text.startsWith(`${wireFormat}/`) ? text.slice(wireFormat.length + 1) : "";
   const [state, version, digest, group] = rest.split(":");
@@ -29,7 +29,7 @@ export function parseFormat(text: string): LayoutFormat | undefined {
   return { state, version: Number(version), digest, group };
 }
 
-/** Why a node of that format refuses a client of another, and what to do about it. */
+/** Explains why a node of that format refuses a client of another, and what to do about it. */
 export function otherFormat(text: string): string {
   const format = parseFormat(text);
   if (format !== undefined) {

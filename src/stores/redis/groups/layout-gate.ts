@@ -20,32 +20,32 @@ export interface GateContext {
   readonly events: Emitter;
 }
 
-/** Why a group may not be asked for a lock (yet). */
+/** Why locks of a group must not be requested, or not yet. */
 export interface Refusal {
   readonly error: HoldfastError;
   readonly retryable: boolean;
 }
 
 /**
- * Lets nobody ask a group for a lock before the layout is open there. Two layouts never both grant
- * within one lease's life:
+ * Lets no lock request through to a group before the layout is open there. Ensures that two layouts
+ * never grant the same resource within the life of one lease:
  *
- * - A node is in one layout at a time, compares it in every call that grants, extends or proves,
- *   and only ever goes on to one with a greater version.
- * - To open a layout, *every* node of its groups, and of the groups that the layout before had, is
- *   first claimed: from then on it grants and extends for nobody. The layout is opened only when
- *   each of them has been claimed for D = maxTtl + drift, by its own clock. The last lease of the
- *   older layout was confirmed by a quorum of nodes that were not claimed yet, and its validity
- *   counts from before that: it is over. And no fence it had is greater than the greatest counter
- *   read from the claimed nodes, which becomes the floor of every node that is opened.
- * - So a group where a quorum is open proves that all this was done; nobody needs to look at the
- *   other groups again, and each of them can fail by itself.
+ * - A node belongs to one layout at a time, and compares it in every call that grants, extends or
+ *   proves. It changes only to a layout with a greater version.
+ * - To open a layout, *every* node of its groups, and of the groups of the layout before, is first
+ *   claimed: it then grants and extends for no client. The layout opens when each node has been
+ *   claimed for D = maxTtl + drift, by its own clock.
+ * - The last lease of the older layout was confirmed by a quorum of unclaimed nodes, and its
+ *   validity counts from before that, so it is over after D. Its fence is at most the greatest
+ *   counter read from the claimed nodes. That counter becomes the floor of every opened node.
+ * - So an open quorum in a group proves that all of this was done. A client needs to check only the
+ *   groups it uses, and each group can fail without the others.
  */
 export class LayoutGate {
   readonly #context: GateContext;
   readonly #open = new Set<number>();
   #opening: Promise<Refusal | undefined> | undefined;
-  /** What is still to be waited for, and until when by our clock. */
+  /** Set while the opening has to wait: the monotonic end, and the reason. */
   #pause: { readonly untilMs: number; readonly refusal: Refusal } | undefined;
   #told = false;
 
@@ -57,14 +57,16 @@ export class LayoutGate {
     return this.#open.has(group);
   }
 
-  /** Look again before the next lock: the group's nodes refused what they had promised. */
+  /**
+   * Makes the next lock check the group again: its nodes refused a request that they should accept.
+   */
   forget(group: number): void {
     this.#open.delete(group);
   }
 
   /**
-   * Undefined where a quorum of the group is open, if need be by opening it. Never rejects.
-   * `resources` are what its caller wants there, for the error.
+   * Returns undefined if a quorum of the group is open, and opens it if needed. Never rejects.
+   * Errors name `resources`.
    */
   async pass(group: number, resources: readonly string[] = []): Promise<Refusal | undefined> {
     const first = await this.#judge(group, resources);
@@ -106,16 +108,16 @@ export class LayoutGate {
     return told.length < size ? unreachable(answers, size, resources) : "unopened";
   }
 
-  /** Claims every node, and opens the groups once all have been claimed for long enough. */
+  /** Claims every node, and opens the groups when all have been claimed for long enough. */
   async #openAll(): Promise<Refusal | undefined> {
     const { layout, groups, retired } = this.#context;
-    // Nothing is changed before it is certain that it can be finished.
+    // Changes nothing before it is certain that the opening can be completed.
     const seen = await this.#askAll([...groups, ...retired], { act: "look" });
     const misfit = this.#misfit(seen);
     if (misfit !== undefined) return { error: misfit, retryable: false };
     const told = toldBy(seen);
     if (told.some(({ kind }) => kind === "open")) {
-      // Somebody opened it, and was interrupted.
+      // Another client opened the layout but did not reach every node.
       await this.#askAll(groups, { act: "heal", floor: floorOf(told) });
       return undefined;
     }
@@ -133,7 +135,7 @@ export class LayoutGate {
     return undefined;
   }
 
-  /** A server that stands in two groups, as far as the nodes have told. */
+  /** Returns an error if one server is in two groups, as far as the replies show. */
   #misfit(answers: readonly Answer[]): HoldfastError | undefined {
     const { layout, groups, retired } = this.#context;
     const seen = new Map<string, RedisNode>();
@@ -153,7 +155,7 @@ export class LayoutGate {
     return contradiction(mixedUp);
   }
 
-  /** As long as a lease may live of any layout that a node remembers; nothing on fresh nodes. */
+  /** Returns the longest life of a lease of this layout, or of any that the nodes remember. */
   #waitMs(told: readonly Told[]): number {
     const { options, layout } = this.#context;
     const known = told.flatMap((one) => (one.kind === "open" ? [] : [one]));

@@ -7,7 +7,7 @@ import { Round } from "../quorum/round.ts";
 import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
 import type { Layout } from "./layout.ts";
 
-/** The nodes of a group, or of one that is to grant nothing any more. */
+/** Nodes of one group, current or retired. */
 export interface Place {
   readonly id: string;
   readonly nodes: readonly RedisNode[];
@@ -19,7 +19,7 @@ export interface Answer {
   readonly reply: NodeReply<LayoutReply>;
 }
 
-/** What a node said that is in this layout, or may come into it. */
+/** Reply of a node that is in this layout, or may join it. */
 export type Told = Exclude<LayoutReply, { readonly kind: "other" }>;
 
 interface Asking {
@@ -28,7 +28,9 @@ interface Asking {
   readonly scheduler: Scheduler;
 }
 
-/** Waits for every node of the place, up to the node timeout. */
+/**
+ * Sends a layout step to every node of the group. Waits for all of them, up to the node timeout.
+ */
 export function askPlace(asking: Asking, place: Place, step: LayoutAct): Promise<Answer[]> {
   const { layout, options, scheduler } = asking;
   const { nodes } = place;
@@ -61,7 +63,9 @@ export function toldBy(answers: readonly Answer[]): Told[] {
   });
 }
 
-/** The first node that says it is in another layout, or in another group of this one. */
+/**
+ * Returns an error for the first node that is in another layout, or in another group of this one.
+ */
 export function contradiction(answers: readonly Answer[]): StoreError | undefined {
   for (const { node, place, reply } of answers) {
     if (reply.kind !== "reply" || reply.reply.kind !== "other") continue;
@@ -71,7 +75,7 @@ export function contradiction(answers: readonly Answer[]): StoreError | undefine
   return undefined;
 }
 
-/** No fence of before may be reached again. */
+/** Returns the greatest fence that any node may have granted: later fences must be greater. */
 export function floorOf(told: readonly Told[]): number {
   return Math.max(0, ...told.map((one) => (one.kind === "open" ? one.floor : one.highest)));
 }

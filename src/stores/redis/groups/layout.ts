@@ -2,13 +2,13 @@ import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import { hashOf, hexOf } from "./hash.ts";
 import { formatOf } from "./layout-format.ts";
 
-/** Which groups there are, as all clients of a deployment must agree. */
+/** The groups of a deployment: the same for all its clients. */
 export class Layout {
   readonly version: number;
-  /** Sorted: the global order in which groups are locked. */
+  /** Sorted: all clients lock groups in this order. */
   readonly ids: readonly string[];
   readonly retired: readonly string[];
-  /** So long may a lease of this layout live on. */
+  /** Longest time that a lease of this layout may live. */
   readonly holdMs: number;
   readonly #digest: string;
 
@@ -23,28 +23,28 @@ export class Layout {
     this.ids = ids;
     this.retired = retired;
     this.holdMs = quarantineMs(options, options.ttlMaxMs);
-    // How many nodes make a quorum and how long a lease may live must be common knowledge too.
+    // Covers the quorum size and the longest TTL as well: all clients must agree on them.
     const text = `${ids.join(",")} ${options.nodeCount} ${options.ttlMaxMs}`;
     this.#digest = hexOf(hashOf(text));
   }
 
-  /** What a node of `group` has in its record when the layout is open. */
+  /** Returns the `fmt` of a node of `group` when the layout is open. */
   open(group: string): string {
     return this.#format("groups", group);
   }
 
-  /** The same while it is closed for everybody. */
+  /** Returns the `fmt` of a node of `group` while it is closed for all clients. */
   claimed(group: string): string {
     return this.#format("claim", group);
   }
 
-  /** Groups of an earlier layout that nobody has spoken for. */
+  /** Returns the groups of an earlier layout that are neither in this one nor retired. */
   missing(earlier: readonly string[]): readonly string[] {
     const known = new Set([...this.ids, ...this.retired]);
     return [...new Set(earlier)].filter((id) => !known.has(id)).sort();
   }
 
-  /** Whether `format` is that of another group of this very layout. */
+  /** True if `format` is that of another group of this layout. */
   isMixedUp(format: string, group: string): boolean {
     return this.ids.some((id) => id !== group && this.open(id) === format);
   }

@@ -2,19 +2,19 @@ import { hashTagOf } from "../cluster-dialect.ts";
 import { hashOf, mixed, type Hash } from "./hash.ts";
 
 /**
- * Which group a lock key lives in: the one with the highest weight for it (rendezvous hashing).
- * Each group's weight depends on its own id alone, so a group that comes or goes moves only the
- * keys it gains or loses. Keys with the same `{tag}`, as in a Redis Cluster, live together.
+ * Maps lock keys to groups by rendezvous hashing: a key belongs to the group with the highest
+ * weight for it. A weight depends only on the key and the group's id, so adding or removing a group
+ * moves only the keys it gains or loses. Keys with the same `{tag}` belong to the same group.
  */
 export class Rendezvous {
   readonly #ids: readonly Hash[];
 
-  /** The ids in the order in which ties are broken: all clients must give the same. */
+  /** Takes the ids in the order that breaks ties: the same for all clients. */
   constructor(ids: readonly string[]) {
     this.#ids = ids.map(hashOf);
   }
 
-  /** The index of the key's group. */
+  /** Returns the index of the key's group. */
   homeOf(key: string): number {
     if (this.#ids.length === 1) return 0;
     const of = hashOf(hashTagOf(key) ?? key);

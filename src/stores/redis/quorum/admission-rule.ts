@@ -1,7 +1,7 @@
 import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import type { AdmissionMode, NodeRecord } from "./node-record.ts";
 
-/** What is known of each node: its record, or since when (our clock) it has not answered. */
+/** Last view of a node: its record, or for how long it has not replied (by our clock). */
 export type NodeView =
   | { readonly kind: "record"; readonly record: NodeRecord }
   | { readonly kind: "silent"; readonly forMs: number };
@@ -11,16 +11,16 @@ export type Verdict =
   | { readonly kind: "wait"; readonly leftMs: number };
 
 /**
- * May the blank node at `index` vote, and on what ground?
+ * Decides if the blank node at `index` may vote, and in which mode it is admitted.
  *
- * - A node without its data first sits out a quarantine, so that every lease it may have forgotten
- *   is over; only after that are the counters of a quorum of *other* admitted nodes read.
- * - If every node answers and none was ever admitted, this is a first start or a total loss: where
- *   all have been up for the length of a quarantine, they need no other. Not one before the rest:
- *   to those it would look as if they alone had lost their data.
- * - If fewer than a quorum of others have been admitted for longer than a quarantine, nobody is
- *   left to copy from: fences then rest on clocks alone, and that is said aloud. Not where even a
- *   quorum of nodes cannot be heard: there an admission would serve no grant.
+ * - `copy`: a quorum of other nodes is admitted. The node waits out a quarantine, so that every
+ *   lease it may have forgotten is over. Then it gets their counters.
+ * - `bootstrap`: every node replied, and none was ever admitted: a first start, or all data is
+ *   gone. The nodes may vote when all of them have waited for a quarantine. Admitting one earlier
+ *   would make the others look as if only they had lost their data.
+ * - `clock`: for longer than a quarantine, fewer than a quorum of other nodes were admitted, so
+ *   there are no counters to copy. Fences then rest on clocks, and a warning is emitted. Not used
+ *   if less than a quorum of nodes replies: no lock could be granted anyway.
  */
 export function verdict(
   options: ResolvedStoreOptions,
@@ -31,13 +31,13 @@ export function verdict(
   const own = views[index];
   if (own === undefined || own.kind === "silent") return { kind: "wait", leftMs: Infinity };
   const records = views.flatMap((view) => (view.kind === "record" ? [view.record] : []));
-  // The longest TTL anybody in the deployment may have been granted.
+  // Longest TTL that any client of the deployment may have been granted.
   const ttlMaxMs = Math.max(options.ttlMaxMs, ...records.map((record) => record.ttlMaxMs));
   const waitMs = quarantineMs(options, ttlMaxMs);
   const firstStart =
     records.length === views.length &&
     records.every((record) => !record.admitted && !record.everAdmitted);
-  // Up for so long, or seen blank for so long: whichever is known to be longer.
+  // Time for which each node has certainly not voted: its uptime, or the time since it is blank.
   const waitedMs = records.map((record) => Math.max(record.uptimeMs, blankForMs(record)));
   if (firstStart) return ready("bootstrap", waitMs, waitMs - Math.min(...waitedMs));
 
@@ -46,9 +46,9 @@ export function verdict(
   const admitted = others.filter((view) => view.kind === "record" && view.record.admitted);
   if (admitted.length >= size) return ready("copy", waitMs, leftMs);
 
-  // Too few can be heard here for any grant: perhaps it is we who are cut off.
+  // Too few nodes reply for any grant: this client itself may be cut off.
   if (records.length < size) return { kind: "wait", leftMs: Infinity };
-  // The shortage has lasted as long as the (N - q)th longest absence among the others.
+  // The shortage began when the (N - size)th of the other nodes became absent.
   const absentMs = others
     .filter((view) => !admitted.includes(view))
     .map((view) => (view.kind === "record" ? blankForMs(view.record) : view.forMs))
@@ -65,7 +65,7 @@ export function blankForMs(record: NodeRecord): number {
   return Math.max(0, record.serverMs - Number(record.since));
 }
 
-/** The counters a node must not fall below: the greatest of every shard among `records`. */
+/** Returns the greatest counter of every shard among `records`: a node must not fall below them. */
 export function greatestCounters(records: readonly NodeRecord[]): {
   readonly floor: number;
   readonly counters: Map<number, number>;

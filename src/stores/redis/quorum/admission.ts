@@ -1,3 +1,14 @@
+/**
+ * Decides which nodes may vote, and brings blank nodes back to voting.
+ * Problem: a server that lost its data has forgotten leases and fence counters. If it voted at
+ * once, two owners could each get a quorum, or a fence could be granted twice.
+ * Idea: each node keeps a record that names its process. A node without a matching record is blank,
+ * and its votes do not count. It waits out a quarantine, until every lease it may have forgotten is
+ * over, and then gets counters no smaller than those of the admitted nodes (admission-rule.ts). Any
+ * client may admit it, several at once: the script checks the record and the wait on the node.
+ * Limits: if too few admitted nodes are left, fences rest on clocks, and a warning is emitted.
+ */
+
 import type { Emitter } from "../../../core/events.ts";
 import type { Clock } from "../../../core/ports.ts";
 import type { Scheduler, Task } from "../../../core/scheduler.ts";
@@ -23,7 +34,7 @@ export interface AdmissionContext {
 
 export interface AdmissionState {
   readonly kind: "unknown" | "admitted" | "quarantined";
-  /** When the quarantine ends, by our monotonic clock. */
+  /** Monotonic time at which the quarantine ends. */
   readonly untilMs: number;
 }
 
@@ -31,17 +42,16 @@ const sweepPauseMsMin = 20;
 const sweepPauseMsMax = 5_000;
 const unknownState: AdmissionState = { kind: "unknown", untilMs: Infinity };
 
-/**
- * Brings blank nodes back to voting. Any client may do it, several at once: the node itself checks
- * that the record is the one they saw, and that the wait is over.
- */
+/** Admissions of one store's nodes, as one client knows them. */
 export class Admission {
   readonly #context: AdmissionContext;
   readonly #timeoutMs: number;
   readonly #states: AdmissionState[];
-  /** Since when, by our clock, a node has not answered; undefined while it does. */
+  /**
+   * Monotonic time since which a node has not replied; undefined if it replied to the last read.
+   */
   readonly #silentSinceMs: (number | undefined)[];
-  /** Nodes whose mixture of clients was reported. */
+  /** Nodes for which a client with admission off was reported. */
   readonly #offSeen = new Set<number>();
   #sweeping: Promise<void> | undefined;
   #next: Task | undefined;
@@ -58,12 +68,12 @@ export class Admission {
     return this.#states[index] ?? unknownState;
   }
 
-  /** Before an attempt: where too few nodes are known to vote, see first what can be done. */
+  /** Called before an attempt: if too few nodes are known to vote, sweeps first. */
   async prepare(): Promise<void> {
     if (!this.isPrepared) await this.sweep();
   }
 
-  /** Enough nodes are known to vote, or all may without being asked. */
+  /** True if enough nodes are known to vote, or admission is off. */
   get isPrepared(): boolean {
     if (this.#context.options.admission === "off") return true;
     let admitted = 0;
@@ -71,10 +81,10 @@ export class Admission {
     return admitted >= this.#context.size;
   }
 
-  /** A node answered that it may not vote. Returns that in words. */
+  /** Called when a node replies that it may not vote. Returns the reason. */
   noticeBlank(index: number, report: BlankReport): Error {
     const { options, clock } = this.#context;
-    // Strict clients admit it. This one may know too few of the nodes to copy the counters from.
+    // Strict clients admit it. This client may know too few nodes to copy the counters from.
     if (options.admission === "off") {
       return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
     }
@@ -88,8 +98,8 @@ export class Admission {
   }
 
   /**
-   * Looks at every record once, and admits who may be. With `enough`, ends as soon as a quorum is
-   * known to vote and nobody is known to be blank. One at a time; never rejects.
+   * Reads every record and admits the nodes that may vote. With `enough`, ends as soon as a quorum
+   * is known to vote and no node is known to be blank. One sweep at a time; never rejects.
    */
   sweep(enough = true): Promise<void> {
     if (this.#closed) return Promise.resolve();
@@ -99,7 +109,7 @@ export class Admission {
     return this.#sweeping;
   }
 
-  /** The same for those who want to know of every node. */
+  /** Sweeps all nodes, for callers that need the state of each. */
   async look(): Promise<void> {
     await this.#sweeping;
     await this.sweep(false);
@@ -117,7 +127,7 @@ export class Admission {
     if (blank.length > 0) {
       const verdicts = blank.map((index) => verdict(options, first, index, size));
       if (verdicts.some((found) => found.kind === "admit")) {
-        // Read again: what is copied must have been read after the quarantine had ended.
+        // Read again: counters must be read after the end of the quarantine to be copied.
         const second = await this.#read(false);
         const admissions = blank.map((index, place) => this.#admit(index, verdicts[place], second));
         await Promise.all(admissions);
@@ -193,7 +203,7 @@ export class Admission {
     if (found?.kind !== "admit") return;
     if (own === undefined || own.kind === "silent" || own.record.admitted) return;
     const { mode, quarantineMs: waitMs } = found;
-    // Judged again on what was just read: only then is it certain that enough others are there.
+    // Judged again by what was just read: only then is it certain that enough others are admitted.
     const again = verdict(this.#context.options, views, index, this.#context.size);
     if (again.kind !== "admit" || again.mode !== mode) return;
     const records = views.flatMap((view, other) => {
@@ -237,7 +247,7 @@ export class Admission {
     const untilMs = clock.monotonicMs() + found.leftMs;
     const before = this.state(index).untilMs;
     this.#states[index] = { kind: "quarantined", untilMs };
-    // Told when it becomes known, and again when the end moves: not at every look.
+    // Emitted when the end becomes known, and again if it moves by more than a second.
     if (Math.abs(untilMs - before) > 1_000 && nodes[index] !== undefined) {
       events.emit("node-quarantined", { node: nodes[index].name, leftMs: found.leftMs });
     }

@@ -2,10 +2,9 @@ import type { AcquireRequest } from "../../../core/store.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 
 /**
- * When an attempt that begins at `nowMs` ends, whatever the nodes do, by the monotonic clock. Its
- * rounds share this time: the first question, the second one to nodes whose answer was lost, and
- * the raise. It is twice the node timeout, but no more than the node timeout once the caller's wait
- * is over; beyond the validity no answer can be of use.
+ * Returns the monotonic time at which an attempt that begins at `nowMs` ends at the latest. All its
+ * rounds share this limit: the acquire, repeated acquires and the raise. The limit is two node
+ * timeouts, but only one after the end of the caller's wait, and never beyond the validity.
  */
 export function attemptEndsMs(
   options: ResolvedStoreOptions,

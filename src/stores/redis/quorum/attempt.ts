@@ -1,3 +1,13 @@
+/**
+ * One attempt to get a lock from a quorum of nodes.
+ * Problem: a quorum must grant the same lock with the same fence, although replies get lost.
+ * Idea: an acquire round goes to all nodes at once. A node whose reply was lost gets the same
+ * request again, and recognises it by the owner. If the granted fences differ, a raise round stores
+ * the greatest one on a quorum. The attempt is decided as soon as its outcome is certain.
+ * Limits: all rounds together end at `attemptEndsMs`. A failed attempt releases its keys on every
+ * node that may have them. A grant that arrives late counts as one more vote, or is released.
+ */
+
 import type { Holder } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
@@ -35,11 +45,6 @@ import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
 import { Round, type RoundOptions, type TimedOut } from "./round.ts";
 
-/**
- * One attempt to be granted by a quorum: the acquire round, a second question to nodes whose answer
- * was lost, and the raise round where the granted fences differ. Decided as soon as the outcome is
- * certain; answers that come later are absorbed, and a grant among them is given back.
- */
 export function attempt(
   quorum: Quorum,
   request: AcquireRequest,
@@ -49,9 +54,9 @@ export function attempt(
   return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
 }
 
-/** It is the ear of its own acquire round, and says what that round is: there are very many. */
+/** perf (sequential): implements `RoundOptions` itself, which saves objects per attempt. */
 class Attempt implements RoundOptions<AcquireReply> {
-  /** The same for every node and every repeat, so that a repeat is recognised as our own. */
+  /** Same for every node and every repeat: a node recognises a repeat by its owner. */
   readonly call: NodeCall<AcquireReply>;
   readonly nodes: readonly RedisNode[];
   readonly enough: number;
@@ -67,10 +72,10 @@ class Attempt implements RoundOptions<AcquireReply> {
   readonly #terms: GrantTerms;
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
-  /** Further questions, and the raise. */
+  /** Rounds after the first one: repeated acquires, and the raise. */
   #more: { end(): void }[] | undefined;
   #phase: "granting" | "raising" | "granted" | "failed" = "granting";
-  /** The greatest fence granted, once a quorum has granted. */
+  /** Greatest fence granted; 0 until a quorum has granted. */
   #fence = 0;
   #holder: Holder | undefined;
   #raised = false;
@@ -106,10 +111,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#first = new Round(this);
   }
 
-  /**
-   * A node that was not waited for is still to have the lock, also where it has to be asked twice
-   * because it lacks the script: a lease that only a bare quorum has would not survive one failure.
-   */
+  /** True after a grant, too: a lease on a bare quorum would not survive one failed node. */
   wanted(): boolean {
     if (this.#undecided()) return true;
     if (this.#givingBack !== undefined) return false;
@@ -129,13 +131,12 @@ class Attempt implements RoundOptions<AcquireReply> {
     noteSilent(this.#ballots, timedOut);
   }
 
-  /** For one round: all of them end at `#endsMs`. */
+  /** Returns the timeout of a round that begins now: all rounds end at `#endsMs`. */
   #usefulMs(nowMs: number): number {
     const leftMs = Math.max(1, this.#endsMs - nowMs);
     return Math.min(nodeTimeoutMs(this.#quorum.options, this.#request.ttlMs), leftMs);
   }
 
-  /** The release of what it was granted, once that has begun. */
   get #givingBack(): GivingBack | undefined {
     return this.#cleanup ?? this.#grant?.givenBack;
   }
@@ -166,7 +167,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
-    // A late failure of a first question says nothing about the second.
+    // A late failure of the first request proves nothing about the repeat.
     if (late && reply.kind !== "reply") return;
     const nowMs = this.#quorum.clock.monotonicMs();
     ballot.ms = nowMs - this.#request.started.monotonicMs;
@@ -240,7 +241,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   #decideRaising(): void {
     const { size } = this.#quorum;
     const confirmed = confirmedOf(this.#ballots);
-    // Where too few are left, a fresh attempt is the simplest: steps are rare.
+    // Clock steps are rare: if too few votes are left, the caller makes a new attempt.
     if (confirmed >= size) {
       const left = confirmed - dropStepped(this.nodes, this.#ballots);
       return left >= size ? this.#succeed() : this.#fail();
@@ -249,7 +250,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (possible.length < size) this.#fail();
   }
 
-  /** The completion instant: one look at the clocks decides. */
+  /** Grants the lease, if one last look at the clocks finds validity left. */
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
@@ -277,7 +278,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  /** Returns the nodes that were left alone all the time, a bit for each. */
+  /** Returns the nodes that were never sent the acquire, one bit each. */
   #end(phase: "granted" | "failed"): number {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
@@ -288,8 +289,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   }
 
   /**
-   * Our release may have overtaken a repeat on another connection, or a driver sent the question
-   * again when all was over: a late grant goes back.
+   * Releases a late grant: the acquire ran after the release, or a driver sent it a second time.
    */
   #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
     if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;

@@ -4,31 +4,31 @@ import type { RedisNode } from "../node.ts";
 import type { AcquireReply } from "../replies.ts";
 import type { TimedOut } from "./round.ts";
 
-/** One node's part in an attempt. */
+/** State of one node in an attempt or a renewal. */
 export class Ballot {
   vote: VoteKind | "pending" = "pending";
   cause: unknown = undefined;
   ms = 0;
-  /** Fence of its grant; 0 without one. */
+  /** Fence of its grant; 0 if it has not granted. */
   fence = 0;
-  /** Has the final fence on record: its vote counts towards the quorum. */
+  /** True if the node stores the final fence: its vote counts towards the quorum. */
   confirmed = false;
-  /** Cannot confirm the final fence any more. */
+  /** True if the node can no longer confirm the final fence. */
   out = false;
-  /** How often it was asked. */
+  /** Number of acquire requests sent to the node. */
   asked = 1;
-  /** Something of ours may be there, or on its way there. */
+  /** True if the node may have set our keys, or may still set them. */
   maybeApplied = true;
-  /** Its time to answer was up, and no answer has come since. */
+  /** True if the node timed out and has not replied since. */
   silent = false;
   runId: string | undefined = undefined;
-  /** When it may be free there, where another has it. */
+  /** Time until the node may grant the lock, if it replied `held`. */
   freeInMs: number | undefined = undefined;
-  /** Who has it there. */
+  /** Owner that the node named when it replied `held`. */
   heldBy: string | undefined = undefined;
-  /** How many waiters stand in front of ours there; undefined without a place. */
+  /** Number of waiters ahead of ours in the node's queue; undefined if we have no queue entry. */
   rank: number | undefined = undefined;
-  /** The node's clock epoch when it gave its word. */
+  /** The node's clock epoch when its vote was recorded. */
   clockEpoch = 0;
 }
 
@@ -44,7 +44,7 @@ export function quorumOf(nodeCount: number): number {
 
 const notWaitedFor = new Error("not waited for: the outcome was certain without it");
 
-/** For errors and events: a node that was not waited for is unknown. */
+/** Returns the votes for errors and events. A node that was not waited for counts as unknown. */
 export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[]): Vote[] {
   return ballots.map((ballot, index) => {
     const cause = ballot.cause ?? (ballot.vote === "pending" ? notWaitedFor : undefined);
@@ -80,8 +80,9 @@ export function tallyOf(ballots: readonly Ballot[]): Tally {
 }
 
 /**
- * Too few can still grant, and it is clear why: a quorum said yes or no, or too many failed. An
- * answer that would tell contention from a fault is worth waiting for.
+ * True if a quorum can no longer grant, and the reason is certain: a quorum replied granted or held
+ * (contention), or too many nodes failed (fault). False while a reply could still decide between
+ * contention and a fault.
  */
 export function isLost({ granted, held, pending }: Tally, size: number): boolean {
   if (granted + pending >= size) return false;
@@ -96,17 +97,17 @@ export function greatestFence(ballots: readonly Ballot[]): number {
   return greatest;
 }
 
-/** Those who granted the final fence itself have it on record already. */
+/** Confirms the nodes that granted the final fence itself: they store it already. */
 export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void {
   for (const ballot of ballots) {
     ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;
   }
 }
 
-/** Whom to raise to the final fence. The rest, but for those that have it, are out. */
+/** Returns the nodes to send the raise to. Marks every other unconfirmed node as `out`. */
 export function raisable(ballots: readonly Ballot[]): number[] {
   return ballots.flatMap((ballot, index) => {
-    // Also those that have not answered: their grant may be on its way.
+    // Includes nodes that have not replied: their grant may be on its way.
     const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
     if (mayHaveGranted && !ballot.confirmed) return [index];
     ballot.out = !ballot.confirmed;
@@ -120,7 +121,7 @@ export function confirmedOf(ballots: readonly Ballot[]): number {
   return count;
 }
 
-/** A bit for each node whose vote counts. */
+/** Returns the nodes whose votes count, one bit each. */
 export function confirmedBits(ballots: readonly Ballot[]): number {
   let bits = 0;
   for (let index = 0; index < ballots.length; index += 1) {
@@ -130,8 +131,8 @@ export function confirmedBits(ballots: readonly Ballot[]): number {
 }
 
 /**
- * A node whose clock stepped forward since it gave its word may have dropped the key: its word is
- * taken back. Returns how many there were.
+ * Takes back votes given before a forward clock step: the node may have expired the key early.
+ * Returns the number of votes taken back.
  */
 export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let dropped = 0;
@@ -146,19 +147,19 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
   return dropped;
 }
 
-/** A node that was not waited for has the very same fence. */
+/** True if the node granted exactly this fence. */
 export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolean {
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** Where a failed attempt may have left something of ours. */
+/** Nodes by what a failed attempt may have left there. */
 interface LeftBehind {
   /**
-   * The nodes where nothing of ours can be: never asked, or asked once and answered that others
-   * have it. (A lost release is no danger to safety, so leaving out needless ones is none.)
+   * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to
+   * the only request. They need no release.
    */
   readonly without: ReadonlySet<number>;
-  /** The nodes that have not answered in time, a bit for each. */
+  /** Nodes, one bit each, that timed out. */
   readonly silent: number;
 }
 
@@ -172,7 +173,7 @@ export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
   return { without, silent };
 }
 
-/** Writes down why a node gave no answer to the acquire. */
+/** Records why the acquire got no reply. */
 export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
   const neverSent = failure.kind === "unsent" && ballot.asked === 1;
   ballot.maybeApplied = !neverSent;
@@ -180,7 +181,7 @@ export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.cause = failure.error;
 }
 
-/** Writes down whether a node has the final fence on record. */
+/** Records the reply to a raise: `isDone` if the node stores the final fence. */
 export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): void {
   ballot.confirmed = isDone;
   ballot.out = !isDone;
@@ -188,14 +189,16 @@ export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): voi
   ballot.silent = false;
 }
 
-/** The same for the raise: it granted, and then it failed, which is no doing of other holders. */
+/**
+ * Records a failed raise. The vote is `unknown`: the node granted, and no other owner is involved.
+ */
 export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.out = true;
   ballot.vote = "unknown";
   ballot.cause = failure.error;
 }
 
-/** Marks all nodes whose time was up together: the first of them may decide the outcome. */
+/** Marks all nodes that timed out together: counting the first one may decide the outcome. */
 export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedOut[]): void {
   for (const { index, reply } of timedOut) {
     const ballot = ballots[index];
@@ -205,10 +208,10 @@ export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedO
   }
 }
 
-/** Writes a grant down; false where it does not go with what the node said before. */
+/** Records a grant. Returns false if it contradicts an earlier reply of the node. */
 export function noteGrant(ballot: Ballot, fence: number, runId: string | undefined): boolean {
   if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
-    // Two answers that do not go together: the key came and went in between.
+    // The key was deleted and set again between the two replies.
     ballot.vote = "failed";
     ballot.cause = new Error("the node gave two different answers");
     ballot.confirmed = false;
@@ -222,7 +225,7 @@ export function noteGrant(ballot: Ballot, fence: number, runId: string | undefin
   return true;
 }
 
-/** Writes a refusal down: another has it, or comes first. */
+/** Records a refusal: another owner holds the lock, or another waiter is ahead. */
 export function noteHeld(ballot: Ballot, reply: Extract<AcquireReply, { kind: "held" }>): void {
   ballot.vote = ballot.vote === "granted" ? "failed" : "held";
   ballot.freeInMs = reply.freeInMs;

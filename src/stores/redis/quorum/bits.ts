@@ -1,6 +1,6 @@
-/** Sets of nodes, by their places: a bit for each, at most 31 of them. */
+/** Sets of nodes as numbers: bit i stands for the node with index i. At most 31 nodes. */
 
-/** A bit for each of those, or of all. */
+/** Returns the set of these nodes, or of all `count` nodes if `among` is undefined. */
 export function bitsOf(among: readonly number[] | undefined, count: number): number {
   if (among === undefined) return -1 >>> (32 - count);
   let bits = 0;

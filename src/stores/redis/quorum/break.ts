@@ -8,22 +8,22 @@ import { breakForeign } from "../scripts/generated.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
 
-/** Breaking has no TTL of its own: it waits as long as an ordinary lease's round would. */
+/** TTL from which the node timeout is derived: breaking has no TTL of its own. */
 const ordinaryTtlMs = 10_000;
 
 interface Tally {
   readonly deleted: number;
-  /** Nodes that had it no longer when the request may have run a second time. */
+  /** Number of nodes without the key on which an earlier run of the request may have deleted it. */
   readonly unproven: number;
-  /** Nodes that certainly do not have it for this owner any more. */
+  /** Number of nodes that certainly do not have the lock for this owner any more. */
   readonly without: number;
   readonly votes: readonly Vote[];
 }
 
 /**
- * Gives back in the owners' stead. A key that is gone is what every holder must expect, so this is
- * safe at any moment: at its next renewal the holder finds itself without a quorum. Nothing is owed
- * to nodes that did not answer: the holder cannot renew there alone, and what is left expires.
+ * Releases a lock in place of its owners. Safe at any moment: every holder must expect that its key
+ * is gone, and its next renewal fails. Nodes that do not reply get no second request: the holder
+ * cannot renew there alone, and the key expires.
  */
 export async function breakOwners(
   quorum: Quorum,
@@ -40,8 +40,8 @@ export async function breakOwners(
     const error = new QuorumError("break", [resource], votes, { quorum: needed, cause });
     return { kind: "failed", error };
   }
-  // The owners were seen to have it. Where a driver sent the request twice, the first run may have
-  // taken it from them, and certainly none of them has it now.
+  // These owners were seen as holders. If a driver sent the request twice, the first run may have
+  // deleted the key, so a missing key counts as broken.
   const isBroken = tallies.some(({ deleted, unproven }) => deleted > 0 || unproven > 0);
   return { kind: isBroken ? "broken" : "gone" };
 }
@@ -85,7 +85,7 @@ const foreignForm = {
   afterResend: releaseAfterResend,
 };
 
-/** A foreign value is deleted only if all of it is what was seen: it names no owner to compare. */
+/** A foreign value names no owner to compare, so it is deleted only if all of it is unchanged. */
 function deletion({ dialect }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
   if (isOwner(owner)) return dialect.release([key], owner);
   return new ScriptCall(foreignForm, [key], [owner]);

@@ -4,33 +4,33 @@ import { bitCount } from "./bits.ts";
 import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
-/** What the grants of one quorum have in common, for one TTL: kept once for all of them. */
+/** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
 export interface GrantTerms {
-  /** The nodes that granted it. */
+  /** Identity of the quorum that granted. */
   readonly home: object;
   readonly prefix: string;
   readonly owners: ShortOwners;
   readonly ttlMs: number;
   readonly validityMs: number;
-  /** The longest TTL that its keys may have been given: more than `ttlMs` after a longer extend. */
+  /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
   readonly lifeMs: number;
-  /** When a longer extend that succeeded ends, by the monotonic clock; 0 without one. */
+  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
   readonly longUntilMs: number;
 }
 
-/** What was granted. There may be a great many of them, so it keeps nothing that can be derived. */
+/** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
 export class RedisGrant implements Grant {
-  /** As the nodes have it, the greatest of those reserved; 0 where the store does not fence. */
+  /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
   fenceNumber: number;
-  /** A bit for each node whose word it rests on. */
+  /** Nodes, one bit each, whose votes the grant rests on. */
   votes: number;
-  /** How many more holders it can be passed on to; their fences are reserved, up to its number. */
+  /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
   spare: number;
   #terms: GrantTerms;
   readonly #owner: string | number;
-  /** Alone where there is one. */
+  /** perf (held): a single resource is stored without an array. */
   readonly #names: string | readonly string[];
-  /** How often it was confirmed anew. */
+  /** Number of times that a quorum confirmed the grant after the attempt. */
   #confirmations = 0;
   #givenBack: GivingBack | undefined = undefined;
 
@@ -65,7 +65,7 @@ export class RedisGrant implements Grant {
     return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
   }
 
-  /** Undefined where it has several. */
+  /** The key of a grant with one resource; undefined if it has several. */
   get onlyKey(): string | undefined {
     const names = this.#names;
     return typeof names === "string" ? lockKey(this.#terms.prefix, names) : undefined;
@@ -83,12 +83,12 @@ export class RedisGrant implements Grant {
     return this.#terms.validityMs;
   }
 
-  /** For so long after it was given back its keys may be there, if no release reached them. */
+  /** Longest time for which the keys may remain after a release that reached no node. */
   get lifeMs(): number {
     return this.#terms.lifeMs;
   }
 
-  /** Its keys are about to be given this TTL, and may have it even if the extend fails. */
+  /** Notes that the keys may get this TTL, even if the extend that follows fails. */
   livesFor(ttlMs: number): void {
     if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
   }
@@ -97,7 +97,7 @@ export class RedisGrant implements Grant {
     return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
   }
 
-  /** Given back: nothing may set its keys again. */
+  /** True once the release has begun: no request may set the keys again. */
   get isOver(): boolean {
     return this.#givenBack !== undefined;
   }
@@ -106,7 +106,9 @@ export class RedisGrant implements Grant {
     return this.#givenBack;
   }
 
-  /** Another holder of the same manager has it from now on, under the next of its fences. */
+  /**
+   * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
+   */
   passOn(): boolean {
     if (this.spare === 0 || this.isOver) return false;
     this.spare -= 1;
@@ -118,9 +120,9 @@ export class RedisGrant implements Grant {
   }
 
   /**
-   * A quorum gave it this TTL, or confirmed it for 0, after a request of `sentMs`: it rests on
-   * these nodes from now on. Returns which time it was. If an earlier and longer extend lasts
-   * beyond that, it still rests on the nodes with the longer life, and -1 is returned.
+   * Records that a quorum extended the grant to `ttlMs`, or proved it (`ttlMs` 0), in reply to a
+   * request sent at `sentMs`. The grant rests on `votes` from now on. Returns the number of this
+   * confirmation. Returns -1 if an earlier, longer extend ends later: its votes are kept.
    */
   confirm(votes: number, sentMs: number, ttlMs: number): number {
     const untilMs = sentMs + ttlMs;
@@ -132,12 +134,14 @@ export class RedisGrant implements Grant {
     return this.#confirmations;
   }
 
-  /** A node that was not waited for has confirmed as well, unless that was for an older time. */
+  /**
+   * Adds the vote of a node that was not waited for, unless a newer confirmation replaced this one.
+   */
   addVote(node: number, confirmation: number): void {
     if (confirmation === this.#confirmations && !this.isOver) this.votes |= 1 << node;
   }
 
-  /** One node's word is worth nothing any more; returns how many are left. */
+  /** Removes the vote of one node. Returns the number of votes left. */
   loseVote(node: number): number {
     this.votes &= ~(1 << node);
     return bitCount(this.votes);

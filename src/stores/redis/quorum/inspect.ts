@@ -4,10 +4,10 @@ import { nodeTimeoutMs } from "../options.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
 
-/** A look has no TTL of its own: it waits as long as an ordinary lease's round would. */
+/** TTL from which the node timeout is derived: an inspection has no TTL of its own. */
 const ordinaryTtlMs = 10_000;
 
-/** What each node says about one lock, and what that adds up to. Waits for every node. */
+/** Reads one lock on all nodes and sums up the replies. Waits for every node, up to its timeout. */
 export function inspect(quorum: Quorum, resource: string, key: string): Promise<Inspection> {
   const { nodes, scheduler, options, proposals } = quorum;
   return new Promise((resolve) => {
@@ -36,7 +36,7 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
         left -= 1;
         if (left > 0) return;
         round.end();
-        // The most that any node knows of: the others may have missed some.
+        // Maximum of all nodes: a node may have missed a waiter.
         resolve({ ...summary(resource, seen, quorum.size), waiters: Math.max(0, ...waiters) });
       },
     });
@@ -68,7 +68,7 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
       ...(endless.length >= size ? { neverExpires: true as const } : {}),
       label: holders[0]?.label,
       fence: agreed,
-      // Held for as long as a quorum has it: nodes that were not waited for may lag behind.
+      // Time for which a quorum still has it: nodes that missed an extend may have less left.
       remainingMs: remaining.sort((a, b) => b - a)[size - 1] ?? remaining.at(-1),
     };
   }
@@ -77,14 +77,14 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
 }
 
 /**
- * The fence that a quorum has. A node that missed the raise still has the smaller number it granted
- * with, and one that granted late a greater one: neither is the lease's.
+ * Returns the fence that a quorum stores. A node that missed the raise has a smaller one, and a
+ * node that granted late has a greater one: neither is the fence of the lease.
  */
 function agreedFence(holders: readonly Holder[], size: number): bigint | undefined {
   const fences = holders.flatMap(({ fence }) => fence ?? []);
   const shared = fences.find((fence) => fences.filter((other) => other === fence).length >= size);
   if (shared !== undefined) return shared;
-  // In the middle of a raise: the greatest is what it is raised to.
+  // No quorum agrees in the middle of a raise: the greatest fence is the final one.
   return fences.reduce<bigint | undefined>((found, fence) => {
     return found === undefined || fence > found ? fence : found;
   }, undefined);

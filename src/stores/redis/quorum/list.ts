@@ -6,17 +6,17 @@ import { findLocks } from "../scripts/generated.ts";
 import { inspect } from "./inspect.ts";
 import type { Quorum } from "./quorum.ts";
 
-/** A page takes well below a millisecond of the server's time, in which nothing else runs. */
+/** Keys per page: takes well below a millisecond, during which the server runs nothing else. */
 const pageKeys = 500;
-/** Ten million keys: beyond that a SCAN takes minutes, and lock servers have other keys besides. */
+/** Limit: ten million keys, locks or not. A longer SCAN takes minutes. */
 const pagesMax = 20_000;
 const looksAtOnce = 64;
 const ordinaryTtlMs = 10_000;
 
 /**
- * Every lock that a node shows, as `inspect` sees it on all of them. SCAN finds whatever is there
- * from its beginning to its end. Only values that Holdfast wrote count: a foreign client's lock
- * looks like any other key.
+ * Lists every lock that is on any node, each inspected on all nodes. SCAN finds every key that
+ * exists from its beginning to its end. Skips values that Holdfast did not write: a foreign
+ * client's lock looks like any other key.
  */
 export async function list(quorum: Quorum): Promise<readonly Inspection[]> {
   const { nodes, size } = quorum;
@@ -65,7 +65,7 @@ async function scanned(quorum: Quorum, index: number): Promise<Scan> {
 
 async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
   const { prefix } = quorum.options;
-  // The user's client may put a prefix of its own before keys, but not into a pattern.
+  // The user's client may add a prefix to keys, but not to patterns: read it back.
   const whole = textOf(await ask(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix));
   const own = whole.slice(0, whole.length - prefix.length);
   const match = whole.replaceAll(/[\\*?[\]]/g, "\\$&") + "*";
@@ -100,8 +100,8 @@ async function locksAmong(
 }
 
 /**
- * Past the node's own sending: it hears the server's clock in replies, and must not mistake what
- * others keep under their keys for it.
+ * Sends through the connection and not through `RedisNode.run`: the node reads the server's time
+ * from replies, and a value of another application could look like one.
  */
 function ask(
   quorum: Quorum,

@@ -5,29 +5,31 @@ import { numberOf, refusal, serverMsOf, unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 import { shardCount } from "./shards.ts";
 
-/** After a copy of the counters, at the first start of all nodes, or on clocks alone. */
+/** How a node was admitted: with copied counters, at the first start, or by clocks only. */
 export type AdmissionMode = "copy" | "bootstrap" | "clock";
 
-/** What a node keeps about itself, as read in one piece. */
+/** The record that a node keeps about itself, read in one script call. */
 export interface NodeRecord {
   readonly runId: string;
   readonly admitted: boolean;
   readonly everAdmitted: boolean;
   readonly mode: AdmissionMode | undefined;
-  /** As kept on the node: the admission says which quarantine it means by it. */
+  /**
+   * Start of the quarantine, as the node stores it. Sent back with an admission, to identify it.
+   */
   readonly since: string;
   readonly serverMs: number;
-  /** At least so long. */
+  /** Lower bound. */
   readonly uptimeMs: number;
   readonly ttlMaxMs: number;
-  /** When a client with admission off was last seen there, by its clock, to the hour. */
+  /** When a client with admission off last used the node: by the node's clock, to the hour. */
   readonly offSeenMs?: number | undefined;
-  /** No fence at or below it may be granted there. */
+  /** Every fence that the node grants is greater than this. */
   readonly floor: number;
   readonly counters: ReadonlyMap<number, number>;
 }
 
-/** Verifies that the record belongs to the running process, and reads it. */
+/** Reads the record, after a check that it belongs to the running process. */
 export function nodeRecordCall(options: ResolvedStoreOptions): NodeCall<NodeRecord> {
   const read = (text: string): NodeRecord => readRecord(text, options.ttlMaxMs);
   const form = { script: scripts.nodeRecord, verifies: true, alwaysVerify: true, read };
@@ -44,7 +46,9 @@ export interface AdmitRequest {
   readonly record: NodeRecord;
   readonly quarantineMs: number;
   readonly floor: number;
-  /** Our time as another floor, which the node limits by its own; 0 where counters are copied. */
+  /**
+   * Our wall time as a second floor, capped on the node by its own time; 0 if counters are copied.
+   */
   readonly wallUs: number;
   readonly counters: ReadonlyMap<number, number>;
 }
@@ -57,7 +61,7 @@ export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
   return new ScriptCall({ script: scripts.admit, read: readAdmit }, [nodeRecordKey], args);
 }
 
-/** "W sec usec uptime field value …" or "X …". */
+/** Parses "W sec usec uptime field value …" or "X …". */
 function readRecord(text: string, ttlMaxMs: number): NodeRecord {
   const words = text.split(" ");
   if (words[0] === "X") throw refusal(words);
@@ -77,7 +81,7 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
     mode: fields.get("mode") as AdmissionMode | undefined,
     since: fields.get("since") ?? "0",
     serverMs: serverMsOf(words[1], words[2], text),
-    // A difference of two moments cut to whole seconds: it may be almost a second too long.
+    // Difference of two times cut to whole seconds: it may be almost a second too long.
     uptimeMs: Math.max(0, numberOf(words[3], text) - 1) * 1_000,
     ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
     offSeenMs: fields.has("off") ? numberOf(fields.get("off"), text) : undefined,
@@ -86,7 +90,7 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
   };
 }
 
-/** "A", "L ms", "C" or "X …". */
+/** Parses "A", "L ms", "C" or "X …". */
 function readAdmit(text: string): AdmitReply {
   const words = text.split(" ");
   switch (words[0]) {

@@ -18,7 +18,7 @@ import type { Quorum } from "./quorum.ts";
 import { release } from "./release.ts";
 import { touch } from "./touch.ts";
 
-/** The steps of the protocol for resources that one script call can lock together. */
+/** Runs the protocol on one quorum, for resources that one script call can lock together. */
 export class OneStep implements RaisingStore {
   readonly #quorum: Quorum;
 
@@ -37,7 +37,7 @@ export class OneStep implements RaisingStore {
     return this.#prepareAndAttempt(request, keys, place);
   }
 
-  /** An address may have led to the wrong server for a moment only. */
+  /** Checks the set-up again first: an address may have led to the wrong server briefly. */
   async #recheckAndAttempt(
     request: AcquireRequest,
     keys: readonly string[],
@@ -56,7 +56,7 @@ export class OneStep implements RaisingStore {
   ): Promise<AttemptOutcome> {
     await request.cancellation.orUntil(this.#quorum.prepare());
     if (request.cancellation.cancelled) {
-      // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+      // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }

@@ -7,35 +7,34 @@ import { isPermanent, type ReleaseReply } from "../replies.ts";
 export interface Debt {
   readonly node: RedisNode;
   readonly call: NodeCall<ReleaseReply>;
-  /** When the release was first sent. */
+  /** Monotonic time at which the release was first sent. */
   readonly sinceMs: number;
-  /** After this the key has expired by itself. */
+  /** Monotonic time after which the key has expired. */
   readonly untilMs: number;
 }
 
 const firstPauseMs = 100;
 const pauseMsMax = 2_000;
-/** More than this and the keys are left to their TTL. */
+/** Limit. Beyond it, releases are not sent again: the keys expire. */
 const debtsMax = 10_000;
 
 /**
- * True if the release need not be sent again: its script ran, or the server refuses it for a reason
- * that time does not cure. Any other error (BUSY, LOADING, MISCONF, CLUSTERDOWN, …) passes, and the
- * key is still there.
+ * True if the release need not be sent again: its script ran, or the server refuses it for good.
+ * After any other error (BUSY, LOADING, MISCONF, CLUSTERDOWN, …) the key is still there.
  */
 export function endsDebt(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "reply" || (reply.kind === "error" && isPermanent(reply.error));
 }
 
 /**
- * Releases that a node has not confirmed. They are tried again until it does, or the key is gone by
- * its TTL anyway: a lock nobody holds must not block others longer than it has to. A driver may
- * lose a command without a word, so silence is owed for as well as a broken connection or an error.
+ * Releases that a node has not confirmed. They are sent again until it does, or until the key has
+ * expired: a lock without a holder must not block others. A missing reply counts like an error,
+ * because a driver may drop a command and report nothing.
  */
 export class OwedReleases {
   readonly #scheduler: Scheduler;
   readonly #debts = new Set<Debt>();
-  /** Nodes that have not answered since, or with an error: one release at a time is enough. */
+  /** Nodes without a reply to the last try: they get one release at a time. */
   readonly #silent = new Set<RedisNode>();
   #timer: Task | undefined;
   #pauseMs = firstPauseMs;
@@ -49,7 +48,7 @@ export class OwedReleases {
     return this.#debts.size;
   }
 
-  /** To be settled by whoever hears from the node after all. */
+  /** Adds a release that is unconfirmed. The caller settles it if the node replies after all. */
   owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, lifeMs: number): Debt {
     const debt = { node, call, sinceMs, untilMs: sinceMs + lifeMs };
     if (this.#closed || this.#debts.size >= debtsMax) return debt;
@@ -62,7 +61,9 @@ export class OwedReleases {
     this.#debts.delete(debt);
   }
 
-  /** One last try of everything owed; resolves when all have answered, or at once if none is. */
+  /**
+   * Sends every owed release once more. Resolves when all nodes have replied, or after `timeoutMs`.
+   */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     if (this.#timer !== undefined) this.#scheduler.cancel(this.#timer);
@@ -84,7 +85,7 @@ export class OwedReleases {
     this.#timer = this.#scheduler.at(nowMs + this.#pauseMs, false, () => this.#tryAll());
   }
 
-  /** Waits for nobody: one node's silence must not keep another from what it is owed. */
+  /** Sends without waiting for replies: a silent node must not delay the releases of the others. */
   #tryAll(): void {
     this.#timer = undefined;
     const asked = new Set<RedisNode>();
@@ -94,7 +95,7 @@ export class OwedReleases {
         this.#debts.delete(debt);
         continue;
       }
-      // Sent a moment ago, and most likely about to be answered.
+      // Sent a moment ago: the reply is probably on its way.
       if (nowMs - debt.sinceMs < firstPauseMs) continue;
       if (this.#silent.has(debt.node) && asked.has(debt.node)) continue;
       asked.add(debt.node);
@@ -105,7 +106,10 @@ export class OwedReleases {
     this.#arm();
   }
 
-  /** The next release that is tried alone is another: a Cluster may refuse some slots only. */
+  /**
+   * Moves the debt to the end, so that the next single try is another key: a Cluster may refuse
+   * only some slots.
+   */
   #putLast(debt: Debt): void {
     if (this.#debts.delete(debt)) this.#debts.add(debt);
   }

@@ -1,24 +1,29 @@
 import type { Clock } from "../../../core/ports.ts";
 import type { AcquireReply } from "../replies.ts";
 
-/** As in the scripts: no proposal lifts a counter further ahead of a server's time. */
+/** Limit, the same as in the scripts: how far a fence may be ahead of a server's time. */
 const aheadUsMax = 60_000_000;
-/** Our own clock may be so far ahead of theirs. The scripts cut nothing then, and nodes agree. */
+/**
+ * Limit for our own clock. Smaller, so that the scripts cap nothing and all nodes grant one fence.
+ */
 const ownAheadUsMax = 30_000_000;
 /** Limit until a server's time is known. A day: no clock in use is further ahead. */
 const unknownAheadUsMax = 86_400_000_000;
 
-/** The servers' time at a moment of our monotonic clock; undefined before a reply carried it. */
+/**
+ * Estimates the servers' time at a monotonic time; undefined before the first reply that has one.
+ */
 export interface ServerTime {
   serverMsAt(monotonicMs: number): number | undefined;
 }
 
 /**
- * A hybrid clock: the wall clock in microseconds, or one more than the greatest number seen or
- * proposed, whichever is greater. A client whose clock is behind catches up with what it sees, so
- * that nodes agree in one round trip; no safety rests on it while the nodes keep their counters.
- * Limited by the servers' time: a wall clock that is ahead, and numbers seen of another's, must
- * not stay in the proposals when that clock has been set right.
+ * Proposes fences from a hybrid clock: the wall clock in µs, or one more than the greatest fence
+ * seen or proposed, whichever is greater. A client whose clock is behind catches up, so that nodes
+ * agree in one round. Safety does not depend on it while the nodes keep their counters.
+ *
+ * Capped by the servers' time: after a clock that was ahead is corrected, its numbers must not stay
+ * in the proposals.
  */
 export class Proposals {
   readonly #clock: Clock;
@@ -39,7 +44,7 @@ export class Proposals {
     return this.#last;
   }
 
-  /** Takes in the fence that a reply carries: of a grant, also a late one, or of the holder. */
+  /** Notes the fence in a reply: that of a grant, even a late one, or that of the holder. */
   learn(reply: AcquireReply): void {
     if (reply.kind === "granted") this.see(reply.fence);
     else if (reply.kind === "held") this.see(Number(reply.holder?.fence ?? 0));

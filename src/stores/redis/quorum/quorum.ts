@@ -12,10 +12,10 @@ import type { GrantTerms, RedisGrant } from "./grant.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 
-/** What every step of the protocol works with: the nodes of one store, and how to speak to them. */
+/** Context that all protocol steps share: one store's nodes, and how to send requests to them. */
 export interface Quorum {
   readonly nodes: readonly RedisNode[];
-  /** A majority: floor(N / 2) + 1. It cannot be configured. */
+  /** Majority: floor(N / 2) + 1. Not configurable. */
   readonly size: number;
   readonly options: ResolvedStoreOptions;
   readonly dialect: Dialect;
@@ -24,26 +24,26 @@ export interface Quorum {
   readonly events: Emitter;
   readonly proposals: Proposals;
   readonly owed: OwedReleases;
-  /** Undefined unless other libraries' clients are to get a gap after each release. */
+  /** Set if clients of other libraries get a gap after each release. */
   readonly gaps: Gaps | undefined;
-  /** The nodes that were never asked for a grant, a bit for each: nothing has to be given back. */
+  /** Nodes, one bit each, that were sent no acquire for a grant: they need no release. */
   readonly spared: WeakMap<RedisGrant, number>;
-  /** The places in the nodes' queues that are given up with a grant. */
+  /** Queue entries to give up together with a grant. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
-  /** What its grants of this TTL have in common. */
+  /** Returns the fields that all grants of this TTL share. */
   terms(ttlMs: number): GrantTerms;
-  /** Whether as many nodes are known to vote as are needed: without admission, always. */
+  /** True if enough nodes are known to be admitted. Always true if admission is off. */
   isPrepared(): boolean;
-  /** Before an attempt, with admission: see to it that as many nodes vote as may. */
+  /** Called before an attempt if too few nodes are known to be admitted: tries to admit more. */
   prepare(): Promise<void>;
-  /** A node said that it may not vote; returns that in words, with the time it still takes. */
+  /** Called when a node replies that it is not admitted. Returns the reason and the time left. */
   onBlank(index: number, report: BlankReport): Error;
-  /** A lease begins to rest on these nodes. */
+  /** Called when these nodes have granted a lease. */
   onGranted(grant: RedisGrant): void;
-  /** A grant that needed a second round, to agree on its fence. */
+  /** Called when a grant needed a raise round to agree on its fence. */
   onRaised(grant: RedisGrant): void;
-  /** Why this set-up cannot grant at all, as far as is known: the same server given twice. */
+  /** Returns the error if this set-up can never grant: the same server was given twice. */
   misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
-  /** Asks whether that is still so. Bounded, never rejects. */
+  /** Checks again whether that is still so. Bounded, never rejects. */
   recheck(): Promise<void>;
 }

@@ -11,7 +11,7 @@ interface Refusal {
   readonly cleanup: Promise<void>;
 }
 
-/** Keys of one grant or renewal end together, but for its way to each of the nodes. */
+/** Tolerance: keys that one round set or extended expire this close to each other on all nodes. */
 const agreeMs = 5;
 
 const admissionHint =
@@ -21,8 +21,8 @@ const strictNodesHint =
 const lateHint = "A quorum granted, but when it was certain too little of the TTL was left";
 
 /**
- * Contention or fault? Where a quorum of nodes is alive and said yes or no, others were in the way.
- * Where it is not, something is broken. The two are never the same answer.
+ * Returns the outcome of a failed attempt: `held` (contention) if a quorum of nodes granted or
+ * refused, otherwise `failed` (a fault). A quorum that granted too late is a fault.
  */
 export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome {
   const { resources, ballots, holder, cleanup } = refusal;
@@ -55,14 +55,14 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   return { kind: "failed", error, retryable: permanent.length <= nodes.length - size, cleanup };
 }
 
-/** True if one owner has a quorum: a node that granted has lost the lock, and no rivals met. */
+/** True if one owner holds a quorum: a node that granted has lost that key, and no rivals met. */
 function isHeldByOne(ballots: readonly Ballot[], size: number): boolean {
   return ballots.some(({ heldBy }) => {
     return heldBy !== undefined && ballots.filter((each) => each.heldBy === heldBy).length >= size;
   });
 }
 
-/** The smallest of all nodes: a node that knows fewer waiters may let us in before the others. */
+/** Returns the smallest rank of all nodes: a node that knows of fewer waiters may grant earlier. */
 function rankOf(ballots: readonly Ballot[]): number | undefined {
   let least: number | undefined;
   for (const { rank } of ballots) {
@@ -71,7 +71,7 @@ function rankOf(ballots: readonly Ballot[]): number | undefined {
   return least;
 }
 
-/** The error of a node whose key is of another type, about these resources. */
+/** Returns the error of a node whose key has another type, with these resources. */
 export function foreignIn(
   votes: readonly { readonly cause?: unknown }[],
   resources: readonly string[],
@@ -84,9 +84,11 @@ export function foreignIn(
 }
 
 /**
- * When enough nodes may be free, if nobody tells us before. What was granted this time counts as
- * free: it is given back, and our place in front stays. So do nodes that were not waited for,
- * unless those that answered agree: the last renewal of a holder may have reached some alone.
+ * Returns the time until enough nodes may be free, if no notification comes before. A node that
+ * granted counts as free: our release frees it, and our queue entry stays.
+ *
+ * A node without a reply counts as free too, unless the nodes that replied agree: the holder's last
+ * renewal may have reached only some of them.
  */
 function retryIn(ballots: readonly Ballot[], needed: number): number | undefined {
   const frees = ballots.flatMap(({ vote, freeInMs }) => {

@@ -16,30 +16,32 @@ export interface ReleaseRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly ttlMs: number;
-  /** The longest TTL that the keys may have been given. @default ttlMs */
+  /** Longest TTL that the keys may have been given. @default ttlMs */
   readonly lifeMs?: number;
-  /** Of the grant, where there is one. */
+  /** Fence of the grant, if there is one. */
   readonly fenceNumber?: number;
   readonly place: PlaceLeft;
-  /** Nodes that certainly have nothing of the owner's: nothing is owed to them. */
+  /** Nodes that certainly have nothing of this owner: they get no release. */
   readonly without?: ReadonlySet<number>;
-  /** Nodes that were not asked because they do not answer, a bit for each: left alone, too. */
+  /**
+   * Nodes, one bit each, that were sent no acquire because they do not reply: they get no release.
+   */
   readonly spared?: number;
-  /** Nodes that have just used up their time, a bit for each: asked and owed, not waited for. */
+  /** Nodes, one bit each, that just timed out: they get the release, but are not waited for. */
   readonly silent?: number;
 }
 
-/** A release under way. */
+/** A release that has begun. */
 export interface GivingBack {
   /**
-   * A node tells only now that it granted to the owner. Whether the release is behind that on the
-   * same line and its answer still to come: then the grant goes back without another word.
+   * Called when a grant arrives late. True if our release was sent after it on the same connection
+   * and is unanswered: it will delete that grant.
    */
   covers(index: number): boolean;
 }
 
 /**
- * Deletes the owner's keys on every node, also those that failed or never answered. Resolves as
+ * Deletes the owner's keys on every node, including nodes that failed or never replied. Resolves as
  * soon as the outcome is certain, at the latest after the node timeout; never rejects.
  */
 export function release(
@@ -58,8 +60,8 @@ export function release(
 }
 
 /**
- * The clean-up after a failed attempt: done when every node has answered or run out of time. A node
- * that ran out of it in the attempt gets no more.
+ * Cleans up after a failed attempt. Resolves when every node has replied or timed out. Does not
+ * wait for nodes that timed out in the attempt.
  */
 export function releaseAll(
   quorum: Quorum,
@@ -73,7 +75,7 @@ export function releaseAll(
   });
 }
 
-/** One node alone, without waiting: for a grant that came after its attempt had failed. */
+/** Releases one node without waiting: for a grant that arrived after its attempt had failed. */
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
@@ -88,7 +90,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 
 const released: ReleaseOutcome = { released: true };
 
-/** It says what its round is, and is its ear: there is one for every lease. */
+/** perf (sequential): implements `RoundOptions` itself, which saves objects per release. */
 class Release implements RoundOptions<ReleaseReply>, GivingBack {
   readonly call: NodeCall<ReleaseReply>;
   readonly nodes: readonly RedisNode[];
@@ -99,21 +101,21 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   readonly timeoutMs: number;
   readonly #quorum: Quorum;
   readonly #request: ReleaseRequest;
-  /** Over as soon as the outcome is certain, or when all have been heard. */
+  /** If true, resolves as soon as the outcome is certain; if false, when no node is waited for. */
   readonly #untilCertain: boolean;
   readonly #resolve: (outcome: ReleaseOutcome) => void;
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
-  /** Nodes whose answer is still to come, however long they take; a bit for each. */
+  /** Nodes, one bit each, that have not replied, even if they timed out. */
   #unheard = 0;
-  /** Those of them that have told of their grant in the meantime. */
+  /** Nodes, one bit each, whose grant arrived late and that the release is to delete. */
   #grantedLate = 0;
-  /** Nodes that are not waited for, a bit for each. */
+  /** Nodes, one bit each, that are not waited for. */
   readonly #silent: number;
-  /** Nodes that had all the owner's keys, and deleted them. */
+  /** Number of nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
-  /** Nodes that had not, at the first time of asking: what is missing later may be our doing. */
+  /** Number of nodes that lacked some key at the first run. A repeat may itself have deleted it. */
   #missing = 0;
 
   constructor(
@@ -171,19 +173,22 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
       else if (!reply.reply.repeated) this.#missing += 1;
     }
     if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
-    // Those not waited for are owed it until they are heard from.
+    // Nodes that are not waited for are owed the release until they reply.
     if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
     this.#finish();
   }
 
   #finish(): void {
-    // Those left alone so far will not be asked any more.
+    // Spared nodes are not sent the release any more.
     this.#unheard &= ~(this.#round?.spared ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
 
-  /** It should have found what was granted before it; if not, it came before it after all. */
+  /**
+   * Called when a node replies. If the release did not find a late grant, it ran before the
+   * acquire: releases that node again.
+   */
   #heard(index: number, reply: NodeReply<ReleaseReply>): void {
     const bit = 1 << index;
     this.#unheard &= ~bit;
@@ -222,12 +227,12 @@ function isWhole(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "reply" && reply.reply.whole;
 }
 
-/** No more is waited for it, but it may still come. */
+/** True if the round stopped waiting. The reply may still come. */
 function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "unknown" && reply.timedOut;
 }
 
-/** Undefined where all of them are. */
+/** Returns the nodes to send the release to; undefined for all. */
 function askedIn(count: number, { without, spared = 0 }: ReleaseRequest): number[] | undefined {
   if (spared === 0 && (without === undefined || without.size === 0)) return undefined;
   return Array.from({ length: count }, (_, index) => index).filter((index) => {

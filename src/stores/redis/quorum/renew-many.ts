@@ -5,19 +5,19 @@ import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { renewTogether } from "./renewal.ts";
 
-/** More in one call would hold the server up, and everybody else's commands with it. */
+/** Limit per call: a longer script delays the commands of every other client of the server. */
 const togetherMax = 64;
 
 export interface ManyToRenew {
   readonly grants: readonly Grant[];
   readonly ttlMs: number;
-  /** Extends one that goes with no other. */
+  /** Extends one grant that cannot be combined with others. */
   readonly alone: (grant: Grant) => Promise<ExtendOutcome>;
 }
 
 /**
- * Extends as many together as go together; those of several keys, and where a call cannot have
- * many, alone.
+ * perf (renew): extends many grants with one call per node. A grant of several keys is extended
+ * alone, and so is every grant if one call cannot carry several locks.
  */
 export function renewMany(
   quorum: Quorum,

@@ -22,9 +22,9 @@ export interface RenewalRequest {
 }
 
 /**
- * Extends many grants in one round: one question to each node, and the same rules for each grant as
- * where it is touched alone. A node that is behind in one of them, or refuses them together, is
- * asked for that grant alone.
+ * perf (renew): extends many grants in one round, with one request per node. Each grant is decided
+ * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
+ * whole call, gets a request for that grant alone.
  */
 export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: TellExtended): void {
   new Renewal(quorum, request, tell).start();
@@ -33,16 +33,16 @@ export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: Tel
 const undecided = -1;
 const unconfirmed = 0;
 
-/** One of the grants, and what the nodes said of it: a bit for each of them. */
+/** One of the grants, and the nodes' replies for it: one bit per node. */
 class Renewing {
   readonly place: number;
   readonly grant: RedisGrant;
   yes = 0;
   no = 0;
   failed = 0;
-  /** Which of its confirmations this was; or that it is none, or not decided yet. */
+  /** Number that `RedisGrant.confirm` returned, or `undecided`, or `unconfirmed`. */
   confirmation = undecided;
-  /** Where it was asked for alone: the questions, and by node what became of them. */
+  /** Requests for this grant alone, and the replies by node. */
   questions: Round<TouchReply>[] | undefined = undefined;
   alone: Ballot[] | undefined = undefined;
 
@@ -64,7 +64,7 @@ class Renewal implements RoundOptions<RenewReply> {
   readonly #tell: TellExtended;
   readonly #extended: ExtendOutcome;
   readonly #all: Renewing[] = [];
-  /** By node: what became of the question for all of them. */
+  /** Replies to the common request, by node. */
   readonly #ballots: Ballot[];
   #left: number;
   #round: Round<RenewReply> | undefined;
@@ -92,14 +92,14 @@ class Renewal implements RoundOptions<RenewReply> {
     this.#round = new Round(this);
   }
 
-  /** An extension is still of use to a node that was not waited for, and never makes a key. */
+  /** Always true: a late extension helps, too, and never creates a key. */
   wanted(): boolean {
     return true;
   }
 
   onReply(index: number, reply: NodeReply<RenewReply>): void {
     if (reply.kind === "error" && this.#all.length > 1 && isPermanent(reply.error)) {
-      // Refused as a whole, perhaps for the sake of one of them: each on its own.
+      // Refused as a whole, perhaps because of one grant: send each of them alone.
       for (const each of this.#all) this.#askAlone(each, index);
     } else if (reply.kind !== "reply") {
       this.#allFailed(index, reply);
@@ -151,7 +151,7 @@ class Renewal implements RoundOptions<RenewReply> {
     };
     const among = [index];
     const question = new Round({ nodes, among, scheduler, call, timeoutMs, wanted, onReply });
-    // Sent for the node's sake where the outcome is certain: nobody waits for it.
+    // The outcome is certain already: sent only to bring the node up to date, so do not wait.
     if (each.confirmation !== undecided) return question.end();
     each.questions ??= [];
     each.questions.push(question);

@@ -5,7 +5,7 @@ import type { RedisNode } from "../node.ts";
 import type { Listener } from "../sender.ts";
 import { bitsOf, indicesOf } from "./bits.ts";
 
-/** A node whose time was up, and how that counts. */
+/** A node that timed out, and the reply that stands for it. */
 export interface TimedOut {
   readonly index: number;
   readonly reply: NodeFailure;
@@ -13,40 +13,40 @@ export interface TimedOut {
 
 export interface RoundOptions<Reply> {
   readonly nodes: readonly RedisNode[];
-  /** Which of the nodes to ask; all of them when left out. */
+  /** Nodes to send the call to; all if left out. */
   readonly among?: readonly number[] | undefined;
   /**
-   * Where so many others answer, nodes that do not are left alone at first; they are asked after
-   * all when the others have answered and the round still lasts.
+   * Number of replies that suffices. If so many other nodes respond, silent nodes are spared: they
+   * get the call only if the others have replied and the round still lasts.
    */
   readonly enough?: number | undefined;
   readonly call: NodeCall<Reply>;
   readonly scheduler: Scheduler;
-  /** The time by the monotonic clock, where the caller has just looked. */
+  /** Current monotonic time, if the caller has just read it. perf: saves a second reading. */
   readonly nowMs?: number;
   readonly timeoutMs: number;
-  /** Asked before a command that had to wait is sent after all. */
+  /** Called before a delayed command is sent. False if it is no longer of use. */
   wanted(): boolean;
   /**
-   * Each node is told of once while the round lasts: its answer, or "unknown" when its time is up.
-   * An answer that comes after that is told again, with `late`.
+   * Called once per node while the round lasts: with its reply, or with `unknown` when it times
+   * out. Called again, with `late`, when a reply arrives after that.
    */
   onReply(index: number, reply: NodeReply<Reply>, late: boolean): void;
-  /** Called with all nodes whose time is up, before `onReply` reports each of them. */
+  /** Called with all nodes that timed out, before `onReply` is called for each of them. */
   onTimeUp?(timedOut: readonly TimedOut[]): void;
 }
 
 /**
- * One fan-out of the same call to several nodes at once. It is its own timer, one for all of them,
- * and its own ear.
+ * Sends one call to several nodes at once. perf (sequential): the round itself is the timer of all
+ * nodes and the listener for their replies.
  */
 export class Round<Reply> implements Task, Listener<Reply> {
   /** For the scheduler. */ dueMs = 0;
   /** For the scheduler. */ heapIndex = -1;
   readonly #options: RoundOptions<Reply>;
-  /** A bit for each node that has not answered and whose time is not up: at most 31 of them. */
+  /** Nodes, one bit each, that have neither replied nor timed out. At most 31. */
   #pending = 0;
-  /** A bit for each node that is left alone as yet. */
+  /** Nodes, one bit each, that are spared so far: they were sent nothing. */
   #spared = 0;
 
   constructor(options: RoundOptions<Reply>) {
@@ -59,7 +59,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
     this.#ask(this.#pending & ~this.#spared);
   }
 
-  /** Waiting for an answer keeps the process running. */
+  /** True: waiting for a reply keeps the process running. */
   get keepAlive(): boolean {
     return true;
   }
@@ -68,17 +68,17 @@ export class Round<Reply> implements Task, Listener<Reply> {
     return true;
   }
 
-  /** Nodes that have not answered and whose time is not up. */
+  /** Nodes that have neither replied nor timed out. */
   get pending(): readonly number[] {
     return indicesOf(this.#pending);
   }
 
-  /** Those of them that were not even asked, a bit for each. */
+  /** Pending nodes, one bit each, that were sent nothing. */
   get spared(): number {
     return this.#spared;
   }
 
-  /** The outcome is certain: no more waiting. Answers still to come are late. */
+  /** Stops waiting, because the outcome is certain. Replies that arrive after this are late. */
   end(): void {
     this.#pending = 0;
     this.#spared = 0;
@@ -94,11 +94,11 @@ export class Round<Reply> implements Task, Listener<Reply> {
     this.#pending &= ~(1 << index);
     if (inTime && this.#pending === 0) this.end();
     this.#options.onReply(index, reply, !inTime);
-    // All who were asked have answered, and it was not enough.
+    // All nodes that were sent the call have replied, and that was not enough.
     if (this.#pending === this.#spared) this.#askSpared();
   }
 
-  /** Time is up. */
+  /** Runs when the time is up. */
   run(): void {
     const { nodes, timeoutMs } = this.#options;
     const late = indicesOf(this.#pending & ~this.#spared);

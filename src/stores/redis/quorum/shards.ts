@@ -1,6 +1,6 @@
 /**
- * Which counter of a node a lock key takes its fences from. The number of shards and the hash are
- * part of the wire format: clients that disagree would count apart.
+ * Number of fence counters per node: a lock key uses the counter of its shard. The number and the
+ * hash are part of the wire format: clients that differ would use different counters.
  */
 export const shardCount = 1_024;
 export const wireFormat = "1:crc16:1024";
@@ -11,7 +11,7 @@ const table = new Uint16Array(256).map((_, byte) => {
   return crc;
 });
 
-/** CRC16 as Redis Cluster uses it, over the UTF-8 bytes of `text`. */
+/** Returns the CRC16 that Redis Cluster uses, over the UTF-8 bytes of `text`. */
 export function crc16(text: string): number {
   let crc = 0;
   for (let index = 0; index < text.length; index += 1) {

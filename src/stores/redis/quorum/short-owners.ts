@@ -1,14 +1,14 @@
-/** As many as a whole number holds without loss. */
+/** Limit: so many base-36 digits always fit into a safe integer. */
 const digitsMax = 10;
 
 /**
- * Owners of one manager are one base and a number, and there may be very many leases: the number is
- * enough to remember. An owner with a label, or of another make, is kept as it is.
+ * Stores owners in short form. perf (held): the owners of one manager share a base, so a number is
+ * enough for each lease. An owner with a label, or of another format, is stored unchanged.
  */
 export class ShortOwners {
-  /** Drawn from the first owner, and never changed: what is remembered rests on it. */
+  /** Taken from the first owner, and never changed: the stored numbers depend on it. */
   #base: string | undefined;
-  /** The last one that was shortened, which is often the next one asked for. */
+  /** Last owner that was shortened. perf: often the next one to restore. */
   #last = "";
   #lastNumber = -1;
 
@@ -27,7 +27,9 @@ export class ShortOwners {
   }
 }
 
-/** The number to the base 36 that is left of `text`; -1 where it is not written as we would. */
+/**
+ * Parses the rest of `text` as a base-36 number; -1 if `toString(36)` would write it differently.
+ */
 function countIn(text: string, from: number): number {
   if (from === text.length || text.length - from > digitsMax) return -1;
   let number = 0;

@@ -2,7 +2,7 @@ import { driftMs, type ResolvedStoreOptions } from "../options.ts";
 import type { GrantTerms } from "./grant.ts";
 import { ShortOwners } from "./short-owners.ts";
 
-/** What grants have in common, made once for each TTL that is asked for after another. */
+/** Makes the fields that grants share. perf (held): one object while the TTL is the same. */
 export class Terms {
   readonly #options: ResolvedStoreOptions;
   readonly #owners = new ShortOwners();

@@ -16,9 +16,9 @@ export type TouchOutcome =
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 /**
- * Asks every node to extend (`ttlMs` > 0) or to confirm (0) a grant, or to raise it to `fence`.
- * `gone` only where so many say no that another may hold it; nodes that fail or may not vote leave
- * it in doubt.
+ * Sends a request to every node: extend a grant (`ttlMs` > 0), prove it (0), or raise it to
+ * `fence`. `gone` if so many nodes lack it that another owner may hold it. Nodes that fail or may
+ * not vote leave it in doubt.
  */
 export function touch(
   quorum: Quorum,
@@ -30,7 +30,7 @@ export function touch(
   return new Promise((resolve) => new Touch(quorum, grant, ttlMs, action, fence, resolve).start());
 }
 
-/** It says what its round is, and is its ear: every renewal is one. */
+/** perf (renew): implements `RoundOptions` itself, which saves objects per renewal. */
 class Touch implements RoundOptions<TouchReply> {
   readonly call: NodeCall<TouchReply>;
   readonly nodes: readonly RedisNode[];
@@ -75,7 +75,7 @@ class Touch implements RoundOptions<TouchReply> {
     this.#round = new Round(this);
   }
 
-  /** An extension is still of use to a node that was not waited for, and never makes a key. */
+  /** True after the outcome of an extend, too: it helps late nodes, and never creates a key. */
   wanted(): boolean {
     return !this.#decided || this.#ttlMs > 0;
   }
@@ -108,7 +108,7 @@ class Touch implements RoundOptions<TouchReply> {
 const done: TouchOutcome = { kind: "done" };
 const gone: TouchOutcome = { kind: "gone" };
 
-/** Writes down what a node has answered since `sinceMs`, or why it has not. */
+/** Records a node's reply to a request sent at `sinceMs`, or why there is none. */
 export function noteTouch(
   quorum: Quorum,
   index: number,
@@ -133,8 +133,8 @@ export function noteTouch(
 }
 
 /**
- * A clock that was set forward since may have ended the key at once, and the word with it. Returns
- * the nodes whose word was taken back, a bit for each.
+ * Takes back votes given before a forward clock step: the key may have expired early. Returns the
+ * nodes concerned, one bit each.
  */
 export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let stepped = 0;
@@ -156,7 +156,7 @@ function grantedBits(ballots: readonly Ballot[]): number {
   return bits;
 }
 
-/** As `decide`; but a yes counts for nothing if one server may have given it for two nodes. */
+/** As `decide`, but fails if one server may have voted for two nodes. */
 export function outcomeOf(
   quorum: Quorum,
   done: number,
@@ -167,7 +167,7 @@ export function outcomeOf(
   return outcome === "done" && quorum.misfit([]) !== undefined ? "failed" : outcome;
 }
 
-/** Of so many nodes that have it, have it not, and have not answered yet; undefined: too early. */
+/** Decides by the number of nodes that have it, lack it, or are pending; undefined: too early. */
 function decide(
   { nodes, size }: Pick<Quorum, "nodes" | "size">,
   done: number,
@@ -177,7 +177,7 @@ function decide(
   const nodeCount = nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
-  // Worth waiting while either answer is still possible: "gone" is news that must not be missed.
+  // Wait while either outcome is possible: a lease that is gone must be noticed.
   const possible = done + pending >= size || gone + pending > nodeCount - size;
   return possible && pending > 0 ? undefined : "failed";
 }

@@ -1,15 +1,15 @@
 import type { Clock } from "../../../core/ports.ts";
 
 /**
- * The resources that this manager leaves free for a moment, so that clients of other libraries get
- * a chance: they see no queue and get no wake-up, and find a lock free only if they poll while it
- * is free. A gap begins with a release of ours, and with a wake-up that reports one of another
- * manager. No safety rests on it: a gap that is missed costs a foreign client one try.
+ * Resources that this manager leaves free for a moment, so that clients of other libraries can get
+ * them. Those have no queue entry and get no notification: they find a lock free only if they poll
+ * at the right moment. A gap begins with a release of this manager, or with a notification of
+ * another manager's release. Safety does not depend on it: a missed gap costs a client one try.
  */
 export class Gaps {
   readonly #clock: Clock;
   readonly #gapMs: number;
-  /** When each gap ends. All are equally long, so the first entry is the first to end. */
+  /** Monotonic end of each gap. All gaps are equally long, so the first entry ends first. */
   readonly #ends = new Map<string, number>();
 
   constructor(clock: Clock, gapMs: number) {
@@ -29,7 +29,7 @@ export class Gaps {
     }
   }
 
-  /** How long until the last gap of these ends; 0 if there is none. */
+  /** Returns the time until the last gap of these resources ends; 0 if there is none. */
   leftMs(resources: readonly string[]): number {
     if (this.#ends.size === 0) return 0;
     let endMs = 0;

@@ -4,42 +4,42 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import { noWakeUps } from "../doctor/fault-findings.ts";
 import type { RedisNode } from "../node.ts";
 
-/** A subscription that is not confirmed by then is given up. */
+/** Limit for the confirmation of a subscription. */
 const openMsMax = 5_000;
 
-/** Pause before the first new try, and before the second; then they double. */
+/** Pauses before the first and the second retry. After that they double. */
 const firstPauseMs = 100;
 const secondPauseMs = 1_000;
 const pauseMsMax = 30_000;
 
-/** Pause while the client itself is not connected: looking is free then. */
+/** Pause while the client itself is not connected: a retry costs nothing then. */
 const disconnectedPauseMs = 1_000;
 
-/** A subscription that stood for so long was well: the pauses and the warning begin anew. */
+/** A subscription that was open for this long resets the pauses and the warning. */
 const wellMs = 10_000;
 
 export interface NodeListeningHost {
   readonly node: RedisNode;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
-  /** The node calls the waiter with this number. */
+  /** Called when the node notifies the waiter with this number. */
   readonly onCall: (number: string) => void;
-  /** The subscription to this channel was opened or lost. */
+  /** Called when the subscription to this channel was opened or lost. */
   readonly onChange: (channel: string) => void;
 }
 
 interface Subscription {
-  /** Undefined while it is neither open nor being opened. */
+  /** Undefined unless the subscription is open or being opened. */
   end: (() => Promise<void>) | undefined;
-  /** Undefined while it is not open. */
+  /** Undefined unless the subscription is open. */
   openSinceMs: number | undefined;
-  /** Limit for the try under way. */
+  /** Timer that ends the current try. */
   limit: Task | undefined;
 }
 
 /**
- * The subscriptions of one manager at one node. One that fails or ends is tried again, at growing
- * pauses for all of them together, however many waiters come: it never keeps the process running.
+ * Subscriptions of one manager at one node. Failed ones are retried together at growing pauses,
+ * however many waiters come. Never keeps the process running.
  */
 export class NodeListening {
   readonly #host: NodeListeningHost;
@@ -54,17 +54,17 @@ export class NodeListening {
     this.#host = host;
   }
 
-  /** Wants `name` open, until `close`. Tries at once unless a try has failed a moment ago. */
+  /** Keeps `name` subscribed until `close`. Tries at once unless a try failed a moment ago. */
   open(name: string): void {
     if (this.#subscriptions.has(name)) return;
     const subscription = { end: undefined, openSinceMs: undefined, limit: undefined };
     this.#subscriptions.set(name, subscription);
-    // In a Cluster other channels may be well: one that fails does not hold back the next.
+    // In a Cluster the channels fail separately: one failed channel does not delay another.
     if (this.#nowMs >= this.#nextMs || this.#hasOpen) this.#try(name, subscription);
     else this.#tryLater();
   }
 
-  /** Resolves when what was opened is closed. */
+  /** Resolves when the subscription is closed. */
   async close(name: string): Promise<void> {
     const subscription = this.#subscriptions.get(name);
     if (subscription === undefined) return;
@@ -85,7 +85,7 @@ export class NodeListening {
     return !this.#isBad && this.#subscriptions.get(name)?.end !== undefined && !this.isOpen(name);
   }
 
-  /** The waiters of `name` have waited long enough for it: no other waits until it is open. */
+  /** Called when the waiters of `name` have waited long enough: later ones do not wait. */
   giveUp(name: string): void {
     if (this.isPromising(name)) this.#isBad = true;
   }
@@ -133,7 +133,7 @@ export class NodeListening {
     subscription.openSinceMs = undefined;
     this.#isBad = true;
     if (isNotConnected(cause)) {
-      // A fault of its own, and reported as one.
+      // Reported as a fault of the node, so there is no warning here.
       this.#nextMs = this.#nowMs + disconnectedPauseMs;
     } else {
       this.#nextMs = this.#nowMs + this.#nextPauseMs();
@@ -181,7 +181,7 @@ export class NodeListening {
   }
 }
 
-/** By its name as well: a user's own connection may come with another copy of the class. */
+/** Compares the name as well: a user's own connection may use another copy of the class. */
 function isNotConnected(cause: unknown): boolean {
   return (
     cause instanceof NotConnectedError ||

@@ -1,3 +1,19 @@
+/**
+ * One wait for a lock, on one node or on a quorum.
+ *
+ * Problem: polling for a held lock is slow, and a crowd of waiters that all react to one release
+ * splits the votes. Order matters, too: the longest wait comes first.
+ *
+ * Idea: every node has a queue per lock. A waiter has the same ticket on all of them for its whole
+ * wait, so that nodes with the same waiters agree on the next one. A ticket is the time at which
+ * the wait began, by the servers' clocks. A release notifies only the head of the queue, by
+ * pub/sub. The waiter makes an attempt when a quorum of nodes has notified it, or shortly after the
+ * first one.
+ *
+ * Limits: safety does not depend on order or notifications. A lost notification costs time: the
+ * core makes attempts at intervals, too. The queue entry of a dead waiter expires within seconds.
+ */
+
 import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
@@ -10,13 +26,13 @@ import { Round } from "../quorum/round.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-/** After the first node's word the others get this long to say the same. */
+/** Time that the other nodes get to notify the waiter after the first one. */
 const togetherMs = 2;
 
-/** How many calls of one manager may have a lock in turn before the others are asked again. */
+/** Limit of calls that one grant may serve by hand-over before other managers get their chance. */
 const tenuresMax = 32;
 
-/** A wait on one node or on a quorum: the same ticket on all of them, for as long as it lasts. */
+/** A wait of one call. The same ticket is used on all nodes. */
 export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
   readonly #oneStep: OneStep;
@@ -29,7 +45,7 @@ export class RedisWaiting implements Waiting {
   #isTicketFixed = false;
   #channels: readonly string[] | undefined;
   #listener: (() => void) | undefined;
-  /** A bit for each node that has called since the last attempt began. */
+  /** Nodes, one bit each, that have notified this waiter since the last attempt began. */
   #told = 0;
   #together: Task | undefined;
   #ttlMs = 0;
@@ -43,19 +59,19 @@ export class RedisWaiting implements Waiting {
     this.#keys = lockKeys(quorum.options.prefix, resources);
     this.#number = wakeUps.newNumber();
     const id = `${wakeUps.base}-w${this.#number}`;
-    // Only those who wait for one resource stand in a line, in which it can be passed on.
+    // Hand-over works only for waits for one resource.
     const tenures = resources.length === 1 ? tenuresMax : 1;
     this.#beganMs = quorum.clock.monotonicMs();
     this.#place = { ticket: quorum.proposals.next(), id, tenures };
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    // Listening before the first place is taken: what is said in between would be lost.
+    // Subscribe before the first queue entry is made: notifications in between would be lost.
     const opening = this.#listening(request.ttlMs);
     if (opening !== undefined) {
       await request.cancellation.orUntil(opening);
       if (request.cancellation.cancelled) {
-        // Nothing was sent; the caller has its own reason, and this one only ends the attempt.
+        // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
         const error = new ClosedError(request.resources);
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
@@ -65,11 +81,11 @@ export class RedisWaiting implements Waiting {
     this.#fixTicket();
     const { ticket } = this.#place;
     const outcome = await this.#oneStep.attempt(request, this.#place);
-    // The place goes with the release of what was granted.
+    // The queue entry is removed together with the release of the grant.
     if (outcome.kind === "granted") this.#stopListening();
     if (outcome.kind !== "held") return outcome;
     this.#fixTicket();
-    // Its place is the wrong one: the next attempt, made at once, takes the right one.
+    // The queue entry has the wrong ticket: the next attempt, made at once, corrects it.
     if (this.#place.ticket !== ticket) return { ...outcome, retryInMs: 0, rank: undefined };
     const { rank = 0 } = outcome;
     if (rank === 0 || this.#wakeUps.isListening(this.#channels ?? [])) return outcome;
@@ -77,10 +93,10 @@ export class RedisWaiting implements Waiting {
   }
 
   /**
-   * The ticket is the moment at which the wait began by the servers' clocks: one that is off on
-   * this machine neither puts its waiters last nor lets them jump the queue. Of several nodes it is
-   * the lower median, one number for all of them. It stays as it is once a quorum's are known;
-   * before that it is the best that is known, at first our own clock.
+   * Sets the ticket to the time at which the wait began, by the servers' clocks: if this machine's
+   * clock is off, its waiters neither come last nor jump the queue. With several nodes it is the
+   * lower median, one number for all. Fixed once a quorum of clocks is known; before that it is the
+   * best known value, at first from our own clock.
    */
   #fixTicket(): void {
     if (this.#isTicketFixed) return;
@@ -103,8 +119,8 @@ export class RedisWaiting implements Waiting {
     this.#stopListening();
     if (this.#ttlMs === 0 || this.#leaving !== undefined) return;
     const { nodes, scheduler, options, dialect } = this.#quorum;
-    // Nobody's lock has a waiter for its owner, so only the place goes. A node that misses this
-    // forgets the place by itself, within seconds.
+    // No lock has the waiter's id as its owner, so this removes only the queue entry. On a node
+    // that misses the request, the entry expires within seconds.
     const call = dialect.release(this.#keys, this.#place.id, `-${this.#place.id}`);
     const timeoutMs = nodeTimeoutMs(options, this.#ttlMs);
     await new Promise<void>((resolve) => {
@@ -140,7 +156,7 @@ export class RedisWaiting implements Waiting {
     const wasTold = this.#isTold;
     this.#told |= 1 << node;
     if (this.#isTold) {
-      // Once per attempt: wake-ups that keep coming must not put off the attempt.
+      // Once per attempt: repeated notifications must not delay the attempt.
       if (!wasTold) this.#leaveGap();
       this.#tell();
     } else if (this.#together === undefined) {
@@ -155,13 +171,13 @@ export class RedisWaiting implements Waiting {
     }
   }
 
-  /** Another manager's release. A gap that is open was begun by a release of our own. */
+  /** Begins a gap after another manager's release. An open gap began with a release of our own. */
   #leaveGap(): void {
     const { gaps } = this.#quorum;
     if (gaps?.leftMs(this.#resources) === 0) gaps.begin(this.#resources);
   }
 
-  /** By a quorum, or by some for long enough. */
+  /** True if a quorum of nodes has notified the waiter, or the time for that is over. */
   get #isTold(): boolean {
     let count = 0;
     for (let rest = this.#told; rest !== 0; rest &= rest - 1) count += 1;

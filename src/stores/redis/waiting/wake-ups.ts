@@ -4,15 +4,15 @@ import type { Scheduler, Task } from "../../../core/scheduler.ts";
 import type { RedisNode } from "../node.ts";
 import { NodeListening } from "./node-listening.ts";
 
-/** A subscription is kept this long after the last waiter, for the next is often soon to come. */
+/** Time for which a subscription is kept after its last waiter: the next one often comes soon. */
 const lingerMs = 5_000;
 
 interface Channel {
   readonly name: string;
   users: number;
-  /** Whether a quorum of nodes can call the waiters on it. */
+  /** True if a quorum of nodes can notify the waiters on this channel. */
   isListening: boolean;
-  /** Settles the wait for it to open; undefined where nothing waits. */
+  /** Ends the wait for the channel to open; undefined if nothing waits. */
   opened: (() => void) | undefined;
   opening: Promise<void> | undefined;
   linger: Task | undefined;
@@ -29,14 +29,15 @@ export interface WakeUpsContext {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
-  /** Unique to this manager: what its waiters are called by. */
+  /** Unique to this manager: part of its channel names and of its waiters' ids. */
   readonly base: string;
 }
 
 /**
- * Calls from the nodes that a waiter's turn has come: one channel for a manager (in a Cluster one
- * for each lock), one connection for each node, open only while there are waiters. What cannot be
- * opened costs the first waiters one bounded wait, and later ones none.
+ * Receives notifications of the nodes that a waiter is next. Uses one channel per manager (in a
+ * Cluster one per lock) and one connection per node, open only while there are waiters. If a
+ * channel cannot be opened, the first waiters wait for it a limited time, and later ones not at
+ * all.
  */
 export class WakeUps {
   readonly base: string;
@@ -58,15 +59,15 @@ export class WakeUps {
     });
   }
 
-  /** The number by which the nodes call a new waiter. */
+  /** Returns the number by which the nodes notify a new waiter. */
   newNumber(): string {
     this.#count += 1;
     return this.#count.toString(36);
   }
 
   /**
-   * `called` receives which node has called `number`, until it is forgotten; also when a quorum of
-   * nodes begins or ceases to listen on its channels, because calls may have been lost.
+   * Calls `called` with the index of each node that notifies `number`, until `forget`. Also called
+   * when a quorum of nodes begins or ceases to listen, because notifications may have been lost.
    */
   register(number: string, channels: readonly string[], called: (node: number) => void): void {
     this.#waiters.set(number, { channels, called });
@@ -77,9 +78,9 @@ export class WakeUps {
   }
 
   /**
-   * Resolves when a quorum of nodes is listened to, or cannot be for now, or time is up: waiting
-   * goes on without. Undefined if there is nothing to wait for, and for a channel for which others
-   * have waited in vain.
+   * Resolves when a quorum of nodes is subscribed, or cannot be for now, or when time is up: the
+   * wait then goes on without notifications. Undefined if there is nothing to wait for, or if
+   * earlier waiters have waited for the channel in vain.
    */
   use(names: readonly string[], timeoutMs: number): Promise<void> | undefined {
     const opening = names.flatMap((name) => this.#use(name, timeoutMs) ?? []);
@@ -88,7 +89,7 @@ export class WakeUps {
 
   /**
    * True if a quorum of nodes can notify this manager on each of these channels now. If not, a
-   * waiter learns of a release only by asking.
+   * waiter learns of a release only by another attempt.
    */
   isListening(names: readonly string[]): boolean {
     return names.every((name) => this.#channels.get(name)?.isListening === true);
@@ -105,7 +106,7 @@ export class WakeUps {
     }
   }
 
-  /** Ends what this manager opened, within `timeoutMs`. Another one on the same store goes on. */
+  /** Ends the subscriptions of this manager, within `timeoutMs`. Other managers keep theirs. */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     this.#waiters.clear();
@@ -143,7 +144,7 @@ export class WakeUps {
     return channel.opening;
   }
 
-  /** All who come while it lasts share one wait, and its end. */
+  /** Calls that come while it lasts share one wait. */
   async #opening(channel: Channel, timeoutMs: number): Promise<void> {
     const { clock, scheduler } = this.#context;
     await new Promise<void>((resolve) => {
@@ -160,7 +161,9 @@ export class WakeUps {
     channel.opening = undefined;
   }
 
-  /** Whether those that are being opened could make a quorum. */
+  /**
+   * True if the channel is not open, but the nodes that are open or opening could make a quorum.
+   */
   #isWorthWaiting({ name, isListening }: Channel): boolean {
     if (isListening) return false;
     const hopeful = this.#nodes.filter((node) => node.isOpen(name) || node.isPromising(name));
@@ -185,7 +188,7 @@ export class WakeUps {
     this.#channels.delete(channel.name);
     if (channel.linger !== undefined) this.#context.scheduler.cancel(channel.linger);
     channel.opened?.();
-    // A connection that is broken has nothing left to end.
+    // A broken connection has nothing to end.
     await Promise.allSettled(this.#nodes.map((node) => node.close(channel.name)));
   }
 }
