@@ -21,7 +21,7 @@ console.log(
 );
 console.log("  less README.md            what holds under which failure, and the options");
 console.log(
-  "  less docs/guarantees.md   what is promised, under which assumptions, and what is not",
+  "  less docs/understand/guarantees.md   what is promised, under which assumptions, and what is not",
 );
 
 async function takeTurns() {

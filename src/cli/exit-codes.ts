@@ -1,7 +1,7 @@
 /**
  * Every exit code of the command line, in one place: shown by `holdfast help exit-codes` and in
- * docs/cli.md. Those of our own lie where commands seldom have theirs, because `exec` passes on
- * whatever its command ends with.
+ * docs/reference/cli.md. Those of our own lie where commands seldom have theirs, because `exec`
+ * passes on whatever its command ends with.
  */
 
 interface ExitCode {

@@ -20,7 +20,9 @@ const pages = [
   "README.md",
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",
-  ...readdirSync(join(root, "docs")).map((name) => join("docs", name)),
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) =>
+    join("docs", name),
+  ),
 ].filter((name) => name.endsWith(".md"));
 
 /** What a fragment may take as given. Global, so that a fragment may declare it itself. */
@@ -127,16 +129,16 @@ describe("the code in the documentation", () => {
 
   test("is really looked at: a sample that cannot work is found", () => {
     const page = "```ts\nawait locks.acquire(42);\nlocks.lock();\n```\n";
-    const found = complaints(samplesIn("docs/wrong.md", page));
+    const found = complaints(samplesIn("wrong.md", page));
     expect(found.map((line) => line.replace(/:.*/, ""))).toEqual([
-      "docs-wrong-1.mts(1,21)",
-      "docs-wrong-1.mts(2,7)",
+      "wrong-1.mts(1,21)",
+      "wrong-1.mts(2,7)",
     ]);
   });
 });
 
 test("the example of the page on testing runs as it is written", async () => {
-  const [example, ...more] = samplesOf("docs/testing.md").filter(({ runnable }) => runnable);
+  const [example, ...more] = samplesOf("docs/guides/testing.md").filter(({ runnable }) => runnable);
   expect(more).toEqual([]);
   let code = example?.code ?? "";
   for (const [name, source] of sourcesByName()) {
@@ -227,7 +229,7 @@ describe("the quickstart", () => {
 
 describe("the reference tables", () => {
   const readme = readFileSync(join(root, "README.md"), "utf8");
-  const errors = readFileSync(join(root, "docs", "errors.md"), "utf8");
+  const errors = readFileSync(join(root, "docs", "reference", "errors.md"), "utf8");
   const source = (path: string): string => readFileSync(join(root, "src", path), "utf8");
 
   test("name every error and its code", () => {
