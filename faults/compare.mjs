@@ -159,8 +159,8 @@ writeFileSync(
   join(folder, "real-faults.md"),
   `# Real servers under real faults
 
-What Holdfast and other lock libraries did while real Redis servers, client processes and networks
-failed: servers killed with and without their data, processes frozen, links cut, clocks stepped. A seed
+This page compares what Holdfast and other lock libraries did while real Redis servers, client processes
+and networks failed: servers killed with and without their data, processes frozen, links cut, clocks stepped. A seed
 draws the faults, and every history is checked afterwards, as
 [faults/README.md](../../faults/README.md) describes. Only the last run of each kind is kept here.
 
