@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What locks cost as they become many: the figures of docs/scaling.md.
+ * What locks cost as they become many: the figures of docs/operate/scaling.md.
  *
  *   node --expose-gc bench/groups.mjs [folder of the built package] [part] [leases]
  *

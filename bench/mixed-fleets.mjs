@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Holdfast and another lock library on one key of one server, with and without `foreignGap`: the
- * figures of docs/migrating-from-redlock.md.
+ * figures of docs/guides/migrating-from-redlock.md.
  *
  *   npm run build && node bench/mixed-fleets.mjs [seconds of each run, 4]
  *

@@ -19,10 +19,8 @@ console.log("\nAll of it happened as shown. What to try next:");
 console.log(
   "  npm test                  everything, on real Redis, PostgreSQL and MariaDB servers",
 );
-console.log("  less README.md            what holds under which failure, and the options");
-console.log(
-  "  less docs/guarantees.md   what is promised, under which assumptions, and what is not",
-);
+console.log("  less README.md            how to use it, and what can go wrong");
+console.log("  less docs/README.md       every page, by the question it answers");
 
 async function takeTurns() {
   console.log('1. Three workers want "printer". Each holds it alone, with a greater fence.');

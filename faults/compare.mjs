@@ -54,7 +54,7 @@ const rows = [
   ["– none of these", ({ summary }) => summary.overlapsByCause["nothing"] ?? 0],
   ["longest overlap", ({ summary }) => `${Math.round(summary.overlapLongestMs)} ms`],
   ["**updates lost, without a fence**", (run) => `${of(run, false, "lost")} of ${all(run, false)}`],
-  ["– writes when every writer was told it held", (run) => of(run, false, "blindTrusted")],
+  ["– writes while every library reported the lock held", (run) => of(run, false, "blindTrusted")],
   ["– writes after a lease was over", (run) => of(run, false, "blindLate")],
   ["– of these right after a look", (run) => of(run, false, "blindLateCareful")],
   [
@@ -65,9 +65,9 @@ const rows = [
   ["– stale writes accepted", (run) => (isFenced(run) ? of(run, true, "staleAccepted") : "–")],
   ["fences out of order", (run) => (isFenced(run) ? run.summary.fenceFaults : "–")],
   ["leases lost while held", ({ summary }) => sum(summary.lossesByReason)],
-  ["told after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
-  ["told after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
-  ["told late though running for 50 ms", ({ summary }) => summary.toldLateThoughRunning],
+  ["learned after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
+  ["learned after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
+  ["learned late though running for 50 ms", ({ summary }) => summary.toldLateThoughRunning],
   [
     "**reported lost though held**",
     (run) => (isFenced(run) && run.summary.falseLosses ? sum(run.summary.falseLosses) : "–"),
@@ -159,9 +159,10 @@ writeFileSync(
   join(folder, "real-faults.md"),
   `# Real servers under real faults
 
-Real redis-servers, client processes and networks, tormented by faults that a seed draws; what every
-client was told and what every server did, checked afterwards. How it works is described in
-[faults/README.md](../../faults/README.md).
+This page compares what Holdfast and other lock libraries did while real Redis servers, client processes
+and networks failed: servers killed with and without their data, processes frozen, links cut, clocks stepped. A seed
+draws the faults, and every history is checked afterwards, as
+[faults/README.md](../../faults/README.md) describes. Only the last run of each kind is kept here.
 
 Holdfast itself, by a hash of its sources (\`core\`, \`stores\` and \`clients\`):
 

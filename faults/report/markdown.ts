@@ -25,7 +25,7 @@ export function markdownOf(finished: Finished, name: string): string {
     overlapped(finished),
     "## What the lock protected",
     updates(finished),
-    "## How holders were told",
+    "## When holders learned of a loss",
     told(finished),
     "## Losses that were none",
     falseLosses(finished),
@@ -131,10 +131,10 @@ function updates({ findings }: Finished): string {
     ]),
   );
   const explained =
-    "An update is lost when somebody writes over it who has not seen it. Such a write is counted " +
-    "as _both trusted_ where every writer concerned began and ended while its library told it " +
-    "that it held the lock, and as _one too late_ where one of them wrote after that: without " +
-    "looking, or, if it _had looked_, because it was stopped between the look and the write.";
+    "An update is lost if a later write overwrites it without having read it. Such a write is counted " +
+    "as _both trusted_ if every writer concerned began and ended while its library reported the " +
+    "lock as held, and as _one too late_ if one of them wrote after that: without looking, or, " +
+    "if it _had looked_, because it was stopped between the look and the write.";
   return `${table}\n\n${explained}`;
 }
 
@@ -147,7 +147,7 @@ function told({ findings: { summary } }: Finished): string {
     return [what, count, ...times];
   };
   return [
-    `Told of a loss: ${reasons.join(", ") || "nobody"}. In ms from the end of validity, as the ` +
+    `Losses: ${reasons.join(", ") || "none"}. Times in ms from the end of validity, as the ` +
       "library had named it (Holdfast in whole milliseconds, rounded down); negative is before it:",
     tableOf(
       ["", "losses", "earliest", "median", "99 %", "latest"],
@@ -156,7 +156,7 @@ function told({ findings: { summary } }: Finished): string {
         row("process was stopped meanwhile", summary.toldFrozen),
       ],
     ),
-    "Told after the end although the process had been running for 50 ms or longer since then: " +
+    "Learned after the end although the process had been running for 50 ms or longer since then: " +
       `${summary.toldLateThoughRunning}. The rest is a machine with more to do than it has cores: ` +
       "the first thing a process learned when it ran again was the loss.",
   ].join("\n\n");

@@ -1,7 +1,7 @@
 /**
- * All exit codes of the command line, shown by `holdfast help exit-codes` and in docs/cli.md. Our
- * own codes are in ranges that commands rarely use, because `exec` passes on the code of its
- * command.
+ * All exit codes of the command line, shown by `holdfast help exit-codes` and in
+ * docs/reference/cli.md. Our own codes are in ranges that commands rarely use, because `exec`
+ * passes on the code of its command.
  */
 
 interface ExitCode {
@@ -23,7 +23,7 @@ export const exitCodes = {
   lost: { code: 76, means: "`exec`: the lease was lost or in doubt, and the command was stopped" },
   denied: { code: 77, means: "wrong password, or rights that are missing" },
   stale: { code: 79, means: "`fence check`: a greater fence was seen, do not write" },
-  changed: { code: 80, means: "`break`: somebody else holds it by now; nothing was broken" },
+  changed: { code: 80, means: "`break`: another holder has it by now; nothing was broken" },
   unsupported: { code: 81, means: "this store, client or platform cannot do that" },
   cannotRun: { code: 126, means: "`exec`: the command is not executable" },
   notFound: { code: 127, means: "`exec`: the command was not found" },

@@ -198,14 +198,14 @@ describe("help", () => {
 
   test("lists the exit codes, and so does the documentation", async () => {
     const { stdout } = await cli.run(["help", "exit-codes"]);
-    const page = readFileSync(join(projectRoot, "docs", "cli.md"), "utf8");
+    const page = readFileSync(join(projectRoot, "docs", "reference", "cli.md"), "utf8");
     const rows = [...page.matchAll(/^\| (\d+(?:\+n)?) +\| (.*?) +\|$/gm)];
     expect(rows.map(([, code, means]) => [code, means])).toEqual(exitCodeRows());
     for (const [code, means] of exitCodeRows()) expect(stdout).toContain(`${code}  ${means}`);
   });
 
   test("the documentation tells of every command and every option", async () => {
-    const page = readFileSync(join(projectRoot, "docs", "cli.md"), "utf8");
+    const page = readFileSync(join(projectRoot, "docs", "reference", "cli.md"), "utf8");
     const script = (await cli.run(["completion", "fish"])).stdout;
     const options = new Set([...script.matchAll(/ -l ([a-z-]+) /g)].map(([, name]) => name));
     expect(options.size).toBeGreaterThan(20);

@@ -143,7 +143,7 @@ describe("a server by TLS, for a user with few rights", () => {
     const args = [...tls, certificate, "--tls-port", String(port), "--tls-auth-clients", "no"];
     const server = await startRedis({ args });
     onTestFinished(() => server.stop());
-    const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+    const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");
     const rules = /^ACL SETUSER locks (.+\+hset.*)$/m.exec(page)?.[1]?.split(" ") ?? [];
     await server.command("ACL", "SETUSER", "locks", "reset", ...rules);
     const address = `rediss://locks:secret@127.0.0.1:${port}?prefix=lock:`;

@@ -8,7 +8,6 @@ import { Redis } from "ioredis";
 import { Pool } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
-import { fenceColumnSql } from "../../src/fencing/postgres.ts";
 import * as holdfast from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
@@ -20,7 +19,9 @@ const pages = [
   "README.md",
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",
-  ...readdirSync(join(root, "docs")).map((name) => join("docs", name)),
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) =>
+    join("docs", name),
+  ),
 ].filter((name) => name.endsWith(".md"));
 
 /** What a fragment may take as given. Global, so that a fragment may declare it itself. */
@@ -32,6 +33,7 @@ declare const pool: import("pg").Pool;
 declare const balance: bigint;
 declare const createLocks: typeof import("holdfast").createLocks;
 declare const redlock: typeof import("holdfast/redis").redlock;
+declare const Redis: typeof import("ioredis").Redis;
 type Node = import("ioredis").Redis;
 declare const a1: Node, a2: Node, a3: Node, b1: Node, b2: Node, b3: Node;
 declare const c1: Node, c2: Node, c3: Node;
@@ -59,14 +61,16 @@ interface Sample {
   /** Page and line, as a file name. */
   readonly name: string;
   readonly code: string;
-  readonly runnable: boolean;
+  /** The name in `<!-- runnable: name -->` before it: a test runs it. */
+  readonly runnable: string | undefined;
 }
 
 function samplesIn(page: string, text: string): Sample[] {
-  return [...text.matchAll(/(<!-- runnable -->\n+)?^```ts\n([^]*?)^```$/gm)].map((match) => {
+  const sample = /(?:<!-- runnable: (\w+) -->\n+)?^```ts\n([^]*?)^```$/gm;
+  return [...text.matchAll(sample)].map((match) => {
     const line = text.slice(0, match.index).split("\n").length;
     const name = `${page.replaceAll(/\.md$|[^\w]/g, "-").toLowerCase()}${line}.mts`;
-    return { name, code: match[2] ?? "", runnable: match[1] !== undefined };
+    return { name, code: match[2] ?? "", runnable: match[1] };
   });
 }
 
@@ -127,73 +131,106 @@ describe("the code in the documentation", () => {
 
   test("is really looked at: a sample that cannot work is found", () => {
     const page = "```ts\nawait locks.acquire(42);\nlocks.lock();\n```\n";
-    const found = complaints(samplesIn("docs/wrong.md", page));
+    const found = complaints(samplesIn("wrong.md", page));
     expect(found.map((line) => line.replace(/:.*/, ""))).toEqual([
-      "docs-wrong-1.mts(1,21)",
-      "docs-wrong-1.mts(2,7)",
+      "wrong-1.mts(1,21)",
+      "wrong-1.mts(2,7)",
     ]);
   });
 });
 
 test("the example of the page on testing runs as it is written", async () => {
-  const [example, ...more] = samplesOf("docs/testing.md").filter(({ runnable }) => runnable);
-  expect(more).toEqual([]);
-  let code = example?.code ?? "";
-  for (const [name, source] of sourcesByName()) {
-    code = code.replace(`from "${name}"`, `from ${JSON.stringify(source)}`);
-  }
+  const code = runnableOf("docs/guides/testing.md", "testing");
   const path = join(folder(), "testing.ts");
   writeFileSync(path, `${code}\nexport const state = lease.state;\n`);
   expect(await import(path)).toMatchObject({ state: "lost" });
 });
 
-describe("the example at the top of the README", () => {
+describe("the programs of the README", () => {
   watchLeaks();
 
-  test("works as it is written, in twelve lines", async () => {
-    const [example, ...more] = samplesOf("README.md").filter(({ runnable }) => runnable);
-    if (example === undefined) throw new Error("no example is marked as runnable");
-    expect(more).toEqual([]);
-    expect(example.code.trimEnd().split("\n")).toHaveLength(12);
+  test("all have a test, and no other sample claims to run", () => {
+    const names = pages.flatMap(samplesOf).flatMap(({ runnable }) => runnable ?? []);
+    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "testing"]);
+  });
 
-    const servers = await startRedisServers(3);
+  test("take a first lock, with one Redis", async () => {
+    const servers = await startRedisServers(1);
+    onTestFinished(async () => void (await Promise.all(servers.map((server) => server.stop()))));
+    const code = runnableOf("README.md", "first");
+    expect(code).toContain('"redis://localhost:6379"');
+    const path = join(folder(), "first.ts");
+    writeFileSync(path, code.replace("redis://localhost:6379", String(servers[0]?.url)));
+    const log = vi.spyOn(console, "log").mockImplementation(() => {});
+    onTestFinished(() => log.mockRestore());
+    await import(path);
+    expect(log.mock.calls).toEqual([["this process alone, with fence", expect.any(BigInt)]]);
+  });
+
+  test("fence a write in Postgres", async () => {
     const postgres = await startPostgres();
-    onTestFinished(async () => {
-      await Promise.all([...servers, postgres].map((server) => server.stop()));
-    });
-    await admitAll(servers);
+    onTestFinished(() => postgres.stop());
     const pool = new Pool({ connectionString: postgres.url });
     onTestFinished(() => pool.end());
     await pool.query("CREATE TABLE invoice (id int PRIMARY KEY, paid boolean DEFAULT false)");
-    await pool.query(fenceColumnSql("invoice"));
     await pool.query("INSERT INTO invoice (id) VALUES (42)");
 
-    let { code } = example;
-    for (const [index, url] of ["redis://one", "redis://two", "redis://three"].entries()) {
-      expect(code).toContain(`"${url}"`);
-      code = code.replace(`"${url}"`, `"${servers[index]?.url}"`);
-    }
-    for (const [name, source] of sourcesByName()) {
-      code = code.replace(`from "${name}"`, `from ${JSON.stringify(source)}`);
-    }
-    const path = join(folder(), "example.ts");
-    writeFileSync(path, `${code}\nexport { db, locks, nodes };\n`);
+    const given = [
+      `import { createLocks } from "holdfast";`,
+      `import { memory } from "holdfast/memory";`,
+    ];
+    const locks = "const locks = createLocks(memory());";
+    const code = [withSources(given.join("\n")), runnableOf("README.md", "fence")].join("\n");
+    const path = join(folder(), "fence.ts");
+    writeFileSync(
+      path,
+      `${code.replace("const db", `${locks}\nconst db`)}\nexport { db, locks };\n`,
+    );
     onTestFinished(() => void vi.unstubAllEnvs());
     vi.stubEnv("PGHOST", postgres.host).stubEnv("PGPORT", String(postgres.port));
     vi.stubEnv("PGUSER", postgres.user).stubEnv("PGDATABASE", postgres.database);
-    const { db, locks, nodes } = (await import(path)) as {
-      db: Pool;
-      locks: holdfast.Locks;
-      nodes: Redis[];
-    };
-    await locks.close();
-    for (const node of nodes) node.disconnect();
+    const { db, locks: used } = (await import(path)) as { db: Pool; locks: holdfast.Locks };
+    await used.close();
     await db.end();
 
     const { rows } = await pool.query("SELECT paid, fence > 0 AS fenced FROM invoice");
     expect(rows).toEqual([{ paid: true, fenced: true }]);
   });
+
+  test("lock on a quorum", async () => {
+    const servers = await startRedisServers(3);
+    onTestFinished(async () => void (await Promise.all(servers.map((server) => server.stop()))));
+    await admitAll(servers);
+    let code = runnableOf("README.md", "quorum");
+    for (const [index, url] of ["redis://one", "redis://two", "redis://three"].entries()) {
+      expect(code).toContain(`"${url}"`);
+      code = code.replace(`"${url}"`, `"${servers[index]?.url}"`);
+    }
+    const given = [`import { createLocks } from "holdfast";`, `import { Redis } from "ioredis";`];
+    const path = join(folder(), "quorum.ts");
+    writeFileSync(path, `${withSources(given.join("\n"))}\n${code}\nexport { locks, nodes };\n`);
+    const { locks, nodes } = (await import(path)) as { locks: holdfast.Locks; nodes: Redis[] };
+    const lease = await locks.acquire("invoice:42");
+    expect(lease.state).toBe("held");
+    await locks.close();
+    for (const node of nodes) node.disconnect();
+  });
 });
+
+/** The sample of that name, with the sources in place of the package. */
+function runnableOf(page: string, name: string): string {
+  const found = samplesOf(page).filter(({ runnable }) => runnable === name);
+  if (found.length !== 1) throw new Error(`${page} has ${found.length} samples called ${name}`);
+  return withSources(found[0]?.code ?? "");
+}
+
+function withSources(code: string): string {
+  let program = code;
+  for (const [name, source] of sourcesByName()) {
+    program = program.replace(`from "${name}"`, `from ${JSON.stringify(source)}`);
+  }
+  return program;
+}
 
 /** As servers are that have been in use for a while: nobody waits for a first admission. */
 async function admitAll(servers: readonly { readonly url: string }[]): Promise<void> {
@@ -225,9 +262,17 @@ describe("the quickstart", () => {
   });
 });
 
+describe("the README", () => {
+  test("has at most 150 lines of at most 120 columns", () => {
+    const lines = readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n");
+    expect(lines.length).toBeLessThanOrEqual(150);
+    expect(lines.filter((line) => line.length > 120)).toEqual([]);
+  });
+});
+
 describe("the reference tables", () => {
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const errors = readFileSync(join(root, "docs", "errors.md"), "utf8");
+  const options = readFileSync(join(root, "docs", "reference", "options.md"), "utf8");
+  const errors = readFileSync(join(root, "docs", "reference", "errors.md"), "utf8");
   const source = (path: string): string => readFileSync(join(root, "src", path), "utf8");
 
   test("name every error and its code", () => {
@@ -235,7 +280,7 @@ describe("the reference tables", () => {
     expect(classes.length).toBeGreaterThan(8);
     for (const name of classes) {
       const code = name.replace(/Error$/, "").replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_");
-      expect(readme).toMatch(new RegExp(`\`${name}\` +\\| \`${code.toUpperCase()}\``));
+      expect(errors).toMatch(new RegExp(`\`${name}\` +\\| \`${code.toUpperCase()}\``));
       expect(errors).toContain(`### \`${name}\`, code \`${code.toUpperCase()}\``);
     }
   });
@@ -247,7 +292,6 @@ describe("the reference tables", () => {
     const events = [...body.matchAll(/^ {2}"?([a-z-]+)"?: ([^]*?);$(?=\n {2}\S|\n*$)/gm)];
     expect(events.length).toBeGreaterThan(12);
     for (const [, name = "", type = ""] of events) {
-      expect(readme).toContain(`\`${name}\``);
       const row = errors.split("\n").find((line) => line.startsWith(`| \`${name}\` `));
       const whole = type.replace("StallReport", stalls);
       for (const [, field] of whole.matchAll(/readonly (\w+):/g)) {
@@ -257,16 +301,16 @@ describe("the reference tables", () => {
   });
 
   test("name every option", () => {
-    const options = [
+    const names = [
       ...source("core/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
       ...source("stores/redis/options.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
       ...source("stores/redis/replicas-option.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
     ].map(([, name]) => name);
-    expect(options.length).toBeGreaterThan(14);
+    expect(names.length).toBeGreaterThan(14);
     // Objects of options: their fields have rows of their own.
     const objects = new Set(["retry", "drift", "replicas"]);
-    for (const option of options.filter((name) => !objects.has(name ?? ""))) {
-      expect(readme).toMatch(new RegExp(`^\\| \`(\\w+\\.)?${option}\` `, "m"));
+    for (const option of names.filter((name) => !objects.has(name ?? ""))) {
+      expect(options).toMatch(new RegExp(`^\\| \`(\\w+\\.)?${option}\` `, "m"));
     }
   });
 });

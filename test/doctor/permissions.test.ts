@@ -15,13 +15,14 @@ import { codesOf, diagnose, findingOf } from "./findings.ts";
 /** What a user has to be allowed, what happens where it is not, and that the page says so. */
 
 const bench = shareRedis(3);
-const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");
 
 /** The rules of the line `ACL SETUSER <user> …` that the page shows under this heading. */
 function rulesOf(heading: string): string[] {
   const section = page.split(`### ${heading}\n`)[1]?.split("\n#")[0] ?? "";
   const line = /^ACL SETUSER locks (on >secret .+)$/m.exec(section)?.[1];
-  if (line === undefined) throw new Error(`docs/operations.md has no such line: ${heading}`);
+  if (line === undefined)
+    throw new Error(`docs/operate/operations.md has no such line: ${heading}`);
   return line.split(" ");
 }
 
@@ -176,7 +177,7 @@ describe("rights that are missing", () => {
   test("keys outside the pattern are found as well", async () => {
     const locks = openLocks(await loginAs(rules(), 1), { prefix: "other:" });
     const told = await diagnose(locks, "permission-missing");
-    expect(told.remedy).toContain("docs/operations.md");
+    expect(told.remedy).toContain("docs/operate/operations.md");
   });
 
   test("without INFO locks work, or refuse where they must not go on", async () => {

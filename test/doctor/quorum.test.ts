@@ -183,7 +183,7 @@ describe("admission", () => {
 test("a Cluster is looked at where the question lands, by a user with the least rights", async () => {
   const cluster = await startRedisCluster(3);
   onTestFinished(() => cluster.stop());
-  const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+  const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");
   const rules = /^ACL SETUSER locks (.+\+cluster.*)$/m.exec(page)?.[1]?.split(" ") ?? [];
   for (const node of cluster.nodes) {
     await node.command("ACL", "SETUSER", "locks", "reset", ...rules);

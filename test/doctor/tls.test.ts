@@ -19,7 +19,7 @@ import { codesOf } from "./findings.ts";
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
-const page = readFileSync(join(projectRoot, "docs", "operations.md"), "utf8");
+const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");
 const rules = /^ACL SETUSER locks (.+\+hset.*)$/m.exec(page)?.[1]?.split(" ") ?? [];
 let server: RedisServer | undefined;
 let tlsPort = 0;

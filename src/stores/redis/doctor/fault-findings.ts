@@ -83,7 +83,7 @@ export function missingPermissions(names: readonly string[] | undefined, message
     why: "some of what a lock needs would be refused on this node",
     remedy:
       allow === undefined
-        ? 'allow what docs/operations.md lists under "The least rights"'
+        ? 'allow what docs/operate/operations.md lists under "The least rights"'
         : `ACL SETUSER <user> ${allow}; also look at the key patterns it is given`,
   };
 }
