@@ -6,13 +6,13 @@ import type { Store } from "./core/store.ts";
 import { nodeRuntime } from "./runtime/node-runtime.ts";
 
 export interface CreateLocksOptions extends LockDefaults {
-  /** Clock, timers and randomness. For tests; `holdfast/testing` has one with a manual clock. */
+  /** Clock, timers and randomness, for tests. `holdfast/testing` has one with a manual clock. */
   readonly runtime?: Runtime;
 }
 
 /**
- * Makes a lock manager over `store`. Options are the defaults of every call. Throws
- * InvalidOptionError for an unknown or impossible option, before anything is sent.
+ * Creates a lock manager over `store`. The options are defaults for every call. Throws
+ * InvalidOptionError for an unknown or invalid option, before anything is sent.
  */
 export function createLocks(store: Store, options: CreateLocksOptions = {}): Locks {
   const { runtime, ...defaults } = options;

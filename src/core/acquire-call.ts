@@ -2,7 +2,7 @@ import type { CallerSignals, SignalBinding } from "./caller-signals.ts";
 import { Cancellation } from "./cancellation.ts";
 import type { ResolvedOptions } from "./options.ts";
 
-/** One call that acquires, from its first attempt to its end, and what may end it before. */
+/** One call that acquires: its resources, its options, and what can cancel it. */
 export class AcquireCall extends Cancellation {
   readonly resources: readonly string[];
   readonly options: ResolvedOptions;
@@ -16,7 +16,7 @@ export class AcquireCall extends Cancellation {
     this.options = options;
   }
 
-  /** From here until `unbind` the caller's signal, if there is one, cancels it. */
+  /** Cancels the call when the caller's signal aborts, until `unbind`. */
   bind(signals: CallerSignals): void {
     const { signal } = this.options;
     if (signal === undefined) return;
@@ -37,8 +37,8 @@ export class AcquireCall extends Cancellation {
   }
 
   /**
-   * Returns what the caller gets: it settles as `work` does, or rejects as soon as the call is
-   * cancelled or `fail` is called. `work` then goes on behind it, to clean up.
+   * Returns the promise that the caller gets. It settles as `work` does, or rejects as soon as the
+   * call is cancelled or `fail` is called. `work` then continues in the background, to clean up.
    */
   settling<Result>(work: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
@@ -48,7 +48,7 @@ export class AcquireCall extends Cancellation {
     });
   }
 
-  /** Rejects what the caller has. The work of the call may still have to clean up. */
+  /** Rejects the promise that the caller got. The work of the call may continue, to clean up. */
   fail(error: unknown): void {
     this.#reject?.(error);
   }

@@ -14,6 +14,20 @@ import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
 import { leftAt, now } from "./validity.ts";
 import { Wait } from "./wait.ts";
 
+/**
+ * Problem: a held resource must be waited for with few requests, and a grant is worth something
+ * only if it is still valid when its reply arrives.
+ *
+ * Idea: a loop of attempts. Each has a new owner, and its validity counts from before it is sent.
+ * Between attempts the call pauses until this manager releases the resource (`lines.ts`), the
+ * store notifies it, the holder's lease should be over, or a timer ends. The timer covers lost
+ * messages. A waiter further back has longer pauses.
+ *
+ * Limits: calls of one manager are served in order for a single resource only. When the loop ends,
+ * it waits until the store has deleted what the last attempt left.
+ */
+
+/** Parts of the manager that attempts and waits use. */
 export interface AcquireContext {
   readonly runtime: SteadyRuntime;
   readonly scheduler: Scheduler;
@@ -23,13 +37,13 @@ export interface AcquireContext {
   readonly lines: Lines;
 }
 
-/** A grant that was still valid when it was handed over. */
+/** A grant that was still valid when the call received it. */
 export interface Acquired {
   readonly grant: Grant;
   readonly started: Instant;
   readonly attempts: number;
   readonly waitedMs: number;
-  /** Counted from `started`, where that is not the grant's own. */
+  /** Validity from `started`. Set after a hand-over, when it is less than the grant's own. */
   readonly validityMs?: number;
 }
 
@@ -37,23 +51,20 @@ export type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
 /** Longest pause between the attempts of the first waiter. Covers lost notifications. */
 const askAgainMsMax = 1_000;
-/** Longest pause of the waiters behind it: the store keeps a place for longer than this. */
+/** Longest pause of the waiters behind it. The store keeps a queue entry for longer than this. */
 const askRarelyMsMax = 4_000;
-/** So many waiters ask when the holder's time is over; the others leave that to them. */
+/** Number of waiters that send an attempt when the holder's lease should be over. */
 const eagerWaiters = 3;
-/** The second of them asks so much later than the first, the third twice as much. */
+/** Delay of the second of them after the first, and of the third after the second. */
 const eagerStepMs = 10;
 
-/** What came of a call's first attempt, for the call to go on from. */
+/** Outcome of a call's first attempt, if it was made before the loop. */
 export interface FirstAttempt {
   readonly started: Instant;
   readonly outcome: AttemptOutcome;
 }
 
-/**
- * One attempt, with an owner of its own. `started` was read right before: validity counts from it.
- * It is bounded by `waitEndsMs`, the end of the call's wait.
- */
+/** Sends one attempt under a new owner. Validity counts from `started`: read it right before. */
 export function ask(
   { owners }: AcquireContext,
   store: Pick<OpenStore, "attempt">,
@@ -68,9 +79,8 @@ export function ask(
 }
 
 /**
- * Attempts until one is granted, `wait` ends, or the call is cancelled; goes on after `first` where
- * that has been made. Resolves to a refusal only where no waiting was asked for, or where none
- * helps.
+ * Sends attempts until one is granted, `wait` ends or the call is cancelled. Continues after
+ * `first` if that was made. Returns a refusal only if `wait` is 0, otherwise rejects.
  */
 export async function acquire(
   context: AcquireContext,
@@ -91,7 +101,7 @@ export async function acquire(
   try {
     for (let attempt = 1; ; attempt += 1) {
       if (made === undefined) {
-        // Not a call of its own: what a release wakes has to ask in the same turn.
+        // perf (contended): inlined. One more promise, and the attempt misses the release's call.
         for (let ms = standByMs(); ms > 0; ms = standByMs()) await wait?.pause(ms, false);
         if (wait?.taken !== undefined) {
           return await takenOver(context, call, wait.taken, attempt - 1, beganMs);
@@ -115,7 +125,7 @@ export async function acquire(
       }
       const hopeless = outcome.kind === "failed" && !outcome.retryable;
       if (call.cancelled || hopeless || waitLeftMs() <= 0) {
-        // No lock of ours is left behind when the caller learns that its wait has failed.
+        // Deletes what the attempt left in the store before the caller gets the error.
         void wait?.leave();
         await outcome.cleanup;
         if (call.cancelled) throw call.reason;
@@ -125,7 +135,7 @@ export async function acquire(
       const newcomer = wait === undefined;
       wait ??= new Wait(context, call);
       if (outcome.kind === "held") wait.refused(outcome);
-      // A newcomer has no place in the store's queue yet: it asks again at once, with one.
+      // The first attempt took no entry in the store's queue. The next one does, without a pause.
       const pauseMs =
         newcomer && wait.store !== undefined && wait.isItsTurn
           ? 0
@@ -138,7 +148,7 @@ export async function acquire(
       if (call.cancelled) await outcome.cleanup;
     }
   } catch (error) {
-    // The caller does not wait until the places in the queues are given up.
+    // Rejects the caller now. Leaving the store's queue below may take a node timeout.
     call.fail(error);
     throw error;
   } finally {
@@ -146,7 +156,7 @@ export async function acquire(
   }
 }
 
-/** Gives back what was granted to a cancelled call, and throws the reason. */
+/** Releases what was granted to a cancelled call, and throws the reason. */
 export async function giveBack(
   { store, lines }: AcquireContext,
   call: AcquireCall,
@@ -157,7 +167,7 @@ export async function giveBack(
   throw call.reason;
 }
 
-/** The holder before has passed it on; whoever is no longer there to have it gives it back. */
+/** Accepts a lock that the previous holder handed over. A cancelled call releases it. */
 async function takenOver(
   context: AcquireContext,
   call: AcquireCall,
@@ -171,27 +181,25 @@ async function takenOver(
   return await giveBack(context, call, grant);
 }
 
-/** Others of this manager wait for it already. Whoever does not wait takes its chance. */
+/** True if calls of this manager already wait for the resource. Calls with `wait: 0` go ahead. */
 function standsBehind({ lines }: AcquireContext, { resources, options }: AcquireCall): boolean {
   return options.waitMs > 0 && resources.length === 1 && lines.has(resources[0] ?? "");
 }
 
-/** True if a new call may not send its first attempt yet. */
+/** True if a new call must wait before its first attempt: behind other calls, or for a gap. */
 export function mustWaitFirst(context: AcquireContext, call: AcquireCall): boolean {
   return standsBehind(context, call) || gapLeftMs(context, call) > 0;
 }
 
-/** True if calls of this manager leave what it wants free, and none of them waits for it. */
+/** True if a gap is open (`gap.ts`) and no call of this manager waits for the resource. */
 function mustLeaveGap(context: AcquireContext, call: AcquireCall): boolean {
   return gapLeftMs(context, call) > 0 && !standsBehind(context, call);
 }
 
 /**
- * If the store notifies waiters, asking covers only a lost message and a holder that died: the
- * farther back a waiter stands, the more rarely it asks. If the store does not, or rivals each got
- * a part, the pauses are random and grow; but a part may also be what a dead holder's time has left
- * so far, and the rest is free when it is over. A holder of another library notifies no waiter, and
- * its rivals poll: the first waiter does the same, and only that one.
+ * Returns the pause before the next attempt. It is random and grows if the store does not notify
+ * waiters, or if rivals each have some nodes. Otherwise it ends with the holder's lease, with a
+ * limit that grows with the rank. If a client of another library holds it, the first waiter polls.
  */
 function pauseAfter(
   refused: Refused,
@@ -208,7 +216,7 @@ function pauseAfter(
   const rank = (refused.kind === "held" ? refused.rank : undefined) ?? 0;
   const askEveryMs = Math.min(Math.min(retryMaxMs, askAgainMsMax) * (rank + 1), askRarelyMsMax);
   const mostMs = isSplit ? backoff.nextMs() : askEveryMs * spread;
-  // No holder: it is free, and kept for the first waiter. Few learn of that, so all of them return.
+  // Free, but reserved for the first waiter. Few are notified when that ends, so all retry then.
   const isFree = refused.kind === "held" && refused.holder === undefined;
   if (rank >= eagerWaiters && !isFree) return mostMs;
   const afterMs = Math.min(rank, eagerWaiters) * eagerStepMs;
@@ -232,7 +240,7 @@ function timedOut(
   return new AcquireTimeoutError(resources, { attempts, waitedMs, holder, votes });
 }
 
-/** What the caller of a failed wait is told: contention and faults are never the same error. */
+/** Returns the error of a failed wait: the store's own for a fault, a timeout for contention. */
 export function failure(
   context: AcquireContext,
   { resources }: AcquireCall,
@@ -246,10 +254,7 @@ export function failure(
   return new AcquireTimeoutError(resources, { attempts, waitedMs, holder, votes: votes?.() });
 }
 
-/**
- * What an attempt's outcome is worth when it is `heard`, and tells of it. The store checks validity
- * too; this is the other side of the boundary.
- */
+/** Re-checks the validity at `heard`, when the reply arrived, and emits the `attempt` event. */
 export function checked(
   context: AcquireContext,
   call: AcquireCall,

@@ -21,10 +21,10 @@ import type { ResolvedOptions } from "./options.ts";
 import type { Instant } from "./ports.ts";
 import { now } from "./validity.ts";
 
-/** What a call makes of a refusal: an error, or something to return. */
+/** Turns a refusal into an error, which it throws, or into a value. */
 type OnRefused<Nothing> = (call: AcquireCall, refused: Refused) => Nothing;
 
-/** Runs the calls of a manager that acquire, and makes leases of what they are granted. */
+/** Runs the calls of a manager that acquire, and creates a lease for each grant. */
 export class Acquirer {
   readonly #context: AcquireContext;
   readonly #keeper: Keeper;
@@ -42,12 +42,12 @@ export class Acquirer {
     this.nesting = new Nesting(context.runtime.asyncContext, host);
   }
 
-  /** The manager closes: ends every call under way. */
+  /** Called when the manager closes: cancels every call under way. */
   cancel(): void {
     for (const call of this.#calls) call.cancel(new ClosedError());
   }
 
-  /** Resolves when no call is under way any more. */
+  /** Resolves when no call is under way. */
   async ended(): Promise<void> {
     if (this.#calls.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -55,7 +55,7 @@ export class Acquirer {
     });
   }
 
-  /** A call that has a signal settles with its reason as soon as that aborts. */
+  /** Resolves to a lease or to what `onRefused` returns. Rejects as soon as the signal aborts. */
   acquire<Nothing>(
     call: AcquireCall,
     renew: boolean | number,
@@ -75,8 +75,8 @@ export class Acquirer {
   }
 
   /**
-   * Usually the first attempt is granted, and there is no promise but the store's own and the
-   * caller's: whatever only others need is made when it turns out that they do.
+   * Sends the first attempt. perf (sequential): if it is granted, as usual, there are only two
+   * promises, the store's and the caller's. What a wait needs is created by `#goOn`.
    */
   #begin<Nothing>(
     call: AcquireCall,
@@ -130,7 +130,7 @@ export class Acquirer {
     try {
       const outcome = await acquire(this.#context, call, first);
       if (!("grant" in outcome)) return onRefused(call, outcome);
-      // Cancelled in between: the caller has its reason already, and must not hold a lease.
+      // Cancelled after the grant: the caller already has its rejection, and no lease.
       if (call.cancelled) return await giveBack(this.#context, call, outcome.grant);
       return this.#lease(call, outcome, renew, now(this.#context.runtime.clock));
     } finally {
@@ -162,7 +162,7 @@ export class Acquirer {
     return lease;
   }
 
-  /** Kept for all leases that come with the same options, one after the other. */
+  /** perf (held): returns the same object for consecutive leases with the same options. */
   #termsOf({ ttlMs, maxHoldMs, label }: ResolvedOptions, renew: boolean | number): LeaseTerms {
     const everyMs = renew === true ? Math.floor(ttlMs / 3) : renew === false ? undefined : renew;
     const terms = this.#terms;

@@ -1,4 +1,4 @@
-/** The answer to a question. One that throws has rejected: nobody has to be ready for both. */
+/** Calls `question` and turns a synchronous throw into a rejection. */
 export function asked<Answer>(question: () => Promise<Answer>): Promise<Answer> {
   try {
     return question();

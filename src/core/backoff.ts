@@ -1,8 +1,8 @@
 import type { Random } from "./ports.ts";
 
 /**
- * Decorrelated jitter: each pause is drawn between the least and three times the one before, so
- * that rivals who once met at the same moment do not go on meeting.
+ * Draws pauses with decorrelated jitter: each is between the minimum and three times the previous
+ * one, up to the maximum. Rivals that once attempted at the same moment then drift apart.
  */
 export class Backoff {
   readonly #random: Random;

@@ -5,41 +5,41 @@ import type { ResolvedOptions } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import type { Inspection } from "./store.ts";
 
-/** Longest wait for the place of a broken holder to end: it has 150 ms from its grant. */
+/** Longest wait until a broken holder's queue entry ends. A node keeps it for 150 ms. */
 const placeMsMax = 500;
 
 export interface BreakOptions {
   /**
-   * Delete also a value that Holdfast did not write.
+   * Also deletes a value that Holdfast did not write.
    * @default false: it may be no lock at all, but other data under the same name
    */
   readonly foreign?: boolean;
 }
 
-/** What came of breaking a lock. */
+/** Outcome of breaking a lock. */
 export type BreakOutcome =
   | {
       readonly broken: true;
       readonly resource: string;
-      /** Who held it. More than one where rival attempts stood against each other. */
+      /** Owners that had the lock. More than one if rival attempts each had some of the nodes. */
       readonly holders: readonly Holder[];
       /**
-       * Greater than the fence of whoever held it: tell it to a guard, and the old holder's writes
-       * are refused from now on. Undefined where the store does not fence, and where the lock could
-       * not be taken for a moment; the next holder's fence is greater all the same.
+       * Greater than the fences of the holders. Pass it to a guard, which then rejects their
+       * writes. Undefined if the store does not fence, or if the lock could not be acquired for a
+       * moment. In the second case the next holder's fence is greater all the same.
        */
       readonly fence: bigint | undefined;
     }
   | {
       readonly broken: false;
       readonly resource: string;
-      /** `changed`: those who were seen are gone by themselves, and somebody else holds it now. */
+      /** `changed`: the holders that were seen are gone already, but the resource is not free. */
       readonly reason: "free" | "changed";
     };
 
 /**
- * Takes the lock away from those whom `seen` shows, and from nobody else: whoever came after them
- * keeps it. Then takes it once and gives it back, for a fence that is greater than theirs.
+ * Takes the lock away from the holders that `seen` shows. A later holder keeps it. Then acquires
+ * and releases the resource once, to get a fence that is greater than theirs.
  */
 export async function breakLock(
   context: AcquireContext,
@@ -88,7 +88,7 @@ function holdersIn({ nodes }: Inspection): readonly Holder[] {
   const byOwner = new Map<string, Holder>();
   for (const { holder } of nodes) {
     const known = holder === undefined ? undefined : byOwner.get(holder.owner);
-    // A node that missed a raise shows a smaller fence than the lease has.
+    // A node that missed the fence raise of a second round shows a smaller fence.
     const older = (known?.fence ?? -1n) < (holder?.fence ?? 0n);
     if (holder !== undefined && older) byOwner.set(holder.owner, holder);
   }
@@ -106,8 +106,8 @@ async function fenceAfter(
     await acquire(context, new AcquireCall([resource], { ...once, waitMs }));
   let outcome = await take(0);
   const isFree = !("grant" in outcome) && outcome.kind === "held" && outcome.holder === undefined;
-  // The place of the broken holder may outlive its lock by a moment. Calls of this manager that
-  // wait come before us: they take the lock next.
+  // The queue entry of the broken holder may outlive its lock for a moment. Calls of this manager
+  // that wait come first: one of them gets the lock next.
   if (isFree && !context.lines.has(resource)) {
     outcome = await take(placeMsMax).catch(() => outcome);
   }
@@ -117,7 +117,7 @@ async function fenceAfter(
     return outcome.grant.fence;
   }
   if (outcome.kind !== "held") return undefined;
-  // Somebody who waited was faster; theirs does as well.
+  // A waiter was faster. Its fence serves as well, if it is greater.
   const { fence } = await context.store.inspect(resource);
   const isGreater = broken.every((holder) => (holder.fence ?? -1n) < (fence ?? -1n));
   return isGreater ? fence : undefined;

@@ -1,14 +1,14 @@
 import type { Cancellation } from "./cancellation.ts";
 
 /**
- * The signals that callers gave to the calls of one manager. Many calls may share one signal: the
- * manager adds one listener to it, and removes that with the last of these calls. Node.js warns of
- * a leak when one signal has more than ten listeners.
+ * Signals that callers passed to the calls of one manager. Many calls may share one signal, but
+ * Node.js warns of a leak when a signal has more than ten listeners. So each signal gets one
+ * listener, which is removed with the last of its calls.
  */
 export class CallerSignals {
   readonly #bindings = new Map<AbortSignal, SignalBinding>();
 
-  /** From here until `unbind`, `call` is cancelled when `signal` aborts. */
+  /** Cancels `call` when `signal` aborts, until `unbind`. */
   bind(signal: AbortSignal, call: Cancellation): SignalBinding {
     const bound = this.#bindings.get(signal);
     if (bound === undefined) {
@@ -25,11 +25,11 @@ export class CallerSignals {
   }
 }
 
-/** The calls that one signal cancels, and the one listener that does it. */
+/** Calls that one signal cancels, with the one listener on that signal. */
 export class SignalBinding {
   readonly signal: AbortSignal;
   readonly #onAbort: () => void;
-  /** perf: usually there is no other call with the signal, and no set is made. */
+  /** perf: most signals have one call, which needs no set. */
   #first: Cancellation | undefined;
   #others: Set<Cancellation> | undefined;
 
@@ -45,7 +45,7 @@ export class SignalBinding {
     this.#others.add(call);
   }
 
-  /** True if no call is left, and the listener is removed. */
+  /** Removes `call`. Returns true if no call is left: then the listener is removed, too. */
   remove(call: Cancellation): boolean {
     if (this.#first === call) this.#first = undefined;
     else this.#others?.delete(call);

@@ -1,6 +1,6 @@
 /**
- * Ends one wait, whoever wants it ended: the caller's signal, or the manager's close. Lighter than
- * an AbortSignal, and private to us, so that no listener of a user can slow or break it.
+ * Cancels one call, when the caller's signal aborts or the manager closes. perf: lighter than an
+ * AbortSignal. Users cannot reach it, so that none of their listeners can slow or break it.
  */
 export class Cancellation {
   #reason: { readonly value: unknown } | undefined;
@@ -22,12 +22,12 @@ export class Cancellation {
     listener?.();
   }
 
-  /** One listener at a time: a wait is in one place at a time. `undefined` takes it away. */
+  /** Sets the one listener; `undefined` removes it. A call waits for one thing at a time. */
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
   }
 
-  /** Resolves with `work`, or earlier when cancelled; `work` must not reject. */
+  /** Resolves when `work` does, or earlier if cancelled. `work` must not reject. */
   async orUntil(work: Promise<void>): Promise<void> {
     if (this.cancelled) return;
     await new Promise<void>((resolve) => {

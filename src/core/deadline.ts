@@ -4,27 +4,29 @@ import type { Instant } from "./ports.ts";
 import type { Task } from "./scheduler.ts";
 import { clockStepMs } from "./validity.ts";
 
-/** Below this it is over: whole milliseconds are all that a caller can do anything with. */
+/** Least validity of a lease that is not over: callers see whole milliseconds. */
 const leastLeftMs = 1;
-/** Sums of fractional milliseconds do not come out even. */
+/** Tolerance for rounding errors in sums of fractional milliseconds. */
 const roundingMs = 0.01;
 
-/** A renewal may come this part of the TTL sooner: 100 ms for 10 s. */
+/** Divisor of the TTL for how early a renewal may run: 100 ms for a TTL of 10 s. */
 const earlyShare = 100;
-/** Held up by more than this it was not alone. */
+/** Longest delay of a renewal that keeps its rhythm. A longer one delayed other leases, too. */
 const lateMsMax = 200;
-/** The renewal time of a lease that is not renewed. */
+/** Value of `#renewAtMs` for a lease that is not renewed. */
 const never = -1;
 
 /**
- * When a lease is to be renewed, and when it ends: by whichever time says so first, and never
- * after `maxHold`. Its times are whole milliseconds, rounded down: small whole numbers need no
- * memory of their own, and there may be very many leases.
+ * Time of a lease's next renewal, and of its end. The lease is over when either time of an
+ * `Instant` passes its end, and at `maxHold` at the latest.
+ *
+ * perf (held): the times are whole milliseconds, rounded down, because V8 allocates no memory for
+ * small integers.
  */
 export class Deadline implements Omit<Task, "run"> {
-  /** For the scheduler. */ dueMs = 0;
-  /** For the scheduler. */ heapIndex = -1;
-  /** @internal Shared by leases of the same options. */
+  /** Written by the scheduler. */ dueMs = 0;
+  /** Written by the scheduler. */ heapIndex = -1;
+  /** @internal Shared by leases with the same options. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;
   readonly #startedSteadyMs: number;
@@ -53,7 +55,7 @@ export class Deadline implements Omit<Task, "run"> {
     return this.terms.label;
   }
 
-  /** @internal When to renew next; Infinity for a lease that is not renewed. */
+  /** @internal Time of the next renewal; Infinity for a lease that is not renewed. */
   get renewAtMs(): number {
     return this.#renewAtMs === never ? Infinity : this.#renewAtMs;
   }
@@ -62,17 +64,17 @@ export class Deadline implements Omit<Task, "run"> {
     this.#renewAtMs = Math.floor(ms);
   }
 
-  /** Renewals and deadlines never keep the process running by themselves. */
+  /** Returns false: renewals and ends of leases do not keep the process running. */
   get keepAlive(): boolean {
     return false;
   }
 
-  /** @internal Renewals due at about the same time go together; an end is an end. */
+  /** @internal How early the task may run. Renewals share a round; the end is never early. */
   get earlyMs(): number {
     return this.dueMs < this.renewAtMs ? 0 : earlyMsOf(this.terms);
   }
 
-  /** @internal When validity began to count. */
+  /** @internal Monotonic time from which the first validity counts. */
   get startedMs(): number {
     return this.#startedMs;
   }
@@ -92,18 +94,18 @@ export class Deadline implements Omit<Task, "run"> {
     return this.leftMs(moment) < leastLeftMs;
   }
 
-  /** @internal So little is left that a timer set for the end itself might miss it. */
+  /** @internal True if so little is left that a timer for the exact end could fire too late. */
   isDue(moment: Instant): boolean {
     return this.leftMs(moment) <= dueLeftMs(this.terms);
   }
 
-  /** @internal When `isDue` turns true, by the monotonic clock, as it looks at `moment`. */
+  /** @internal Monotonic time at which `isDue` turns true, as known at `moment`. */
   endDueMs(moment: Instant): number {
     const endMs = moment.monotonicMs + this.leftMs(moment);
     return Math.ceil(endMs - roundingMs) - leastLeftMs - this.terms.host.clock.timerSlackMs;
   }
 
-  /** @internal Moves the end, never nearer, and the next renewal with it. */
+  /** @internal Moves the end, never to an earlier time, and sets the next renewal. */
   prolong(started: Instant, validityMs: number): void {
     const untilMs = Math.max(this.#untilMs, Math.floor(started.monotonicMs + validityMs));
     this.#untilMs = Math.min(untilMs, this.#startedMs + this.terms.maxHoldMs);
@@ -113,29 +115,29 @@ export class Deadline implements Omit<Task, "run"> {
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
     const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
-    // Else, after a stall or an extension by hand, many leases would go on in step.
+    // After a stall or a manual extension, a new phase keeps many leases from renewing in step.
     const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
     this.renewAtMs = started.monotonicMs + afterMs;
   }
 
-  /** @internal Which clock or bound ended it; `otherwise` where its time simply ran out. */
+  /** @internal Returns the clock or limit that ended it; `otherwise` if its validity ran out. */
   whyOver(otherwise: LossReason): LossReason {
     const { monotonicMs, steadyMs } = this.terms.host.clock.now();
     const leftMs = this.#untilMs - monotonicMs;
     const steadyLeftMs = this.#steadyUntilMs - steadyMs;
-    // Where both clocks agree but for a hair, it is the time that ran out.
+    // A step only if time is left by the monotonic clock and the difference is no slewing.
     if (leftMs > dueLeftMs(this.terms) && leftMs - steadyLeftMs >= clockStepMs) return "clock";
     return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs ? "maxHold" : otherwise;
   }
 }
 
-// Functions, because private methods cost each lease a place.
+// perf (held): functions, because private methods would add a field to each lease.
 function dueLeftMs({ host }: LeaseTerms): number {
   return leastLeftMs + host.clock.timerSlackMs + roundingMs;
 }
 
 function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
-  // Of a short interval only a part: else the next renewal would be due with every answer.
+  // At most a quarter of a short interval: else the next renewal would be due with each reply.
   return Math.min(ttlMs / earlyShare, renewEveryMs / 4);
 }
 

@@ -4,9 +4,9 @@ export type FindingLevel = "error" | "warning" | "info";
 /** One thing that the doctor found. Plain data: `JSON.stringify` keeps all of it. */
 export interface Finding {
   readonly level: FindingLevel;
-  /** Stable across versions, for programs to look at; the words may change. */
+  /** Stable across versions, for programs. The texts may change. */
   readonly code: string;
-  /** The node it is about; left out where it is about all of them, or about this process. */
+  /** Node that the finding is about. Left out if it is about all nodes or about this process. */
   readonly node?: string;
   readonly what: string;
   readonly why: string;
@@ -15,12 +15,12 @@ export interface Finding {
 
 const levels: readonly FindingLevel[] = ["error", "warning", "info"];
 
-/** The gravest first; otherwise in the order they were found. */
+/** Returns the most severe first; findings of one level keep their order. */
 export function sortFindings(findings: readonly Finding[]): readonly Finding[] {
   return levels.flatMap((level) => findings.filter((finding) => finding.level === level));
 }
 
-/** Findings as plain text for people, three lines each; JSON is the findings themselves. */
+/** Returns the findings as text, three lines each. For JSON, use `JSON.stringify` on them. */
 export function renderFindings(findings: readonly Finding[]): string {
   if (findings.length === 0) return "nothing found\n";
   return findings
@@ -32,8 +32,8 @@ export function renderFindings(findings: readonly Finding[]): string {
 }
 
 /**
- * A renewal is due after a third of the TTL. A stall longer than that delays it; one that takes up
- * the other two thirds ends the lease before anybody could renew it.
+ * Returns a finding for a stall of more than a third of the TTL, the interval of renewals. A stall
+ * of two thirds is an error: it can end a lease before the lease is renewed.
  */
 export function stallFinding(stallMs: number, ttlMs: number): Finding | undefined {
   if (stallMs * 3 <= ttlMs) return undefined;

@@ -31,10 +31,10 @@ interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The root of every error that Holdfast throws on purpose. */
+/** Base class of every error that Holdfast throws deliberately. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
-  /** The resources the failed call was about; empty where it was about none. */
+  /** Resources of the failed call; empty if it had none. */
   readonly resources: readonly string[];
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -45,13 +45,13 @@ export class HoldfastError extends Error {
     Object.defineProperty(this, brand, { value: true });
   }
 
-  /** For logs: fences as text, causes as their message, without `result` and `stack`. */
+  /** Returns the error for logs: fences and causes as text, without `result` and `stack`. */
   toJSON(): Record<string, unknown> {
     return errorJson(this);
   }
 }
 
-/** Tells a Holdfast error from any other, also when two copies of the package are loaded. */
+/** True for a Holdfast error (with this code, if given), also of another copy of the package. */
 export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
   if (typeof value !== "object" || value === null || !(brand in value)) return false;
   return code === undefined || ("code" in value && value.code === code);
@@ -63,8 +63,9 @@ export class AcquireTimeoutError extends HoldfastError {
   readonly waitedMs: number;
   readonly holder: Holder | undefined;
   /**
-   * How each node answered the last attempt; empty where this call asked no node itself, and for
-   * stores without nodes. A quarantined or failed node among them made the others' votes scarce.
+   * Votes of the nodes in the last attempt of this call, or of the call that it waited behind.
+   * Empty if there was none, and for stores without nodes. Failed and quarantined nodes leave fewer
+   * votes to win.
    */
   readonly votes: readonly Vote[];
 
@@ -95,8 +96,8 @@ export class AcquireTimeoutError extends HoldfastError {
 }
 
 /**
- * How one node answered in a round: `granted`, `held` by another, `unknown` (the reply was lost or
- * late: it may have been applied), `failed` (it was not), or `blank` (not admitted to vote).
+ * Result of one node in a round: `granted`, `held` by another, `unknown` (the reply was lost or
+ * late: the command may have run), `failed` (it did not run), or `blank` (not admitted to vote).
  */
 export type VoteKind = "granted" | "held" | "unknown" | "failed" | "blank";
 
@@ -108,7 +109,7 @@ export interface Vote {
   readonly cause?: unknown;
 }
 
-/** Too many nodes failed, never answered or may not vote. This is a fault, not contention. */
+/** Too many nodes failed, did not reply or may not vote. This is a fault, not contention. */
 export class QuorumError extends HoldfastError {
   readonly votes: readonly Vote[];
 
@@ -131,15 +132,15 @@ export class QuorumError extends HoldfastError {
 
 /**
  * Why a lease ended without our release: `expired` (its validity ran out), `taken` (a quorum no
- * longer has it), `unreachable` (it could not be renewed in time), `clock` (the wall clock says it
- * is over: a suspend or a clock step), `maxHold` (the bound on renewal was reached).
+ * longer has it), `unreachable` (it could not be renewed in time), `clock` (it is over by the wall
+ * clock: a suspend or a clock step), `maxHold` (the limit for renewals was reached).
  */
 export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "maxHold";
 
 /** The lease ended without our release. Also the `reason` of the lease's `signal`. */
 export class LeaseLostError extends HoldfastError {
   readonly reason: LossReason;
-  /** What the work returned, when it finished only after its lease was lost. */
+  /** Value that the work returned, if it finished after its lease was lost. */
   readonly result: unknown;
 
   constructor(
@@ -181,11 +182,11 @@ export class FenceRejectedError extends HoldfastError {
 }
 
 /**
- * Something that Holdfast did not write has the resource's name in the store. Waiting does not
- * help: use another name or prefix, or break it with `foreign: true` if it is a value.
+ * The store has something under the resource's key that Holdfast did not write. Waiting does not
+ * help: use another name or prefix. A plain value can be broken with `foreign: true`.
  */
 export class ForeignHolderError extends HoldfastError {
-  /** What the store has there: `string` for a value, else its type, such as `hash`. */
+  /** Type of what the store has there: `string` for a plain value, otherwise for example `hash`. */
   readonly type: string;
 
   constructor(type: string, message: string, details: ErrorDetails = {}) {
@@ -194,7 +195,7 @@ export class ForeignHolderError extends HoldfastError {
   }
 }
 
-/** The store answered something unexpected, or refused for a reason that waiting cannot cure. */
+/** The store's reply was unexpected, or it refused for a reason that waiting does not cure. */
 export class StoreError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
     super("STORE", message, details);
@@ -202,13 +203,13 @@ export class StoreError extends HoldfastError {
 }
 
 /**
- * Why a replicated server is no ground for a lease right now: `acks` (too few replicas confirmed
- * the write), `min-replicas` (the server itself wants more replicas than it has), `demoted` (it
- * has become a replica), `replaced` (another server, or another history, answers in its place).
+ * Why a replicated server cannot grant a lease right now: `acks` (too few replicas confirmed the
+ * write), `min-replicas` (the server requires more replicas than it has), `demoted` (it has become
+ * a replica), `replaced` (another server, or one with another history, replies in its place).
  */
 export type ReplicationFault = "acks" | "min-replicas" | "demoted" | "replaced";
 
-/** Replicas or a failover are in the way. It may pass by itself, so acquires go on trying. */
+/** Replicas or a failover prevent a grant. This may pass, so `acquire` keeps trying. */
 export class ReplicationError extends HoldfastError {
   readonly fault: ReplicationFault;
 
@@ -218,14 +219,14 @@ export class ReplicationError extends HoldfastError {
   }
 }
 
-/** This store cannot promise what was asked of it. */
+/** The store cannot promise what the call needs. */
 export class UnsupportedError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
     super("UNSUPPORTED", message, details);
   }
 }
 
-/** So many calls of this manager wait for the resource already that one more was refused. */
+/** Too many calls of this manager already wait for the resource. This one was refused. */
 export class TooManyWaitersError extends HoldfastError {
   constructor(resources: readonly string[], waiters: number) {
     const what = `${waiters} calls wait for ${list(resources)} already`;
@@ -240,7 +241,7 @@ export class ClosedError extends HoldfastError {
   }
 }
 
-/** An option or argument is not what it has to be. Thrown before anything is sent. */
+/** An option or argument is invalid. Thrown before anything is sent. */
 export class InvalidOptionError extends HoldfastError {
   readonly option: string;
 
@@ -257,7 +258,7 @@ function textOf(votes: readonly Vote[]): string {
   return texts.join("; ");
 }
 
-/** The votes, if a node failed or may not vote: then fewer were left than the holder alone took. */
+/** Returns the votes as text if a node failed or may not vote: that may be why the wait failed. */
 function missingVotes(votes: readonly Vote[] = []): string {
   const isMissing = votes.some(({ vote }) => vote === "failed" || vote === "blank");
   return isMissing ? `. Nodes at the last attempt: ${textOf(votes)}` : "";

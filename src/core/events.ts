@@ -9,9 +9,9 @@ interface About {
   readonly label: string | undefined;
 }
 
-/** Every event of a manager, by name; also published as `holdfast:<name>` for diagnostics. */
+/** Events of a manager, by name. Also published on the diagnostics channel `holdfast:<name>`. */
 export interface LockEvents {
-  /** One attempt ended, one way or the other. */
+  /** An attempt ended. */
   attempt: About & {
     readonly attempt: number;
     readonly outcome: "granted" | "held" | "failed";
@@ -33,7 +33,7 @@ export interface LockEvents {
   renewed: About & { readonly fence: bigint | undefined; readonly remainingMs: number };
   /** A renewal failed; the lease still has `remainingMs` of its old validity. */
   doubtful: About & { readonly remainingMs: number; readonly cause: unknown };
-  /** It ended without a release. What stood in this process's way meanwhile is told along. */
+  /** The lease ended without a release. The event includes what stalled this process meanwhile. */
   lost: About & {
     readonly fence: bigint | undefined;
     readonly reason: LossReason;
@@ -43,41 +43,41 @@ export interface LockEvents {
   released: About & {
     readonly released: boolean;
     readonly reason: LossReason | undefined;
-    /** True if the next waiting call of the manager has it, and the store was not asked. */
+    /** True if the manager's next waiting call got the lock, without a request to the store. */
     readonly handedOver: boolean;
     readonly heldMs: number;
   };
-  /** A guard refused a write because it had seen a greater fence. */
+  /** A guard rejected a write because it had seen a greater fence. */
   "fenced-off": About & {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;
     readonly guard: string;
   };
-  /** A node failed a vote or did not answer in time. Once per bout, not per command. */
+  /** A node failed or did not reply in time. Emitted once per outage, not per command. */
   "node-failed": { readonly node: string; readonly vote: VoteKind; readonly cause: unknown };
   "node-recovered": { readonly node: string };
   /**
-   * Another server answers as this node, or the same one with another history: a failover or a
-   * restart. Leases that rest on it turn doubtful until they are proven again.
+   * Another server replies as this node, or the same one with another history: a failover or a
+   * restart. Leases that need this node's vote turn doubtful until they are proven again.
    */
   "node-replaced": { readonly node: string; readonly why: string };
-  /** A node answered that it has lost its data or was never admitted. It may not vote. */
+  /** A node has lost its data, or was never admitted. It may not vote. */
   "node-blank": { readonly node: string; readonly why: string };
-  /** A blank node waits until every lease it may have forgotten is over. */
+  /** A blank node must wait until every lease that it may have forgotten is over. */
   "node-quarantined": { readonly node: string; readonly leftMs: number };
-  /** A node may vote again: after a copy of the counters, at first start, or on clocks alone. */
+  /** A node may vote: after a copy of the fence counters, at first start, or by clocks alone. */
   "node-admitted": { readonly node: string; readonly mode: "copy" | "bootstrap" | "clock" };
-  /** A node's clock stepped against ours by more than the drift allowed for. */
+  /** A node's clock stepped against ours by more than the drift allowance. */
   "clock-jump": { readonly node: string; readonly stepMs: number };
   /** An acquisition needed a second round to agree on its fence. */
   "fence-raised": About & { readonly fence: bigint };
-  /** Something about the set-up that works but should not stay. */
+  /** The set-up works, but should be changed. */
   warning: {
     readonly what: string;
     readonly why: string;
     readonly remedy: string;
-    /** Where it is a finding of the survey: as `locks.doctor()` has it. */
+    /** Set if the warning is a finding, with the values that `locks.doctor()` reports. */
     readonly level?: FindingLevel;
     readonly code?: string;
     readonly node?: string;
@@ -87,7 +87,7 @@ export interface LockEvents {
 export type LockEventName = keyof LockEvents;
 export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
 
-/** Hands events to listeners and to the diagnostics port; free where nobody listens. */
+/** Passes events to listeners and to the diagnostics port. perf: cheap without listeners. */
 export class Emitter {
   readonly #diagnostics: Diagnostics;
   readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();
@@ -102,7 +102,7 @@ export class Emitter {
       listeners = new Set();
       this.#listeners.set(name, listeners);
     }
-    // Wrapped, so that the same function added twice is two listeners, each with its own removal.
+    // Wrapped, so that a function that is added twice is two listeners, each removed on its own.
     const added = (event: LockEvents[Name]): void => listener(event);
     listeners.add(added);
     return () => {
@@ -110,7 +110,7 @@ export class Emitter {
     };
   }
 
-  /** Asked before an event object is built. */
+  /** True if the event has a listener. perf: call it before an event object is built. */
   wants(name: LockEventName): boolean {
     const listeners = this.#listeners.get(name);
     return (

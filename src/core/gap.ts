@@ -7,12 +7,12 @@ interface GapContext {
   readonly store: OpenStore;
 }
 
-/** For how long the store leaves what this call wants to clients of other libraries. */
+/** Returns what is left of the gap, in which clients of other libraries may get the resources. */
 export function gapLeftMs({ store }: GapContext, { resources }: AcquireCall): number {
   return store.gapLeftMs?.(resources) ?? 0;
 }
 
-/** Resolves when the gap is over, or the call is cancelled: before the attempt of a new call. */
+/** Resolves when the gap is over or the call is cancelled. A new call waits for it first. */
 export async function leaveGap(context: GapContext, call: AcquireCall): Promise<void> {
   const { scheduler } = context;
   await new Promise<void>((resolve) => {

@@ -4,13 +4,13 @@ import type { Instant } from "./ports.ts";
 import type { Grant, OpenStore } from "./store.ts";
 import { now } from "./validity.ts";
 
-/** Less than this part of its time is not passed on: the next holder counts on all of it. */
+/** Least share of the validity that must be left for the next holder. */
 const leastShare = 3 / 4;
 
-/** A lock on its way from one call of a manager to the next, without a word to the store. */
+/** A lock that a call of a manager hands over to the next, without a request to the store. */
 export interface Offer {
   readonly grant: Grant;
-  /** When it was passed on; its validity counts from here, and is what the last holder left. */
+  /** When it was handed over. Validity counts from here: what the previous holder had left. */
   readonly started: Instant;
   readonly validityMs: number;
 }
@@ -21,10 +21,12 @@ interface HandOverContext {
 }
 
 /**
- * Passes what `lease` holds on to the call that waits next, if that call asks for the same, waited
- * before the store was asked for it, and all is well with it: the store gives it a new, greater
- * fence of those it has reserved, and no request is sent. Returns what is left to the old lease,
- * which is over then: its name and its fence, and no way to the store.
+ * Hands the lock of `lease` over to the next waiting call, under a greater fence that the store has
+ * reserved. No request is sent. That call must want the same TTL and label, and must have waited
+ * before the granted attempt was sent. Enough of the validity must be left.
+ *
+ * Returns what the old lease keeps for its users, its resources and its fence. Returns undefined if
+ * the lock was not handed over.
  */
 export function handOver(
   { lines, store }: HandOverContext,

@@ -25,7 +25,13 @@ import { now } from "./validity.ts";
 
 const handedOver: ReleaseOutcome = { released: true, handedOver: true };
 
-/** The state machine of one lease; also its own deadline, and its own task in the scheduler. */
+/**
+ * Problem: replies can be late or lost, and a process can stop for longer than its lease lasts.
+ * Idea: a state machine that local clocks end, never a reply. Every public read calls `judge`
+ * first, so that a lease whose timer is late is never shown as held.
+ * Limit: work that does not read the lease may run on after the loss. The fence covers that.
+ * perf (held): the lease is its own deadline and scheduler task, which saves two objects.
+ */
 export class HeldLease extends Deadline implements Lease, Task {
   #grant: Grant;
   #state: LeaseState = "held";
@@ -44,7 +50,6 @@ export class HeldLease extends Deadline implements Lease, Task {
   get #host(): LeaseHost {
     return this.terms.host;
   }
-
   get #more(): LeaseExtras {
     this.#extras = ownExtras(this.#extras);
     return this.#extras;
@@ -102,8 +107,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.assertHeld();
     const more = this.#more;
     const extend = (): Promise<void> => {
-      // It may have been released while this call stood in line.
-      this.assertHeld();
+      this.assertHeld(); // Again: it may have been released while this call was queued.
       return this.#extendNow(ttlMs);
     };
     await inTurn(more, extend, () => {
@@ -117,12 +121,12 @@ export class HeldLease extends Deadline implements Lease, Task {
     return more.releasing;
   }
 
-  /** @internal Whether one is under way in the background, or stands in the line. */
+  /** @internal True if a background renewal is under way, or queued behind an extension. */
   get isRenewing(): boolean {
     return this.#extras?.renewing === true;
   }
 
-  /** @internal Renews it in the background: usually one question to the store, and no memory. */
+  /** @internal Renews in the background. perf (renew): usually no memory in the lease. */
   renew(started: Instant): void {
     this.judge(started);
     if (!this.isActive) return;
@@ -138,7 +142,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#host.renewals.add(this, this.#grant, started, raisedOf(this.#extras));
   }
 
-  /** @internal What came of a renewal that began then; undefined where nobody can say. */
+  /** @internal Called with the outcome of a background renewal; undefined if it is unknown. */
   renewalHeard(
     outcome: ExtendOutcome | undefined,
     started: Instant,
@@ -154,12 +158,12 @@ export class HeldLease extends Deadline implements Lease, Task {
     await this.release();
   }
 
-  /** @internal Why it was given back under its holder's hands, if the manager was closed. */
+  /** @internal Set if the manager was closed while the lease was held. */
   get closed(): ClosedError | undefined {
     return this.#extras?.closed;
   }
 
-  /** @internal The manager closes: work that still runs must learn that its lease is gone. */
+  /** @internal Called when the manager closes. Aborts the signal for work that still runs. */
   async close(): Promise<void> {
     this.judge();
     if (this.isActive) {
@@ -170,19 +174,19 @@ export class HeldLease extends Deadline implements Lease, Task {
     await this.release();
   }
 
-  /** @internal Declares the loss if it is time. Every public look at the lease starts here. */
+  /** @internal Declares the loss if the validity is over. Every public read calls it first. */
   judge(moment?: Instant): void {
     if (!this.isActive) return;
     if (this.isOver(moment ?? now(this.#host.clock))) this.#lose();
   }
 
-  /** @internal The store doubts its own grants, and says which are lost. */
+  /** @internal Ends the lease as lost if the store's `judge` returns a reason for its grant. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     const reason = this.isActive ? judge(this.#grant) : undefined;
     if (reason !== undefined) this.#lose(reason);
   }
 
-  /** @internal The store no longer knows, and says of which; true where this one is among them. */
+  /** @internal Turns doubtful if the store's `judge` returns a cause for the grant; true if so. */
   callIntoDoubt(judge: (grant: Grant) => Error | undefined): boolean {
     const cause = this.isActive ? judge(this.#grant) : undefined;
     if (cause === undefined) return false;
@@ -191,14 +195,13 @@ export class HeldLease extends Deadline implements Lease, Task {
     return true;
   }
 
-  /** Run by the scheduler for a renewal that is due, and for the end. */
   run(moment: Instant): void {
     if (!this.isActive) return;
     if (this.isDue(moment)) this.#lose();
     else this.#host.reschedule(this, moment);
   }
 
-  /** @internal Held, as far as is known: to be renewed, and to be ended in time. */
+  /** @internal True if held or doubtful: the lease can still be renewed, or lost. */
   get isActive(): boolean {
     return this.#state === "held" || this.#state === "doubtful";
   }
@@ -226,7 +229,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     return undefined;
   }
 
-  /** What the store's answer to a question changes; an error where it is not a yes in time. */
+  /** Applies a reply to the state. Returns an error unless the reply confirms the lease in time. */
   #hear(outcome: ExtendOutcome | ProveOutcome, raised: number, moment: Instant): Error | undefined {
     // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
@@ -247,11 +250,9 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.#extras = withoutRenewal(this.#extras);
     this.#host.renewed(this, isRenewed, moment);
   }
-
   #whyEnded(): Error | undefined {
     return whyEnded(this.#extras, this.#state, this);
   }
-
   #turnDoubtful(cause: unknown): void {
     noteDoubt(this.#more, cause);
     if (this.#state !== "held") return;
@@ -259,10 +260,9 @@ export class HeldLease extends Deadline implements Lease, Task {
     tellDoubtful(this, cause);
   }
 
-  /** Its time has run out, unless there is another reason. */
   #lose(reason = this.whyOver(this.#state === "doubtful" ? "unreachable" : "expired")): void {
     const cause = this.#extras?.doubt?.cause;
-    // Asked first: an overdue timer, which tells of a stall under way, is about to be cancelled.
+    // Before `forget`, which may cancel an overdue timer: the sign of a stall under way.
     const stalls = this.#host.stalls(this.started);
     this.#state = "lost";
     const loss = new LeaseLostError(this.resources, reason, { cause });
@@ -284,10 +284,10 @@ export class HeldLease extends Deadline implements Lease, Task {
       tellReleased(this, handedOver);
       return Promise.resolve(handedOver);
     }
-    // First, so that the next one's question travels with the release.
+    // perf (contended): before the release, so that the next call's attempt can travel with it.
     this.#host.over(this.#grant);
     return asked(() => this.#host.store.release(this.#grant)).then((told) => {
-      // A lease that was lost is not released, even where its keys were still there to be deleted.
+      // A lost lease counts as not released, even if the release still found and deleted its keys.
       const loss = this.#extras?.loss;
       const outcome = loss === undefined ? told : { released: false as const, reason: loss.reason };
       tellReleased(this, outcome);

@@ -2,15 +2,15 @@ import { quoted } from "./quoted.ts";
 
 /** What is known about the holder of a resource. A foreign client leaves no label and no fence. */
 export interface Holder {
-  /** Of a foreign value at most the beginning; an inspection adds its length and its SHA-1. */
+  /** Owner in the store. A foreign value is cut; an inspection adds its length and its SHA-1. */
   readonly owner: string;
   /** True if Holdfast did not write the value: it may be another client's lock, or no lock. */
   readonly foreign?: true;
-  /** True if the manager that reports it holds it itself, under another lease. */
+  /** True if the manager that reports this holds the resource itself, under another lease. */
   readonly self?: true;
   /**
-   * When that lease of the manager began: milliseconds since 1970, by the wall clock of this
-   * machine. Left out for a holder elsewhere.
+   * Start of that lease of the manager: milliseconds since 1970, by the wall clock of this machine.
+   * Left out for a holder elsewhere.
    */
   readonly sinceMs?: number;
   /** True if it has no expiry: it does not end by itself. */
@@ -22,7 +22,7 @@ export interface Holder {
 
 export const noNesting = "leases do not nest";
 
-/** The holder in a sentence, after "by". */
+/** Returns the holder as text that follows "by" in a sentence. */
 export function nameOf(holder: Holder | undefined): string {
   if (holder?.foreign === true) return `another kind of client (value ${quoted(holder.owner)})`;
   const label = holder?.label === undefined ? undefined : quoted(holder.label);
@@ -31,7 +31,7 @@ export function nameOf(holder: Holder | undefined): string {
   return `this process${since}${label === undefined ? "" : ` (label ${label})`}`;
 }
 
-/** The time of day of a moment in milliseconds since 1970. */
+/** Returns the time of day of a moment in milliseconds since 1970. */
 export function timeOf(ms: number): string {
   const seconds = Math.floor(ms / 1_000) % 86_400;
   const parts = [seconds / 3_600, (seconds / 60) % 60, seconds % 60];

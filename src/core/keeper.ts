@@ -7,9 +7,8 @@ import type { Grant } from "./store.ts";
 import { now } from "./validity.ts";
 
 /**
- * Wakes every lease of a manager when its renewal or its end is due. A failed renewal is tried
- * again with spacing while validity lasts; the end is declared by the local clock, never by the
- * arrival of a reply.
+ * Wakes each lease of a manager when its renewal or its end is due. Retries failed renewals after a
+ * pause while the lease is valid. The local clocks decide the end, never the arrival of a reply.
  */
 export class Keeper {
   readonly #scheduler: Scheduler;
@@ -23,7 +22,7 @@ export class Keeper {
     scheduler.onClockStep(() => this.#judgeAll());
   }
 
-  /** A lease that is held has its place among the tasks, if only for its end. */
+  /** Returns the held leases. Each is a scheduled task, at least for its end. */
   get leases(): HeldLease[] {
     return this.#scheduler.lasting.filter((task) => task instanceof HeldLease);
   }
@@ -33,7 +32,7 @@ export class Keeper {
     this.#scheduler.cancel(lease);
   }
 
-  /** Starts a renewal that is due at `moment`, and wakes up again for whatever comes next. */
+  /** Starts the renewal if it is due at `moment`, and schedules the next renewal or the end. */
   reschedule(lease: HeldLease, moment: Instant): void {
     if (!lease.isActive) return;
     const isDue = lease.renewAtMs - lease.earlyMs <= moment.monotonicMs;
@@ -45,22 +44,22 @@ export class Keeper {
     this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs(moment)));
   }
 
-  /** A renewal that failed shows as the lease's state and in its events, and is tried again. */
+  /** Called when a renewal has ended. If it failed, schedules a retry. */
   renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void {
     if (!isRenewed) {
-      // Spaced by a tenth of the TTL, more or less, so that many leases do not retry as one.
+      // About a tenth of the TTL, at random, so that many leases do not retry at once.
       const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
       lease.renewAtMs = moment.monotonicMs + spacingMs;
     }
     this.reschedule(lease, moment);
   }
 
-  /** Ends the leases for whose grant `judge` names a reason. */
+  /** Ends the leases for whose grant `judge` returns a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.leases) lease.reconsider(judge);
   }
 
-  /** Turns the leases doubtful for whose grant `judge` names a cause, and has them proven again. */
+  /** Turns leases doubtful if `judge` returns a cause for their grant, and proves them again. */
   doubt(judge: (grant: Grant) => Error | undefined): void {
     for (const lease of this.leases) if (lease.callIntoDoubt(judge)) this.#reproof.start(lease);
   }
@@ -69,7 +68,7 @@ export class Keeper {
     for (const lease of this.leases) {
       const moment = now(this.#scheduler.clock);
       lease.judge(moment);
-      // Its end by the wall clock has moved, so the moment to wake up for it has too.
+      // The step has moved the end of the lease, and so the time to wake up for it.
       this.reschedule(lease, moment);
     }
   }

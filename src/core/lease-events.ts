@@ -4,15 +4,15 @@ import type { HeldLease } from "./held-lease.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, ReleaseOutcome } from "./store.ts";
 
-/** Where guards look for a lease's ear; a registered symbol, so that they need not import it. */
+/** Key of a lease's method for guards. A registered symbol, so that guards need not import it. */
 const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
 
 type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
 
-/** Gives leases of this prototype their ear for guards. */
+/** Adds the method that guards call to the prototype of leases. */
 export function hearGuards(prototype: HeldLease): void {
   Object.defineProperty(prototype, fencedOffSymbol, {
-    /** Called by a guard that refused this lease's fence. */
+    /** Called by a guard that rejected this lease's fence. */
     value(this: HeldLease, event: FencedOffEvent) {
       this.terms.host.events.emit("fenced-off", { ...about(this), ...event });
     },

@@ -3,22 +3,22 @@ import { LeaseReleasedError, type ClosedError, type LeaseLostError } from "./err
 import type { Lease, LeaseState } from "./lease.ts";
 import type { ReleaseOutcome } from "./store.ts";
 
-/** What a lease that is quietly held does not need, and so keeps no memory for. */
+/** Rare state of a lease. perf (held): allocated when needed and dropped when idle. */
 export interface LeaseExtras {
   controller: AbortController | undefined;
   loss: LeaseLostError | undefined;
   closed: ClosedError | undefined;
   doubt: Doubt | undefined;
-  /** A renewal in the background is under way, or stands in the line. */
+  /** True if a background renewal is under way, or queued behind an extension. */
   renewing: boolean;
-  /** Whoever waits for that renewal, where it has no other line. */
+  /** Starts the extension that waits for the renewal; undefined if none does. */
   afterRenewal: (() => void) | undefined;
-  /** The end of the line of extensions; never rejects. Undefined while there is none. */
+  /** Settles after the last queued extension; never rejects. Undefined if there is none. */
   extending: Promise<void> | undefined;
   releasing: Promise<ReleaseOutcome> | undefined;
 }
 
-/** Nothing is in it that would have to be remembered. */
+/** True if no field is in use, so that the object can be dropped. */
 function isIdle(extras: LeaseExtras): boolean {
   return (
     !extras.renewing &&
@@ -31,12 +31,12 @@ function isIdle(extras: LeaseExtras): boolean {
   );
 }
 
-/** No question of the holder's to the store is under way. */
+/** True if no renewal and no extension is under way. */
 export function isQuiet(extras: LeaseExtras | undefined): boolean {
   return extras === undefined || (!extras.renewing && extras.extending === undefined);
 }
 
-/** Why the lease is no longer held, if it is known to be so. */
+/** Returns why the lease has ended; undefined if it has not, as far as is known. */
 export function whyEnded(
   extras: LeaseExtras | undefined,
   state: LeaseState,
@@ -60,10 +60,10 @@ function newExtras(renewing: boolean): LeaseExtras {
   };
 }
 
-/** Shared by all leases of which nothing is to be remembered but that a renewal is under way. */
+/** perf (renew): shared by all leases whose only extra is a renewal under way. */
 export const onlyRenewing: LeaseExtras = Object.freeze(newExtras(true));
 
-/** What an extension has to wait for before it is its turn; undefined where it is. */
+/** Returns what an extension must wait for; undefined if it may start at once. */
 function lineBefore(extras: LeaseExtras): Promise<void> | undefined {
   if (extras.extending !== undefined || !extras.renewing) return extras.extending;
   return new Promise((resolve) => {
@@ -72,9 +72,9 @@ function lineBefore(extras: LeaseExtras): Promise<void> | undefined {
 }
 
 /**
- * Runs `extend` when it is its turn, and tells when nothing is left to remember. One at a time: two
- * rounds under way could not tell which of them set the nodes' clocks. And in order: renewals that
- * are due again at once must not keep the user's own call waiting.
+ * Runs `extend` after the extensions and the renewal before it. Calls `onIdle` when the extras can
+ * be dropped. One at a time: with two rounds under way, it would be unknown which of them set the
+ * expiry on a node. In order: renewals that are due again must not delay the user's call.
  */
 export function inTurn(
   extras: LeaseExtras,
@@ -93,13 +93,13 @@ export function inTurn(
   return turn;
 }
 
-/** Such as are the lease's own, to be written to. */
+/** Returns extras that belong to one lease, and so may be changed. */
 export function ownExtras(extras: LeaseExtras | undefined): LeaseExtras {
   if (extras === undefined || extras === onlyRenewing) return newExtras(extras !== undefined);
   return extras;
 }
 
-/** The renewal is over: whoever waited for it is next. Returns what is still to be remembered. */
+/** Called when the renewal is over. Starts a waiting extension; returns extras still in use. */
 export function withoutRenewal(extras: LeaseExtras | undefined): LeaseExtras | undefined {
   if (extras === undefined || extras === onlyRenewing) return undefined;
   extras.renewing = false;

@@ -6,7 +6,7 @@ import type { Renewals } from "./renewals.ts";
 import type { StallReport } from "./stall-report.ts";
 import type { Grant, OpenStore } from "./store.ts";
 
-/** What a lease needs from the manager that made it. */
+/** Parts of the manager that its leases use. */
 export interface LeaseHost {
   readonly clock: SteadyClock;
   readonly store: OpenStore;
@@ -14,16 +14,16 @@ export interface LeaseHost {
   readonly ttlMaxMs: number;
   readonly phases: RenewalPhases;
   readonly renewals: Renewals;
-  /** Passes the grant on to the next call that waits; returns what the lease is left with then. */
+  /** Hands the grant over to the next waiting call. Undefined if that is not possible. */
   handOver(lease: HeldLease, grant: Grant): Grant | undefined;
-  /** Its resources are given back or lost: whoever of this manager is next may ask. */
+  /** Called when a grant is released or lost: the next waiting call of this manager may attempt. */
   over(grant: Grant): void;
-  /** The lease is over: stop its renewals and deadlines. */
+  /** Called when a lease is over: stops its renewals and its deadline. */
   forget(lease: HeldLease): void;
-  /** What stood in this process's way since then, a stall that is under way included. */
+  /** Returns what stalled this process since `began`, including a stall under way. */
   stalls(began: Instant): StallReport;
-  /** Its validity changed: look again, at `moment`, when to wake up for it. */
+  /** Called when the validity has changed: schedules the next renewal or the end. */
   reschedule(lease: HeldLease, moment: Instant): void;
-  /** A renewal in the background has come to its end, with or without a new validity. */
+  /** Called when a background renewal has ended, with or without a new validity. */
   renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void;
 }

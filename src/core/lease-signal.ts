@@ -1,16 +1,19 @@
 import type { LeaseExtras } from "./lease-extras.ts";
 
 /**
- * A lease's AbortSignal asks the clock each time it is read. After a pause (a blocked event loop, a
- * stopped process) other callbacks can run before our timer does: without this, the first thing
- * they see would be a signal that still says "not aborted" for a lease that is long over.
+ * Problem: after a pause (a blocked event loop, a stopped process) other callbacks can run before
+ * our timer does. They would see a signal that is not aborted, for a lease that is long over.
+ *
+ * Idea: each read of the signal checks the clocks first, and aborts it if the lease is over.
+ *
+ * Limit: code that only listens for `abort` is called when our timer runs, or at the next read.
  */
 
 interface Judged {
   judge(): void;
 }
 
-/** The signal of a lease, made when it is first asked for. */
+/** Returns the signal of a lease, created at its first use. */
 export function signalOf(extras: LeaseExtras, lease: Judged): AbortSignal {
   if (extras.controller === undefined) {
     extras.controller = new AbortController();
@@ -21,7 +24,7 @@ export function signalOf(extras: LeaseExtras, lease: Judged): AbortSignal {
   return extras.controller.signal;
 }
 
-/** Makes `controller.signal` judge the lease before it answers, which aborts it when it is time. */
+/** Makes each read of `controller.signal` judge the lease first, which aborts it if it is over. */
 function askBeforeReading(controller: AbortController, lease: Judged): void {
   const { signal } = controller;
   Object.defineProperties(signal, {

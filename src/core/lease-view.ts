@@ -1,6 +1,6 @@
 import type { HeldLease } from "./held-lease.ts";
 
-/** What `console.log` prints of an object; registered, so no module of Node.js is needed. */
+/** Key of the method that `console.log` calls. Registered, so that no Node.js module is needed. */
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
 
 /** A lease as logs show it. Named so because `console.log` prints the name of the class. */
@@ -19,7 +19,7 @@ class Lease {
   }
 }
 
-/** Makes leases of this prototype show what users know of them. On the prototype: no memory. */
+/** Adds `toJSON` and the view of `console.log` to the prototype of leases. */
 export function showLeases(prototype: HeldLease): void {
   const view = {
     value(this: HeldLease) {

@@ -4,34 +4,40 @@ import type { ReleaseOutcome } from "./store.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 
-/** Proof of holding, for as long as it says so. */
+/** Proof of holding resources, until it is released or lost. */
 export interface Lease extends AsyncDisposable {
   readonly resources: readonly string[];
   readonly label: string | undefined;
-  /** Greater with every acquisition of the resource. Throws UnsupportedError where not fenced. */
+  /** Grows with every acquisition of the resource. Throws UnsupportedError if not fenced. */
   readonly fence: bigint;
-  /** Aborted with a LeaseLostError no later than the end of validity, whatever the store does. */
+  /**
+   * Aborts with LeaseLostError at the end of the validity at the latest, whatever the store does.
+   * Aborts with ClosedError if the manager is closed.
+   */
   readonly signal: AbortSignal;
   readonly state: LeaseState;
-  /** What is left of the validity, from local clocks, never flattering. 0 once over. */
+  /** Returns what is left of the validity by local clocks, rounded down. 0 once it is over. */
   remainingMs(): number;
-  /** Throws LeaseLostError or LeaseReleasedError. Call it right before a side effect. */
+  /** Throws LeaseLostError or LeaseReleasedError if over. Call it right before a side effect. */
   assertHeld(): void;
-  /** Asks the store whether the lease is still ours. A "no" ends the lease. */
+  /**
+   * Checks in the store that the lease is still ours. If not, the lease is lost and the result is
+   * false. Rejects if too few nodes reply: then the lease is doubtful.
+   */
   prove(): Promise<boolean>;
   /**
-   * A new validity for the same lease; never shortens it, never re-creates a lost one. Rejects
-   * with LeaseLostError, or with QuorumError, and then the old validity still stands.
+   * Gives the same lease a new validity. Never shortens it, never re-creates a lost lease. Rejects
+   * with LeaseLostError, or with QuorumError: then the old validity still stands.
    */
   extend(ttl?: Duration): Promise<void>;
   /**
-   * Gives it back. Never rejects for an expired lease; a second call has the first outcome. With
-   * `handedOver` in it the store was not asked: call `prove()` before, if you need to know.
+   * Ends the lease. Never rejects for an expired lease; a second call returns the first outcome.
+   * With `handedOver` in it no request was sent: call `prove()` before, if it matters.
    */
   release(): Promise<ReleaseOutcome>;
 }
 
-/** What leases that were asked for with the same options have in common. */
+/** Fields that leases with the same options share. */
 export interface LeaseTerms {
   readonly host: LeaseHost;
   readonly ttlMs: number;

@@ -3,60 +3,70 @@ import type { Offer } from "./hand-over.ts";
 import type { LeaseTerms } from "./lease.ts";
 import type { Grant } from "./store.ts";
 
-/** Beyond this a queue is no queue any more but a fault that grows. */
+/** Limit per resource. A longer queue means that something is stuck: new calls are rejected. */
 const waitersMax = 10_000;
 
-/** For so long a manager may pass a lock on among its own calls: then others get their chance. */
+/** Longest time for hand-overs among a manager's own calls, after which others get a chance. */
 const turnMsMax = 25;
 
-/** Somebody in a line. */
+/** A call in a local queue. */
 export interface LineWaiter {
-  /** It is its turn, or an attempt has become worth while. May come at any time, and twice. */
+  /** Called when the call may send an attempt. Can come at any time, and more than once. */
   wake(): void;
-  /** Whether it waits, and for what a lease of these terms has. */
+  /** True if the call waits, for a lease with these terms. */
   wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
-  /** It has what it waited for. */
+  /** Gives the call the lock that it waits for. */
   take(offer: Offer): void;
 }
 
-/** Why the store did not grant it, for those who wait behind the call that asked. */
+/** Why the store refused the call in front. The calls behind it use this for their errors. */
 export interface Refusal {
   readonly holder: Holder | undefined;
   readonly votes?: () => readonly Vote[];
 }
 
-/** The waiters of one resource, in the order they came. */
+/** Queue of one resource: its waiting calls, in the order in which they came. */
 interface Line {
-  /** Each with its number, which grows from one call of the manager to the next. */
+  /** Waiting calls with their numbers. Numbers grow with each call that joins any queue. */
   readonly waiters: Map<LineWaiter, number>;
-  /** The owner of a lease of ours that was granted it: nobody needs to ask before that is over. */
+  /** Owner of a lease of this manager on the resource. No call sends attempts until it is over. */
   heldBy: string | undefined;
-  /** When the store granted it to one of ours; passing it on does not count. */
+  /** When the store granted that lease. A hand-over does not change it. */
   sinceMs: number;
-  /** The last call that had joined any line when the call in front asked the store last. */
+  /** Number of the newest call when the call in front last sent an attempt. */
   askedAfter: number;
-  /** The last call that it may be passed on to: that had joined when what was granted was asked. */
+  /** Number of the newest call when the granted attempt was sent: the last that may inherit. */
   heirsUpTo: number;
-  /** Who had it when the call in front asked last, or has it since. */
+  /** Last known holder: from the last refusal of the call in front, or from a grant since. */
   holder: Holder | undefined;
-  /** How the nodes answered that call; undefined once one of ours was granted it. */
+  /** Votes in that refusal; undefined once a call of this manager was granted the resource. */
   votes: (() => readonly Vote[]) | undefined;
 }
 
 /**
- * Those of one manager who wait for the same resource: one of them contends with the rest of the
- * world, the others stand behind it and send nothing. There is a line only while somebody waits.
+ * Local queues: the waiting calls of one manager, by resource.
+ *
+ * Problem: if each of 1,000 calls that wait for one resource sent attempts, they would load the
+ * nodes. And between two calls of one process, a release and an attempt are two needless requests.
+ *
+ * Idea: only the call in front sends attempts; the calls behind it send nothing. While a lease of
+ * this manager holds the resource, no call does. When that lease is released, `hand-over.ts` can
+ * pass the lock to the call in front without a request; otherwise that call sends an attempt.
+ *
+ * Limits: hand-overs end after 25 ms, so that other managers get a chance. Only calls that already
+ * waited when the granted attempt was sent may inherit: a newer call might miss a break of the lock
+ * that happened before it began. A queue exists only while calls wait.
  */
 export class Lines {
   readonly #lines = new Map<string, Line>();
   #joined = 0;
 
-  /** Nobody waits for anything. */
+  /** True if no call waits for any resource. */
   get isEmpty(): boolean {
     return this.#lines.size === 0;
   }
 
-  /** Whether somebody waits for it, so that a newcomer has to stand behind them. */
+  /** True if calls wait for the resource. A new call must wait behind them. */
   has(resource: string): boolean {
     return !this.isEmpty && this.#lines.has(resource);
   }
@@ -72,13 +82,13 @@ export class Lines {
     line.waiters.set(waiter, this.#joined);
   }
 
-  /** The call in front is about to ask the store. */
+  /** Called before the call in front sends an attempt. */
   asks(resource: string): void {
     const line = this.#lines.get(resource);
     if (line !== undefined) line.askedAfter = this.#joined;
   }
 
-  /** Whether `waiter` is the one that contends. */
+  /** True if `waiter` may send attempts: it is in front, and no lease of this manager is held. */
   isTurnOf(resource: string, waiter: LineWaiter): boolean {
     const line = this.#lines.get(resource);
     return line !== undefined && line.heldBy === undefined && frontOf(line) === waiter;
@@ -92,7 +102,7 @@ export class Lines {
     return this.#lines.get(resource)?.votes;
   }
 
-  /** For those behind, who ask nobody themselves. */
+  /** Records the refusal of the call in front for the calls behind it. */
   noticeRefusal(resource: string, { holder, votes }: Refusal): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
@@ -100,7 +110,7 @@ export class Lines {
     line.votes = votes;
   }
 
-  /** `waiter` was granted it: the next one waits for the end of that lease. */
+  /** Called when `waiter` was granted the resource. The next call waits until that lease ends. */
   granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
@@ -114,9 +124,8 @@ export class Lines {
   }
 
   /**
-   * The next one, while a lease of `owner` has it and the turn of this manager is not over. Only a
-   * call that joined before the store was asked for what it granted: nothing that was done to the
-   * lock before a call began can then be hidden from that call.
+   * Returns the call in front if the lease of `owner` may be handed over to it: this manager's time
+   * is not over, and the call already waited when the granted attempt was sent.
    */
   successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined {
     const line = this.#lines.get(resource);
@@ -125,13 +134,13 @@ export class Lines {
     return front !== undefined && front[1] <= line.heirsUpTo ? front[0] : undefined;
   }
 
-  /** The lock is about to be broken: the next call has to ask the store. */
+  /** Called before the lock is broken: the next call must send an attempt. */
   endTurn(resource: string): void {
     const line = this.#lines.get(resource);
     if (line !== undefined) line.heirsUpTo = 0;
   }
 
-  /** The lock was passed on to `waiter`, who was the next one. */
+  /** Called when the lock was handed over to `waiter`, the call in front. */
   passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
@@ -140,7 +149,7 @@ export class Lines {
     if (line.waiters.size === 0) this.#lines.delete(resource);
   }
 
-  /** `waiter` gives up. Where it was the one that contended, the next one does. */
+  /** Called when `waiter` gives up. If it was the one that sends attempts, the next one does. */
   leave(resource: string, waiter: LineWaiter): void {
     const line = this.#lines.get(resource);
     if (line === undefined) return;
@@ -151,8 +160,8 @@ export class Lines {
   }
 
   /**
-   * A lease of ours on these is over, given back or lost: whoever is next asks at once. One that
-   * was lost before and is given back now says nothing about the lease of its successor.
+   * Called when a lease of this manager is released or lost: wakes the calls in front. A lease that
+   * was lost before and is released now leaves a later lease of this manager as it is.
    */
   over({ resources, owner }: Pick<Grant, "resources" | "owner">): void {
     if (this.isEmpty) return;

@@ -33,7 +33,7 @@ import { stallReport } from "./stall-report.ts";
 import { steadyRuntime } from "./steady-clock.ts";
 import { runUsing } from "./using.ts";
 
-/** Puts a manager together from its ports. `createLocks` in the root calls it with real ones. */
+/** Creates a manager from its ports. `createLocks` calls it with the real ones. */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
   return new LockManager(runtime, store, defaults);
 }
@@ -48,7 +48,7 @@ class LockManager implements Locks {
   readonly #bounds: StoreBounds;
   readonly #stalls: Stalls | undefined;
   readonly #acquirer: Acquirer;
-  /** Other calls under way, which `close` waits for: each of them is bounded. */
+  /** Calls under way other than acquires. `close` waits for them: each has a time limit. */
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #refuse = (call: AcquireCall, refused: Refused): never => {
     throw failure(this.#context, call, refused, 1, 0);
@@ -220,7 +220,7 @@ class LockManager implements Locks {
     this.#acquirer.cancel();
     await Promise.allSettled(this.#underWay);
     await this.#acquirer.ended();
-    // Whatever was granted in the meantime is kept by now, and goes with the rest.
+    // Includes leases that were granted in the meantime.
     const releases = this.#keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();

@@ -10,37 +10,37 @@ export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 /** A lock manager over one store. */
 export interface Locks extends AsyncDisposable {
-  /** What the store under it can promise. */
+  /** What the store of this manager can promise. */
   readonly capabilities: StoreCapabilities;
-  /** Waits up to `wait`; rejects with AcquireTimeoutError (held) or QuorumError (broken). */
+  /** Waits up to `wait`. Rejects with AcquireTimeoutError (held) or QuorumError (a fault). */
   acquire(resources: Resources, options?: LockOptions): Promise<Lease>;
-  /** One attempt; undefined when others hold it. Faults are still errors. */
+  /** Makes one attempt. Returns undefined if others hold the resource; faults are still errors. */
   tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined>;
   /**
-   * Holds the lease while `work` runs, renewing it. Rejects with LeaseLostError when the work
-   * outlived its lease, carrying the work's `result` or its error as `cause`.
+   * Holds a lease while `work` runs, and renews it. Rejects with LeaseLostError if the work
+   * outlived its lease, with the work's `result`, or with its error as `cause`.
    */
   using<Result>(resources: Resources, work: Work<Result>): Promise<Result>;
   using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
-  /** Who holds it, as each node tells. Asks for nothing, changes nothing. */
+  /** Returns who holds the resource, as each node reports it. Changes nothing. */
   inspect(resource: string): Promise<Inspection>;
-  /** Every resource that is held now, by name. UnsupportedError where the store cannot tell. */
+  /** Returns all resources that are held, by name. UnsupportedError if the store cannot list. */
   list(): Promise<readonly Inspection[]>;
   /**
-   * Takes a lock away from its holder, who learns it at its next renewal and may still be writing:
-   * give the fence of the outcome to your guards. An inspection says whom to take it from: a later
-   * holder keeps it. A name means the holder at this moment. Rejects with ForeignHolderError for
-   * what Holdfast did not write, unless `foreign` is true.
+   * Takes a lock away from its holder. The holder notices that at its next renewal and may write
+   * until then: pass the fence of the outcome to your guards. With an inspection, only the holders
+   * that it shows lose the lock; with a name, the current holder. Rejects with ForeignHolderError
+   * for what Holdfast did not write, unless `foreign` is true.
    */
   break(seen: string | Inspection, options?: BreakOptions): Promise<BreakOutcome>;
-  /** The state of each node of the store. */
+  /** Returns the state of each node of the store. */
   nodes(): Promise<readonly NodeStatus[]>;
   /**
-   * What is wrong with servers, clocks and options, the gravest first; empty when all is well. Asks
-   * every node, and waits for those that are slow.
+   * Returns problems of servers, clocks and options, the most severe first; empty if all is well.
+   * Sends requests to every node, and waits for slow ones.
    */
   doctor(): Promise<readonly Finding[]>;
-  /** Listens to one kind of event; returns a function that stops listening. */
+  /** Adds a listener for one kind of event. Returns a function that removes it. */
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
   /** Ends waits with ClosedError, stops renewals, releases what is held. Idempotent. */
   close(): Promise<void>;

@@ -1,13 +1,15 @@
 /**
- * JSON of what users log. A fence is a `bigint`, for which `JSON.stringify` throws, and an `Error`
- * becomes `{}`: in JSON, a fence is text and an error its message.
+ * Problem: users log events and inspections as JSON. `JSON.stringify` throws for a fence, a
+ * `bigint`, and writes `{}` for an error.
+ *
+ * Idea: the objects get a `toJSON` that writes a fence as text, and an error as its message.
  */
 
 const thrown = new Set(["cause", "error", "lastFault"]);
 
 /** Returns a copy that `JSON.stringify` can write, and that looks the same otherwise. */
 export function loggable<Value extends object>(value: Value): Value {
-  // Not enumerable: a comparison, a spread copy and `console.log` see the plain object.
+  // Not enumerable, so that comparisons, spread copies and `console.log` see the plain object.
   return Object.defineProperty({ ...value }, "toJSON", { value: toJson });
 }
 
@@ -34,7 +36,7 @@ export function messageOf(cause: unknown): string {
 
 function jsonFields(value: object): Record<string, unknown> {
   const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
-    // Anything can be thrown, so what was thrown is always text: it may be a cycle, or large.
+    // Any value can be thrown, also a cycle or a large object. So it is always shown as text.
     return [name, thrown.has(name) && field !== undefined ? messageOf(field) : jsonOf(field)];
   });
   return Object.fromEntries(fields) as Record<string, unknown>;

@@ -8,7 +8,7 @@ import type { AsyncContext } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { SelfDeadlockError } from "./self-deadlock-error.ts";
 
-/** A `using` whose work a chain of asynchronous calls belongs to. */
+/** A `using` whose work is running; `outer` is the `using` around it. */
 class Enclosing {
   readonly lease: HeldLease;
   readonly outer: Enclosing | undefined;
@@ -20,12 +20,14 @@ class Enclosing {
 }
 
 /**
- * Refuses a call that would wait forever for what the work that makes it holds.
+ * Problem: work of a `using` that waits forever for a resource of the same `using` never ends.
  *
- * Knowing that takes an asynchronous context around the work of `using`. In Node.js 20 the first
- * use of one costs every promise of the process about as much again as it takes without. So
- * contexts are used only from the first call of the manager with `wait: "forever"` on; the work of
- * that call itself is in one already.
+ * Idea: the work runs in an asynchronous context that has its lease. A call with `wait: "forever"`
+ * for a resource of that lease, or of one around it, is refused.
+ *
+ * perf: in Node.js 20 the first use of a context about doubles the cost of every promise of the
+ * process. So contexts are used only from the manager's first call with `wait: "forever"` on. The
+ * work of that call itself already runs in one.
  */
 export class Nesting {
   readonly #context: AsyncContext | undefined;
@@ -37,7 +39,7 @@ export class Nesting {
     this.#host = host;
   }
 
-  /** Called before anything is sent. A wait with an end is left alone: it ends by itself. */
+  /** Throws SelfDeadlockError if the call would wait for its own work. Allows waits with an end. */
   refuse({ resources, options }: AcquireCall): void {
     if (options.waitMs !== Infinity) return;
     this.#isUsed = true;
@@ -49,7 +51,7 @@ export class Nesting {
     }
   }
 
-  /** The work of `lease`, in a context where the calls that it makes are known as its own. */
+  /** Returns `work`, wrapped in a context that links the calls that it makes to `lease`. */
   within<Result>(lease: HeldLease, work: Work<Result>): Work<Result> {
     const context = this.#context;
     if (!this.#isUsed || context === undefined) return work;
@@ -68,7 +70,7 @@ interface OwnContext {
   readonly scheduler: Scheduler;
 }
 
-/** The holder, marked if it is this manager. */
+/** Returns the holder, marked if it is this manager. */
 export function withSelf(
   { owners }: Pick<OwnContext, "owners">,
   holder: Holder | undefined,
@@ -77,7 +79,7 @@ export function withSelf(
   return { ...holder, self: true };
 }
 
-/** The same with the time since when, for an error: this looks through all leases. */
+/** Like `withSelf`, with the start of the lease. Only for errors: it searches all leases. */
 export function withSince(
   context: OwnContext,
   resources: readonly string[],

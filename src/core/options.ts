@@ -1,7 +1,7 @@
 import { durationMs, type Duration } from "./durations.ts";
 import { InvalidOptionError } from "./errors.ts";
 
-/** How long to pause between attempts: decorrelated jitter between the two bounds. */
+/** Limits for the random pauses between attempts (decorrelated jitter). */
 export interface RetryOptions {
   /** @default 10 ms: about ten round trips in one data centre. */
   readonly minDelay?: Duration;
@@ -19,10 +19,10 @@ export interface LockOptions {
    */
   readonly wait?: Duration | "forever";
   /**
-   * Renew in the background while held. `using` renews unless told not to, `acquire` only when
-   * told to: an explicit lease that nobody releases must not live on for `maxHold`. A duration
-   * says how long after the last renewal; `true` means a third of the TTL, which leaves room for
-   * two that fail. A duration has to leave an eighth of the TTL for a second try.
+   * Renews in the background while held. `using` renews by default. `acquire` does not, so that a
+   * lease that is never released does not last until `maxHold`. `true` renews after a third of the
+   * TTL, which leaves time for two failures. A duration is the time between renewals; it must leave
+   * an eighth of the TTL for a second try.
    */
   readonly renew?: boolean | Duration;
   /** @default "1h": a worker that hangs must not hold its resource for ever. */
@@ -34,14 +34,14 @@ export interface LockOptions {
   readonly label?: string;
 }
 
-/** What `createLocks` takes as defaults for every call. */
+/** Defaults for every call of a manager, given to `createLocks`. */
 export type LockDefaults = Omit<LockOptions, "signal">;
 
 export interface ResolvedOptions {
   readonly ttlMs: number;
   /** Infinity for `"forever"`. */
   readonly waitMs: number;
-  /** A number is the time between renewals in ms. */
+  /** A number is the time between renewals in ms. Undefined: the default of the method. */
   readonly renew: boolean | number | undefined;
   readonly maxHoldMs: number;
   readonly retryMinMs: number;
@@ -50,9 +50,9 @@ export interface ResolvedOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Redis keeps whole milliseconds; below this, drift and round trips eat the whole lease. */
+/** Least TTL. Redis counts whole milliseconds; drift and round trips use up shorter leases. */
 export const ttlMinMs = 10;
-/** The longest pause after a failed renewal, as a part of the TTL. */
+/** Longest pause after a failed renewal, as a share of the TTL. */
 const retryShare = 1 / 8;
 const dayMs = 86_400_000;
 const labelLengthMax = 200;
@@ -70,14 +70,14 @@ export const builtInDefaults: ResolvedOptions = {
 
 const lockOptionNames = ["ttl", "wait", "renew", "maxHold", "retry", "signal", "label"];
 
-/** What a store allows, and what it makes of it. */
+/** Limits of a store for the options of a lock. */
 export interface StoreBounds {
   readonly ttlMaxMs: number;
-  /** For how long a lease of this TTL is valid. Left out: for all of it. */
+  /** Returns how long a lease of this TTL is valid. Left out if that is the whole TTL. */
   validityMs?(ttlMs: number): number;
 }
 
-/** Checks every option given and fills the rest from `defaults`. `bounds` are the store's. */
+/** Checks the given options and takes the rest from `defaults`. Throws InvalidOptionError. */
 export function resolveOptions(
   given: LockOptions | undefined,
   defaults: ResolvedOptions,
@@ -109,12 +109,12 @@ export function resolveOptions(
   };
 }
 
-/** The built-in default TTL bows to a store that allows less; one that was given does not. */
+/** Cuts the built-in default TTL to the store's limit. A longer TTL that is given is an error. */
 function checkedTtl(defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions {
   return defaults.ttlMs <= ttlMaxMs ? defaults : { ...defaults, ttlMs: ttlMaxMs };
 }
 
-/** An option nobody reads is a mistake that would be found in production. */
+/** Throws InvalidOptionError for an unknown name: a misspelled option would have no effect. */
 export function knownOptions(option: string, given: object, names: readonly string[]): void {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw new InvalidOptionError(option, "an object of options", given);
@@ -136,7 +136,7 @@ function orDefault(
   return value === undefined ? fallbackMs : durationMs(option, value, { minMs, maxMs });
 }
 
-/** A default is checked like a given one: with the TTL of this call it may come too late. */
+/** Checks a default as well: its interval may be too long for the TTL of this call. */
 function checkedRenew(
   value: boolean | Duration | undefined,
   ttlMs: number,

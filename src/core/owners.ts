@@ -1,13 +1,13 @@
 import type { Random } from "./ports.ts";
 
-/** Begins every owner, so that no value of another client passes for one of ours. */
+/** Prefix of every owner, so that no value of another client is taken for one of ours. */
 const mark = "hf:";
 
-/** The mark, 22 random characters, `-`, a counter to the base 36, and `@` with an encoded label. */
+/** Form of an owner: mark, 22 random characters, `-`, counter in base 36, `@` and encoded label. */
 const shape = /^hf:[\w-]{22}-[1-9a-z][0-9a-z]{0,10}(?:@[\w.!~*'()%-]+)?$/;
 
 /**
- * Makes the unique value that an attempt writes in the store: a random base drawn once, a counter,
+ * Makes the unique values that attempts write in the store: a random base drawn once, a counter,
  * and the label if there is one. Never reused, not even for a retry of the same call: a late
  * release of an earlier attempt would otherwise delete a later one's lock.
  */
@@ -32,7 +32,7 @@ export class Owners {
   }
 }
 
-/** The label inside an owner, or undefined for an owner without one. */
+/** Returns the label inside an owner; undefined if it has none. */
 export function labelOf(owner: string): string | undefined {
   const at = owner.indexOf("@");
   if (at < 0) return undefined;
@@ -43,7 +43,7 @@ export function labelOf(owner: string): string | undefined {
   }
 }
 
-/** Whether a value found in a store was made by `Owners`, and not by a foreign client. */
+/** True if a value in a store was made by `Owners`, and not by a foreign client. */
 export function isOwner(value: string): boolean {
   return shape.test(value);
 }

@@ -1,16 +1,16 @@
 /**
- * What the core needs from outside. Nothing in `core/` or `stores/` reads a clock, sets a timer or
- * draws a random number except through these ports, so that the simulator can drive the very same
- * code in virtual time.
+ * Interfaces to the world outside the core: time, randomness, diagnostics. `core/` and the stores
+ * of Redis and memory read clocks, set timers and draw random numbers only through these ports. So
+ * the simulator can run the same code in virtual time.
  */
 
-/** A moment as both clocks have it. A lease is over when *either* of its times says so. */
+/** A moment by both clocks. A lease is over when *either* time has passed its end. */
 export interface Instant {
-  /** Never set back, but stands still while the machine is suspended. */
+  /** Monotonic time. Never set back, but stands still while the machine is suspended. */
   readonly monotonicMs: number;
   /**
-   * The same, and all that the wall clock has gained on it so far: also the time that the machine
-   * was suspended, and no time that the wall clock was set back.
+   * Monotonic time plus all that the wall clock has gained on it. Includes the time for which the
+   * machine was suspended. Steps back of the wall clock do not count.
    */
   readonly steadyMs: number;
 }
@@ -19,65 +19,65 @@ export interface Instant {
 export interface CancelTimer {
   (): void;
   /**
-   * Changes whether the pending timer keeps the process running. Left out where a timer is as
-   * cheap to set anew.
+   * Changes whether the pending timer keeps the process running. Left out if a new timer is as
+   * cheap.
    */
   readonly keepAlive?: (keepAlive: boolean) => void;
 }
 
 export interface Clock {
-  /** Never set back, but stands still while the machine is suspended. */
+  /** Returns a time that is never set back, but stands still while the machine is suspended. */
   monotonicMs(): number;
-  /** Keeps counting through a suspend, but can be set by anyone. */
+  /** Returns a time that counts while the machine is suspended, but can be set. */
   wallMs(): number;
   /**
    * Runs `callback` once, `delayMs` from now or later. With `keepAlive` the pending timer keeps the
    * process running; without it, it never does.
    */
   setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
-  /** How much later than asked a timer may fire on an idle machine. */
+  /** Longest delay of a timer on an idle machine. */
   readonly timerSlackMs: number;
 }
 
-/** A clock that is looked at as one: what the core and the stores work with. */
+/** A clock that returns both times at once. The core and the stores use this one. */
 export interface SteadyClock extends Clock {
   now(): Instant;
 }
 
 export interface Random {
-  /** Uniform in [0, 1). */
+  /** Returns a number in [0, 1), uniformly distributed. */
   fraction(): number;
-  /** 128 random bits as 22 characters of base64url; drawn once per manager. */
+  /** Returns 128 random bits as 22 characters of base64url. Called once per manager. */
   uniqueBase(): string;
 }
 
-/** Where events go besides `locks.on`. Must cost nothing while nobody listens. */
+/** Receives events besides `locks.on`. Must cost nothing while there are no subscribers. */
 export interface Diagnostics {
   hasSubscribers(name: string): boolean;
   publish(name: string, event: unknown): void;
-  /** A listener of the user threw: say so without breaking the lock. */
+  /** Called when a listener of the user threw. Must report it without throwing. */
   listenerFailed(error: unknown): void;
 }
 
-/** How long the event loop was blocked: by work, by the garbage collector, by a stopped process. */
+/** Measures how long the event loop was blocked: by work, garbage collection, a stopped process. */
 export interface Stalls {
-  /** A manager was made. */
+  /** Called when a manager is created. */
   open?(): void;
-  /** A manager was closed. Measuring ends with the last one, and forgets what was measured. */
+  /** Called when a manager is closed. The last one ends the measuring and drops the results. */
   close?(): void;
-  /** A lease is asked for: from now on stalls matter. Cheap; the first call starts measuring. */
+  /** Called when a lease is requested. The first call starts the measuring; others are cheap. */
   watch(): void;
-  /** The longest stall that ended after `sinceMs` (monotonic), or up to a second before it. */
+  /** Returns the longest stall that ended after `sinceMs` (monotonic), or up to 1 s before it. */
   maxMs(sinceMs: number): number;
-  /** The longest garbage collection since then. Left out where it cannot be measured. */
+  /** Returns the longest garbage collection since `sinceMs`. Left out if it cannot be measured. */
   gcMsMax?(sinceMs: number): number;
-  /** For how long the machine slept since then, or up to a second before. Likewise. */
+  /** Returns how long the machine slept since `sinceMs`, or up to 1 s before it. Optional. */
   suspendedMs?(sinceMs: number): number;
 }
 
 /** A value that follows a chain of asynchronous calls, as AsyncLocalStorage keeps it. */
 export interface AsyncContext {
-  /** Runs `work`. Whatever it begins, at once or later, finds `value` as `current()`. */
+  /** Runs `work`. In it, and in all that it starts, `current()` returns `value`. */
   run<Result>(value: object, work: () => Result): Result;
   current(): object | undefined;
 }
@@ -86,13 +86,13 @@ export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
   readonly diagnostics: Diagnostics;
-  /** Left out where there is none: a work that waits for itself is then not refused. */
+  /** Left out if there is none: then work that waits for itself is not refused. */
   readonly asyncContext?: AsyncContext;
-  /** Left out where stalls cannot be measured. */
+  /** Left out if stalls cannot be measured. */
   readonly stalls?: Stalls;
 }
 
-/** What a store is opened with. */
+/** The runtime that the core and the stores use. */
 export interface SteadyRuntime extends Runtime {
   readonly clock: SteadyClock;
 }

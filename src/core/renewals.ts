@@ -4,21 +4,21 @@ import type { Instant, SteadyClock } from "./ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "./store.ts";
 import { now } from "./validity.ts";
 
-/** Not queueMicrotask, which fake timers of a test replace. */
+/** Used instead of `queueMicrotask`, which fake timers of a test replace. */
 const turn = Promise.resolve();
 
-/** A renewal that is due, as its lease begins it. */
+/** A renewal that a lease has started. */
 interface Due {
   readonly lease: HeldLease;
   readonly grant: Grant;
   readonly started: Instant;
-  /** How often the lease had been called into doubt by then. */
+  /** `raisedOf` the lease at the start of the renewal. */
   readonly raised: number;
 }
 
 /**
- * Renewals of one moment go to the store together, where it takes several at once: with many leases
- * they come in great numbers.
+ * Sends the renewals of leases to the store. perf (renew): those that start together are sent
+ * together, if the store has `extendMany`.
  */
 export class Renewals {
   readonly #clock: SteadyClock;

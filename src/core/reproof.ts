@@ -3,13 +3,13 @@ import type { Random } from "./ports.ts";
 import type { Scheduler, Task } from "./scheduler.ts";
 
 /**
- * Asks the store about leases that it has called into doubt itself: at once, and again with
- * spacing, until it says yes or no or their validity is over, whether they are renewed or not.
+ * Proves leases that the store has called into doubt: at once, and again after pauses, until the
+ * store confirms or denies them, or their validity is over. Leases without renewal are included.
  */
 export class Reproof {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  /** The pause before the next question; undefined while one is under way. */
+  /** Pause before the next proof of a lease; undefined while a proof is under way. */
   readonly #pauses = new Map<HeldLease, Task | undefined>();
 
   constructor(scheduler: Scheduler, random: Random) {
@@ -30,13 +30,13 @@ export class Reproof {
     this.#pauses.delete(lease);
   }
 
-  /** Never rejects: what comes of it shows as the lease's state and in its events. */
+  /** Never rejects: the result shows in the lease's state and events. */
   async #ask(lease: HeldLease): Promise<void> {
     this.#pauses.set(lease, undefined);
     try {
       await lease.prove();
     } catch {}
-    // Lost or released in the meantime: whoever ended it has made us forget it.
+    // Lost or released in the meantime: its end has called `forget`.
     if (!this.#pauses.has(lease)) return;
     if (lease.state !== "doubtful") return this.forget(lease);
     const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);

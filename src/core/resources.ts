@@ -1,13 +1,13 @@
 import { InvalidOptionError } from "./errors.ts";
 
-/** Longer names are almost always a value put where a name belongs. */
+/** Longest name. A longer one is almost always a value that was passed by mistake. */
 export const resourceLengthMax = 4_096;
-/** One script call carries all of them, and nothing else runs on the server meanwhile. */
+/** Most names in one call: one script takes all of them, and blocks the server meanwhile. */
 export const resourceCountMax = 256;
 
 /**
- * Checks and orders what is to be locked: duplicates are one, and the order is the same for every
- * caller, so that two who want the same set meet at the same resource first.
+ * Returns the names to lock, checked, sorted and without duplicates. The order is the same for all
+ * callers, so that two calls for the same set compete for the same resource first.
  */
 export function resourcesOf(value: unknown): readonly string[] {
   if (typeof value === "string") return [checked(value)];

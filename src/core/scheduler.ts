@@ -3,48 +3,53 @@ import { steadyClock } from "./steady-clock.ts";
 import { TaskHeap } from "./task-heap.ts";
 import { clockStepMs, now } from "./validity.ts";
 
-/** Something to be run at a moment of the monotonic clock. Belongs to one scheduler at a time. */
+/** Work to run at a time of the monotonic clock. Belongs to one scheduler at a time. */
 export interface Task {
   dueMs: number;
-  /** Place in the heap; -1 while not scheduled. Only the scheduler writes it. */
+  /** Index in the heap; -1 while not scheduled. Written by the scheduler only. */
   heapIndex: number;
-  /** Whether waiting for it keeps the process running. */
+  /** True if the process keeps running while the task is scheduled. */
   readonly keepAlive: boolean;
-  /** Whether it waits for an answer, and is mostly cancelled long before it is due. */
+  /** True for the time limit of a request, which is mostly cancelled long before it is due. */
   readonly isBrief?: boolean;
-  /** How much sooner it may run, where the timer fires for another: to go together with it. */
+  /** How early the task may run, if the timer fires for another task: both then share a round. */
   readonly earlyMs?: number;
-  /** `moment` is from when those that are due began to run, or hardly later. */
+  /** Called when due. `moment` is when the batch of due tasks began to run, or slightly later. */
   run(moment: Instant): void;
 }
 
-/**
- * The machine may sleep while the monotonic clock stands still, so with anything scheduled we look
- * at the clocks at least this often.
- */
+/** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
-/** Of many that are due together, so many share one look at the clocks. */
+/** perf (renew): number of tasks due together that share one reading of the clocks. */
 const lookEvery = 32;
 
 /**
- * One timer for everything that waits: renewals, deadlines, node timeouts and retry pauses. A
- * second one does nothing but keep the process running while a task asks for it: if the first had
- * to be set anew whenever that changes, a busy process would put off what is due again and again.
+ * Problem: a manager waits for very many things at once: renewals, ends of leases, time limits of
+ * requests, retry pauses. A timer for each is expensive. And while the machine is suspended, timers
+ * and the monotonic clock stand still.
+ *
+ * Idea: a heap of tasks, and one timer for the first of them. The timer fires at least once a
+ * second and reads both clocks. A step of the wall clock is reported before due tasks run. A second
+ * timer only keeps the process running while a task needs that. If the first did that, it would be
+ * set again at each change, and a busy process could postpone due tasks again and again.
+ *
+ * Limits: tasks run late while the event loop is blocked, and up to a second late after a suspend.
+ * So leases also check the clocks when they are read.
  */
 export class Scheduler {
   readonly clock: SteadyClock;
-  /** Apart from the others, of which there may be very many: what comes and goes at once. */
+  /** perf: brief tasks come and go fast. A heap of their own keeps them apart from many leases. */
   readonly #brief = new TaskHeap();
   readonly #lasting = new TaskHeap();
   #keepAliveCount = 0;
   #armedForMs = Infinity;
   #cancel: CancelTimer | undefined;
   #letExit: CancelTimer | undefined;
-  /** Whether that one keeps the process running by now. */
+  /** True if `#letExit` keeps the process running now. */
   #keeps = false;
   #running = false;
-  /** How much the wall clock had gained by the last step. */
+  /** Gain of the wall clock at the last step. */
   #gainedMs: number;
   #stepped: (() => void) | undefined;
 
@@ -53,7 +58,7 @@ export class Scheduler {
     this.#gainedMs = gainedMs(now(this.clock));
   }
 
-  /** `listener` runs when the wall clock has gained a step, before anything that is due. */
+  /** Sets the listener for steps forward of the wall clock. It runs before due tasks. */
   onClockStep(listener: () => void): void {
     this.#stepped = listener;
   }
@@ -62,18 +67,18 @@ export class Scheduler {
     return this.#brief.size + this.#lasting.size;
   }
 
-  /** All that is scheduled for longer, in no order. */
+  /** Returns the scheduled tasks that are not brief, in no order. */
   get lasting(): readonly Task[] {
     return this.#lasting.tasks;
   }
 
-  /** How long the armed timer should have fired by now: the event loop is blocked since then. */
+  /** Returns how late the armed timer is: for this long the event loop has been blocked. */
   get overdueMs(): number {
     if (this.#cancel === undefined) return 0;
     return Math.max(0, this.clock.monotonicMs() - this.#armedForMs);
   }
 
-  /** Puts `task` at `dueMs`, moving it if it was scheduled already. */
+  /** Schedules `task` at `dueMs`, or moves it there if it was scheduled already. */
   schedule(task: Task, dueMs: number): void {
     const isNew = task.heapIndex < 0;
     task.dueMs = dueMs;
@@ -87,7 +92,7 @@ export class Scheduler {
     if (task.heapIndex < 0) return;
     if (task.keepAlive) this.#keepAliveCount -= 1;
     this.#heapOf(task).remove(task);
-    // An armed timer that finds nothing due costs less than arming anew on every cancel.
+    // perf: an armed timer that finds nothing due costs less than a new timer for each cancel.
     if (this.size === 0 && this.#cancel?.keepAlive === undefined) this.#disarm();
     if (!this.#running) this.#keepProcess();
   }
@@ -99,7 +104,7 @@ export class Scheduler {
     return task;
   }
 
-  /** Nobody needs it any more: no timer is left behind, not even one that finds nothing to do. */
+  /** Cancels both timers. Called when the manager is closed. */
   end(): void {
     this.#disarm();
     this.#letExit?.();
@@ -125,7 +130,7 @@ export class Scheduler {
     if (this.#armedForMs <= first.dueMs) return;
     const nowMs = this.clock.monotonicMs();
     const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
-    // One that should have fired by now is about to: a new one could only fire later.
+    // An overdue timer is about to fire. A new one could only fire later.
     if (this.#armedForMs <= Math.max(dueMs, nowMs)) return;
     this.#disarm();
     this.#armedForMs = dueMs;
@@ -142,7 +147,7 @@ export class Scheduler {
     this.#armedForMs = Infinity;
   }
 
-  /** A timer that can be told to let the process go is told so, and kept for the next time. */
+  /** Keeps the process running, or lets it exit. Re-uses a timer whose `keepAlive` can change. */
   #keepProcess(): void {
     const isWanted = this.#keepAliveCount > 0;
     if (this.#keeps === isWanted) return;
@@ -163,12 +168,12 @@ export class Scheduler {
     this.#running = true;
     try {
       let moment = this.#watchClocks();
-      // A task may schedule itself again for now: the limit keeps one turn finite.
+      // A task may schedule itself again for now: the limit keeps the loop finite.
       for (let left = this.size; left > 0; left -= 1) {
         const first = this.#first();
         if (first === undefined) break;
         const dueMs = first.dueMs - (first.earlyMs ?? 0);
-        // Those that ran before it took their time, too.
+        // Reads the clocks again, because the tasks before this one took time.
         if (dueMs > moment.monotonicMs || left % lookEvery === 0) moment = now(this.clock);
         if (dueMs > moment.monotonicMs) break;
         this.cancel(first);
@@ -183,7 +188,7 @@ export class Scheduler {
   #watchClocks(): Instant {
     const moment = now(this.clock);
     const gained = gainedMs(moment);
-    // Measured from the last step and not from the last look, so that small ones add up.
+    // Measured from the last step, not from the last reading, so that small gains add up.
     if (gained - this.#gainedMs < clockStepMs) return moment;
     this.#gainedMs = gained;
     this.#stepped?.();

@@ -9,7 +9,7 @@ import { list, quoted } from "./quoted.ts";
 export class SelfDeadlockError extends HoldfastError {
   /** Label of the lease that holds it. */
   readonly label: string | undefined;
-  /** When that lease began: milliseconds since 1970, by the wall clock of this machine. */
+  /** Start of that lease: milliseconds since 1970, by the wall clock of this machine. */
   readonly sinceMs: number;
 
   constructor(resources: readonly string[], label: string | undefined, sinceMs: number) {

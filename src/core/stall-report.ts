@@ -1,25 +1,25 @@
 import type { Instant, Stalls, SteadyClock } from "./ports.ts";
 
-/** What was in the way of this process while it held a lease. */
+/** What stalled this process while it held a lease. */
 export interface StallReport {
-  /** The longest stall of the event loop since the lease began, as far as it was measured. */
+  /** Longest stall of the event loop since the lease began, as far as it was measured. */
   readonly stallMs: number;
-  /** The longest garbage collection since then; 0 below 10 ms, or where it is not measured. */
+  /** Longest garbage collection since then; 0 below 10 ms, or if it is not measured. */
   readonly gcMs: number;
-  /** For how long the machine slept since then; 0 below a second, or where it cannot be told. */
+  /** Time for which the machine slept since then; 0 below a second, or if it is not measured. */
   readonly suspendedMs: number;
-  /** The same in words; undefined where nothing was in the way. */
+  /** The same as text; undefined if nothing stalled the process. */
   readonly why: string | undefined;
 }
 
 interface Sources {
   readonly clock: SteadyClock;
   readonly stalls: Stalls | undefined;
-  /** By how much a timer is late at this moment. */
+  /** Delay of the scheduler's timer at this moment: a stall that is still under way. */
   readonly overdueMs: number;
 }
 
-/** Shorter than this is nobody's loss. */
+/** Least stall and least jump of the wall clock that `why` mentions. */
 const leastStallMs = 100;
 const leastSuspendMs = 1_000;
 
@@ -31,7 +31,7 @@ export function stallReport({ clock, stalls, overdueMs }: Sources, began: Instan
   const suspendedMs = sleptMs >= leastSuspendMs ? sleptMs : 0;
   const { monotonicMs, steadyMs } = clock.now();
   const heldMs = monotonicMs - sinceMs;
-  // A clock that is only slewed gains a little all the time, which ends nothing.
+  // Allowance for a slewed clock, which gains a little all the time.
   const slewMs = heldMs / 1_000;
   const wallAheadMs = steadyMs - began.steadyMs - heldMs - slewMs;
   return { stallMs, gcMs, suspendedMs, why: explain(stallMs, gcMs, suspendedMs, wallAheadMs) };

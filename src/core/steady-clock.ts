@@ -1,26 +1,28 @@
 import type { Clock, Instant, Runtime, SteadyClock, SteadyRuntime } from "./ports.ts";
 
 /**
- * The problem: the monotonic clock stands still while the machine sleeps, and the wall clock can be
- * set back. Compared with a wall deadline of before such a step, a machine that sleeps after it
- * would seem to have plenty of time left.
+ * Problem: the monotonic clock stands still while the machine sleeps, and the wall clock can be set
+ * back. If both happen, neither clock shows that a lease is over: the monotonic one has lost the
+ * sleep, and the wall clock has it, but minus the step back.
  *
- * The idea: only what the wall clock *gains* on the monotonic one from one look to the next counts,
- * and it counts for good. What it loses counts as nothing, and hides nothing that comes later.
+ * Idea: one time made of both, the monotonic time plus all that the wall clock *gains* on it from
+ * one reading to the next. A gain (a sleep, or a step forward) counts for good. A loss counts as
+ * nothing, and the next gain is measured from there.
  *
- * The limit: a step back and a sleep between the same two looks cannot be told from no sleep. While
- * anything is scheduled, the scheduler looks at least once a second.
+ * Limits: a sleep and a step back between the same two readings cancel each other out. The
+ * scheduler reads the clocks at least once a second while anything is scheduled. A wall clock that
+ * is set forward ends leases early, which is safe.
  */
 
-/** The wall clock counts whole milliseconds: less than this is no movement. */
+/** Least movement of the wall clock: it counts whole milliseconds, so less may be rounding. */
 const noiseMs = 2;
 
 class FollowedClock implements SteadyClock {
   readonly timerSlackMs: number;
   readonly #clock: Clock;
-  /** The wall clock less the monotonic one: the greatest since it was last set back. */
+  /** Wall clock minus monotonic clock: the greatest value since the last step back. */
   #offsetMs: number;
-  /** All that it has gained so far. */
+  /** Sum of all gains of the wall clock so far. */
   #gainedMs = 0;
 
   constructor(clock: Clock) {
@@ -46,7 +48,7 @@ class FollowedClock implements SteadyClock {
     let monotonicMs = clock.monotonicMs();
     let offsetMs = clock.wallMs() - monotonicMs;
     if (offsetMs >= this.#offsetMs + noiseMs) {
-      // A process that is stopped between the two looks has not slept: look again.
+      // The process may have been stopped between the two readings, which is no gain: read again.
       monotonicMs = clock.monotonicMs();
       offsetMs = Math.min(offsetMs, clock.wallMs() - monotonicMs);
     }
@@ -60,7 +62,7 @@ class FollowedClock implements SteadyClock {
   }
 }
 
-/** One for each clock: managers that share a clock see the same steps, and agree. */
+/** One steady clock per clock, so that managers that share a clock see the same steps. */
 const followed = new WeakMap<Clock, SteadyClock>();
 
 export function steadyClock(clock: Clock): SteadyClock {
@@ -72,7 +74,7 @@ export function steadyClock(clock: Clock): SteadyClock {
   return made;
 }
 
-/** The same runtime, with a clock that follows both of its clocks. */
+/** Returns the same runtime with a steady clock. */
 export function steadyRuntime(runtime: Runtime): SteadyRuntime {
   const { clock, random, diagnostics, stalls, asyncContext } = runtime;
   return {

@@ -5,25 +5,25 @@ import type { Emitter } from "./events.ts";
 import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./scheduler.ts";
 
-/** What a store can promise. A call for more than that is an UnsupportedError, never a pretence. */
+/** What a store can promise. A call that needs more rejects with UnsupportedError. */
 export interface StoreCapabilities {
-  /** Whether a grant carries a fence. */
+  /** True if a grant has a fence. */
   readonly fencing: boolean;
-  /** Whether several resources can be taken at once, all or nothing. */
+  /** True if several resources can be acquired at once, all or nothing. */
   readonly multiResource: boolean;
 }
 
 export interface AcquireRequest {
   /** Sorted, without duplicates, at least one. */
   readonly resources: readonly string[];
-  /** Unique to this very attempt. */
+  /** Unique to this attempt. */
   readonly owner: string;
   readonly ttlMs: number;
-  /** Taken before the first byte of this attempt; validity counts from here. */
+  /** Read before the first byte of this attempt is sent. Validity counts from here. */
   readonly started: Instant;
   /**
-   * When the caller's wait ends, by the monotonic clock; left out where it has no end. An attempt
-   * has one node's time to answer beyond it, and no more.
+   * End of the caller's wait, by the monotonic clock; left out if it has none. The attempt must end
+   * within one node timeout after it.
    */
   readonly waitEndsMs?: number;
   /** When cancelled, the attempt ends as failed at once, and cleans up after itself. */
@@ -34,48 +34,48 @@ export interface AcquireRequest {
 export interface Grant {
   readonly resources: readonly string[];
   readonly owner: string;
-  /** Undefined where the store does not fence. */
+  /** Undefined if the store does not fence. */
   readonly fence: bigint | undefined;
-  /** TTL less the allowance for drift, counted from the request's `started`. */
+  /** TTL minus the drift allowance, counted from the request's `started`. */
   readonly validityMs: number;
 }
 
 export type AttemptOutcome =
   | { readonly kind: "granted"; readonly grant: Grant }
   | {
-      /** Others hold it: contention, not a fault. */
+      /** Others hold the resource: contention, not a fault. */
       readonly kind: "held";
       readonly holder: Holder | undefined;
-      /** When to ask again if nobody tells us before; undefined where the store cannot say. */
+      /** Pause before the next attempt, unless a notification comes first; undefined if unknown. */
       readonly retryInMs?: number | undefined;
       /**
-       * How many waiters stand in front of this one, if the store notifies it when its turn comes.
-       * It asks the more rarely the greater this is; left out, it asks as the first one does. Only
-       * the first one, 0, asks at short intervals while a client of another library holds it.
+       * Number of waiters before this one, if the store notifies it when it is first. A greater
+       * rank has longer pauses; left out, the pauses are those of the first. Only the first waiter,
+       * 0, polls at short intervals while a client of another library holds the resource.
        */
       readonly rank?: number | undefined;
-      /** Some nodes granted it, too few, and no owner has a quorum: rivals may meet again. */
+      /** True if too few nodes granted and no owner has a quorum: rivals may collide again. */
       readonly split?: boolean;
-      /** How each node answered, for the error of a wait that ends so; made when it is called. */
+      /** Returns the vote of each node, for the error of a wait that ends with this refusal. */
       readonly votes?: () => readonly Vote[];
       readonly cleanup: Promise<void> | undefined;
     }
   | {
       readonly kind: "failed";
       readonly error: HoldfastError;
-      /** False where waiting cannot cure it: wrong set-up, missing permission. */
+      /** False if waiting does not cure it: wrong set-up, missing permission. */
       readonly retryable: boolean;
       readonly cleanup: Promise<void> | undefined;
     };
 
 export type ExtendOutcome =
   | { readonly kind: "extended"; readonly validityMs: number }
-  /** So many nodes no longer have it that another may hold it. It is over. */
+  /** Too few nodes still have the lock: another owner may hold it. The lease is over. */
   | { readonly kind: "gone" }
-  /** Not enough nodes answered. The old validity stands. */
+  /** Too few nodes replied. The old validity stands. */
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
-/** Told of each of many grants once, by its place among them, and of when the answer came. */
+/** Called once per grant, with its index in the list and the time at which the reply arrived. */
 export type TellExtended = (place: number, outcome: ExtendOutcome, heard: Instant) => void;
 
 export type ProveOutcome =
@@ -83,13 +83,13 @@ export type ProveOutcome =
   | { readonly kind: "gone" }
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
-/** An expired lease is an outcome, not an exception. */
+/** Outcome of a release. An expired lease gives `released: false`, not an exception. */
 export type ReleaseOutcome =
   | {
       readonly released: true;
       /**
-       * True if the lock went to the next waiting call of the same manager, and the store was not
-       * asked: whether it still had the lock is not known. Otherwise it had it, and deleted it.
+       * True if the lock was handed over to the next waiting call of the same manager, without a
+       * request: the store may not have had it any more. Left out if the store had and deleted it.
        */
       readonly handedOver?: true;
     }
@@ -97,7 +97,7 @@ export type ReleaseOutcome =
 
 export interface NodeInspection {
   readonly node: string;
-  /** `granted` never appears: looking asks for nothing. `free` stands for no lock there. */
+  /** `free` if the node has no lock. Never `granted`: an inspection requests no vote. */
   readonly vote: Exclude<VoteKind, "granted"> | "free";
   readonly holder?: Holder;
   readonly cause?: unknown;
@@ -106,36 +106,36 @@ export interface NodeInspection {
 export interface Inspection {
   readonly resource: string;
   /**
-   * `held`: one owner on a quorum. `free`: a quorum has no lock. `split`: neither, as in the middle
-   * of rival attempts. `unknown`: too few nodes answered.
+   * `held`: one owner on a quorum. `free`: a quorum has no lock. `split`: neither, for example
+   * during rival attempts. `unknown`: too few nodes replied.
    */
   readonly state: "held" | "free" | "split" | "unknown";
-  /** True if Holdfast did not write what holds it: it may be another client's lock, or no lock. */
+  /** True if Holdfast did not write the value: it may be another client's lock, or no lock. */
   readonly foreign?: true;
-  /** True if a quorum of nodes keeps it without an expiry: it does not end by itself. */
+  /** True if the lock has no expiry on a quorum of nodes: it does not end by itself. */
   readonly neverExpires?: true;
   readonly label: string | undefined;
   readonly fence: bigint | undefined;
-  /** For how long a quorum of nodes still has it. */
+  /** Time for which a quorum of nodes still has the lock. */
   readonly remainingMs: number | undefined;
-  /** How many managers wait for it in the store's queue, where it keeps one. */
+  /** Number of waiters in the store's queue, about one per manager. Left out if it keeps none. */
   readonly waiters?: number;
   readonly nodes: readonly NodeInspection[];
 }
 
 export type BreakAnswer =
-  /** One of the owners had it, and none of them can have it any more. */
+  /** At least one of the owners had the lock, and none of them can have it any more. */
   | { readonly kind: "broken" }
-  /** None of the owners had it. */
+  /** None of the owners had the lock. */
   | { readonly kind: "gone" }
-  /** Not enough nodes answered: they may have it still. */
+  /** Too few nodes replied: the owners may still have the lock. */
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 export interface NodeStatus {
   readonly node: string;
-  /** `off` if the store admits no nodes, `unknown` until it has asked. */
+  /** `off` if admission is off or the store has none, `unknown` before the node's first reply. */
   readonly admission: "admitted" | "quarantined" | "unknown" | "off";
-  /** How long a quarantined node still has to wait, as far as we know. */
+  /** Time until a quarantined node may vote, as far as known. */
   readonly quarantineLeftMs: number | undefined;
   readonly runId: string | undefined;
   readonly version: string | undefined;
@@ -147,65 +147,65 @@ export interface StoreContext {
   readonly scheduler: Scheduler;
   readonly events: Emitter;
   /**
-   * The store has learnt something that may end leases: it is asked about every grant held, and
-   * those for which it names a reason are lost at once.
+   * Called by the store when leases may have ended. Calls `judge` with every held grant; a lease is
+   * lost at once if `judge` returns a reason.
    */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void;
   /**
-   * What granted some leases may not know them any more: those for which it names a cause turn
-   * doubtful, and are proven again at once.
+   * Called by the store when a server may have lost its grants. Calls `judge` with every held
+   * grant; a lease turns doubtful, and is proven again at once, if `judge` returns a cause.
    */
   doubt(judge: (grant: Grant) => Error | undefined): void;
 }
 
 /**
- * One wait for resources, as the store knows it: a place in its queue, and word of when an attempt
- * is worth while. No safety rests on either: a lost message costs time only.
+ * One wait for resources in the store: an entry in its queue, and notifications of when to send an
+ * attempt. Safety rests on neither: a lost message costs only time.
  */
 export interface Waiting {
-  /** As `OpenStore.attempt`; a refused attempt leaves the waiter's place in the queue. */
+  /** Like `OpenStore.attempt`. A refused attempt keeps the waiter's entry in the queue. */
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
-  /** Calls `listener` whenever an attempt has become worth while; undefined stops it. */
+  /** Sets the listener, called when an attempt may succeed; undefined removes it. */
   listen(listener: (() => void) | undefined): void;
-  /** The wait is over without a grant: gives up the place. Bounded, never rejects. */
+  /** Leaves the queue, when the wait ends without a grant. Takes limited time, never rejects. */
   leave(): Promise<void>;
 }
 
-/** A store in use by one manager. Every promise settles within a bound of its options. */
+/** A store in use by one manager. Every promise settles within a limit that its options set. */
 export interface OpenStore {
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
-  /** Begins a wait. Left out, or undefined for these resources: whoever waits asks by turns. */
+  /** Begins a wait. If left out, or undefined for these resources, waiters poll. */
   waiting?(resources: readonly string[]): Waiting | undefined;
   /**
-   * For how long this manager leaves these resources to clients of other libraries before it asks
-   * again; 0 if it does not. Left out where there are no such clients.
+   * Returns for how long this manager leaves these resources to clients of other libraries before
+   * its next attempt; 0 if it does not. Left out if there are no such clients.
    */
   gapLeftMs?(resources: readonly string[]): number;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   /**
-   * The same for many at once: tells of each grant, by its place in the list, as soon as its own
-   * outcome is certain, once, and not before it returns. Left out where none goes with another.
+   * Extends many grants at once. Calls `tell` once per grant, as soon as its outcome is certain,
+   * and not before this returns. Left out if grants are always extended one by one.
    */
   extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
   prove(grant: Grant): Promise<ProveOutcome>;
   /**
-   * Makes it the grant of the next holder, with a greater fence, and tells nobody; false where that
-   * cannot be. Left out where every holder has to ask the store itself.
+   * Turns the grant into that of the next holder: gives it a greater, reserved fence, without a
+   * request. Returns false if that is not possible. Left out if no fences are reserved.
    */
   passOn?(grant: Grant): boolean;
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
   /**
-   * Everything that is not free, in no order. Left out where the store cannot list; rejects with
-   * UnsupportedError where only its client cannot.
+   * Returns everything that is not free, in no order. Left out if the store cannot list; rejects
+   * with UnsupportedError if only its client cannot.
    */
   list?(): Promise<readonly Inspection[]>;
-  /** Takes `resource` from these owners, wherever they have it, and from nobody else. */
+  /** Deletes the lock on `resource` on each node where one of these owners has it. */
   break?(resource: string, owners: readonly string[]): Promise<BreakAnswer>;
   nodes(): Promise<readonly NodeStatus[]>;
-  /** What is wrong with servers and set-up, for leases of `ttlMs`. Rejects for nothing. */
+  /** Returns problems of servers and set-up, for leases of `ttlMs`. Never rejects. */
   doctor(ttlMs: number): Promise<readonly Finding[]>;
-  /** Ends what the store itself started, after what it still owes (bounded) is done. */
+  /** Ends the store's own activity, after its pending releases, which take limited time. */
   close(): Promise<void>;
 }
 
@@ -213,11 +213,11 @@ export interface OpenStore {
 export interface Store {
   readonly name: string;
   readonly capabilities: StoreCapabilities;
-  /** The longest TTL that may be asked for. */
+  /** Longest TTL of a lock. */
   readonly ttlMaxMs: number;
   /**
-   * For how long a lease of this TTL is valid: less than the TTL by the allowance for drift. Left
-   * out: for all of it.
+   * Returns how long a lease of this TTL is valid: the TTL minus the drift allowance. Left out if
+   * that is the whole TTL.
    */
   validityMs?(ttlMs: number): number;
   open(context: StoreContext): OpenStore;

@@ -1,6 +1,6 @@
 import type { Task } from "./scheduler.ts";
 
-/** Tasks by the moment they are due, the next one first. Each knows its place. */
+/** A binary heap of tasks, the next one due first. Each task stores its index. */
 export class TaskHeap {
   readonly #tasks: Task[] = [];
 
@@ -12,7 +12,7 @@ export class TaskHeap {
     return this.#tasks.length;
   }
 
-  /** In no order. */
+  /** Returns all tasks, in no order. */
   get tasks(): readonly Task[] {
     return this.#tasks;
   }
@@ -22,7 +22,7 @@ export class TaskHeap {
     this.#up(task, this.#tasks.length - 1);
   }
 
-  /** Its moment has changed. */
+  /** Called when the due time of `task` has changed. */
   move(task: Task): void {
     this.#up(task, task.heapIndex);
     this.#down(task, task.heapIndex);

@@ -7,15 +7,15 @@ type Settled<Result> =
   | { readonly ok: false; readonly error: unknown };
 
 /**
- * Runs `work` under a lease that was just granted, and gives it back. Never reports success for
- * work that ran outside its lease, and never hides the work's own error.
+ * Runs `work` under a lease that was just granted, then releases it. Never reports success for work
+ * that outlived its lease, and never hides the work's own error.
  */
 export async function runUsing<Result>(
   lease: HeldLease,
   work: (lease: Lease) => Result | PromiseLike<Result>,
 ): Promise<Result> {
   const settled = await settle(lease, work);
-  // Asked before the release, so that a slow release cannot turn finished work into lost work.
+  // Read before the release, so that a slow release cannot turn finished work into lost work.
   const lost = lease.state === "lost" ? lease.signal.reason : undefined;
   const outcome = await lease.release();
   const reason = lossReason(lost, outcome);
@@ -29,7 +29,7 @@ export async function runUsing<Result>(
     const { result } = settled;
     throw new LeaseLostError(lease.resources, reason, { result, cause: loss?.cause });
   }
-  // By identity: the work may also fail with the loss of another lease, which says nothing of ours.
+  // Compared by identity: the work may also fail because another lease was lost.
   if (loss !== undefined && settled.error === loss) throw loss;
   throw new LeaseLostError(lease.resources, reason, { cause: settled.error });
 }
@@ -46,8 +46,8 @@ async function settle<Result>(
 }
 
 /**
- * A release that finds the lease taken means that it was lost while the work ran, though no clock
- * could tell (a flushed or evicted key). One that could not be confirmed proves no such thing.
+ * Returns why the lease was lost while the work ran, if it was. `taken` at the release is such a
+ * loss, which no clock shows (a flushed or evicted key). A release without a reply is none.
  */
 function lossReason(
   lost: unknown,

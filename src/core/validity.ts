@@ -1,8 +1,8 @@
 import type { Instant, SteadyClock } from "./ports.ts";
 
 /**
- * The wall clock gained this much on the monotonic one: a suspend, or it was set. Less is no step:
- * it is slewed all the time.
+ * Least gain of the wall clock on the monotonic one that is a step: a suspend, or the clock was
+ * set. Smaller gains come from slewing.
  */
 export const clockStepMs = 20;
 
@@ -10,12 +10,12 @@ export function now(clock: SteadyClock): Instant {
   return clock.now();
 }
 
-/** What is left of `validityMs` counted from `started`, by whichever time says less. */
+/** Returns what is left of `validityMs` since `started`, by the time of which less is left. */
 export function leftMs(clock: SteadyClock, started: Instant, validityMs: number): number {
   return leftAt(clock.now(), started, validityMs);
 }
 
-/** The same at a moment that was looked up already. */
+/** Like `leftMs`, at a moment that was read already. */
 export function leftAt(moment: Instant, started: Instant, validityMs: number): number {
   return Math.min(
     started.monotonicMs + validityMs - moment.monotonicMs,

@@ -6,6 +6,7 @@ import type { LineWaiter, Lines, Refusal } from "./lines.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "./store.ts";
 
+/** Longest single pause, for waits without an end. */
 const pauseMsMax = 60_000;
 
 interface WaitContext {
@@ -15,11 +16,12 @@ interface WaitContext {
 }
 
 /**
- * One call that waits: its place in the manager's own line and in the store's queue, and its
- * pauses. Several resources at once stand in no line: their order would depend on all of them.
+ * One call that waits: its entries in the manager's local queue (`lines.ts`) and in the store's
+ * queue, and its pauses. A call for several resources joins no local queue: its order would depend
+ * on all of them.
  */
 export class Wait implements LineWaiter {
-  /** The store's side of it; undefined where the store has none. */
+  /** The store's side of the wait; undefined if the store has none. */
   readonly store: Waiting | undefined;
   readonly #gaps: Pick<OpenStore, "gapLeftMs">;
   readonly #scheduler: Scheduler;
@@ -27,7 +29,7 @@ export class Wait implements LineWaiter {
   readonly #line: string | undefined;
   readonly #call: AcquireCall;
   #resume: (() => void) | undefined;
-  /** Woken while nobody paused: the next pause is none. */
+  /** Set if `wake()` came between two pauses; the next `pause()` returns at once. */
   #woken = false;
   #taken: Offer | undefined;
   #leaving: Promise<void> | undefined;
@@ -40,17 +42,17 @@ export class Wait implements LineWaiter {
     this.#call = call;
     const { resources } = call;
     this.#line = resources.length === 1 ? resources[0] : undefined;
-    // Before anything is drawn or opened for it: a line that is full refuses.
+    // First, because a full queue throws. Then the wait in the store is not begun.
     if (this.#line !== undefined) lines.join(this.#line, this);
     this.store = store.waiting?.(resources);
   }
 
-  /** Nobody of the same manager comes before it. */
+  /** True if no other call of this manager comes first. */
   get isItsTurn(): boolean {
     return this.#line === undefined || this.#lines.isTurnOf(this.#line, this);
   }
 
-  /** True if it may send an attempt: it is first in this manager's line, and no gap is open. */
+  /** True if it may send an attempt: it is first in the local queue, and no gap is open. */
   get mayAsk(): boolean {
     return this.isItsTurn && this.#gapLeftMs === 0;
   }
@@ -60,20 +62,20 @@ export class Wait implements LineWaiter {
   }
 
   /**
-   * For how long to pause before it looks again whether it may ask, at most `leftMs`; 0 if it may,
-   * if there is nothing left to wait for, or no time.
+   * Returns for how long to pause before `mayAsk` is checked again, at most `leftMs`. 0 if it may
+   * send an attempt, or if the wait is over: lock handed over, cancelled, or no time left.
    */
   standByMs(leftMs: number): number {
     if (this.#taken !== undefined || leftMs <= 0 || this.#call.cancelled) return 0;
     return this.isItsTurn ? Math.min(this.#gapLeftMs, leftMs) : leftMs;
   }
 
-  /** Who holds it, as far as anybody in the line knows. */
+  /** Returns the last holder that is known in the local queue. */
   get holder(): Holder | undefined {
     return this.#line === undefined ? undefined : this.#lines.holderOf(this.#line);
   }
 
-  /** How the nodes answered the last attempt of the call in front, where they refused it. */
+  /** Returns the votes in the last refusal of the call in front. */
   get votes(): (() => readonly Vote[]) | undefined {
     return this.#line === undefined ? undefined : this.#lines.votesOf(this.#line);
   }
@@ -84,7 +86,7 @@ export class Wait implements LineWaiter {
     else resume();
   }
 
-  /** What was passed on to it by the holder before it: there is nothing to wait for any more. */
+  /** Returns the lock that the previous holder handed over, which ends the wait. */
   get taken(): Offer | undefined {
     return this.#taken;
   }
@@ -97,12 +99,12 @@ export class Wait implements LineWaiter {
 
   take(offer: Offer): void {
     this.#taken = offer;
-    // It may have asked before, and have a place that nobody needs now.
+    // An earlier attempt may have left an entry in the store's queue.
     void this.store?.leave();
     this.wake();
   }
 
-  /** From here on only what happens after the attempt began is a reason for another. */
+  /** Called before an attempt is sent: earlier wake-ups are no reason for another attempt. */
   attemptBegins(): void {
     this.#woken = false;
     if (this.#line !== undefined) this.#lines.asks(this.#line);
@@ -122,7 +124,7 @@ export class Wait implements LineWaiter {
     this.#lines.granted(this.#line, this, holder, this.#scheduler.clock.monotonicMs());
   }
 
-  /** Gives up both places, once. Never rejects. */
+  /** Leaves both queues, once. Never rejects. */
   leave(): Promise<void> {
     this.#leaving ??= this.#leaveNow();
     return this.#leaving;
@@ -134,9 +136,11 @@ export class Wait implements LineWaiter {
   }
 
   /**
-   * Resolves after `ms`, or when woken or cancelled. With `isOpenToStore` a wake-up from the store
-   * ends it as well; one that has come already ends it at once. One promise and no more: a call
-   * that is woken by a release has to ask in the very turn in which it is sent, to travel with it.
+   * Resolves after `ms`, or when woken or cancelled. With `isOpenToStore` a notification from the
+   * store ends the pause as well, at once if it came before.
+   *
+   * perf (contended): one promise only. The attempt of a call that is woken by a release is then
+   * ready before the release is sent, and shares its script call.
    */
   pause(ms: number, isOpenToStore = true): Promise<void> {
     if (this.#call.cancelled || this.#woken) {
@@ -151,11 +155,11 @@ export class Wait implements LineWaiter {
         this.#scheduler.cancel(task);
         resolve();
       };
-      // Also for a wait without an end: somebody waits, so the process goes on.
+      // Keeps the process running, also for a wait without an end.
       const dueMs = this.#scheduler.clock.monotonicMs() + Math.min(ms, pauseMsMax);
       const task = this.#scheduler.at(dueMs, true, () => this.wake());
       this.#call.listen(() => this.wake());
-      // Last, for it may call at once.
+      // Last, because the store may call the listener at once.
       if (isOpenToStore) this.store?.listen(() => this.wake());
     });
   }

@@ -1,10 +1,11 @@
 import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks";
 
-/** Shorter ones come many times a second, and are nobody's loss. */
+/** Least duration to record. Shorter collections come many times a second and matter little. */
 const leastMs = 10;
+/** Number of collections to keep. */
 const keptMax = 64;
 
-/** Some collections are one upon the other, with nothing done in between: one pause. */
+/** Longest gap between two collections that count as one pause: almost no work runs in it. */
 const gapMsMax = 5;
 
 interface Collection {
@@ -12,9 +13,9 @@ interface Collection {
   readonly ms: number;
 }
 
-/** The long garbage collections of this process, as Node tells of them. */
+/** Records the long garbage collections of this process, as Node.js reports them. */
 export class GarbageCollections {
-  /** The oldest first. */
+  /** Oldest first. */
   #kept: Collection[] = [];
   #observer: PerformanceObserver | undefined;
 
@@ -30,9 +31,9 @@ export class GarbageCollections {
     this.#kept = [];
   }
 
-  /** The longest that ended after `sinceMs` by `performance.now()`. */
+  /** Returns the longest collection that ended after `sinceMs`, by `performance.now()`. */
   maxMs(sinceMs: number): number {
-    // Those that Node has noted already, and would deliver only later.
+    // Takes the entries that Node.js has recorded but not delivered yet.
     this.#take(this.#observer?.takeRecords() ?? []);
     let longest = 0;
     for (const { endMs, ms } of this.#kept) if (endMs > sinceMs && ms > longest) longest = ms;

@@ -13,7 +13,7 @@ import {
 } from "./real-time.ts";
 import { LoopStalls } from "./stalls.ts";
 
-/** A timer that is late by so much was held up by more than its neighbours. */
+/** Least delay of a timer that means a stall, and not only other callbacks. */
 const stallMs = 5;
 
 const clock: Clock = {
@@ -23,7 +23,7 @@ const clock: Clock = {
     const dueMs = monotonicMs() + delayMs;
     let hop: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After a stall Node first has to tell what it was: a garbage collection, perhaps.
+      // After a stall: lets Node.js first report its cause, perhaps a garbage collection.
       if (monotonicMs() - dueMs < stallMs) callback();
       else hop = setImmediate(callback);
     }, delayMs);
@@ -35,7 +35,7 @@ const clock: Clock = {
     };
     return Object.assign(cancel, { keepAlive: keep });
   },
-  // setTimeout counts whole milliseconds, and from the start of the loop's turn.
+  // setTimeout counts whole milliseconds, from the start of the event loop's iteration.
   timerSlackMs: 1,
 };
 

@@ -3,15 +3,14 @@ import * as timers from "node:timers";
 import { runInNewContext } from "node:vm";
 
 /**
- * The problem: fake timers of a test (Vitest, Jest, Sinon, `node:test`) replace timers and clocks
- * of code that is loaded already, and often not all of them: waits would never end, and leases
- * would be judged by clocks that disagree.
+ * Problem: fake timers of a test (Vitest, Jest, Sinon, `node:test`) replace timers and clocks for
+ * code that is already loaded, and often not all of them. Waits would never end, and leases would
+ * depend on clocks that disagree.
  *
- * The idea: timers and clocks are taken once, when this module is loaded. Fake timers that are
- * installed later do not reach it: leases and waits go by real time.
+ * Idea: this module saves timers and clocks once, when it is loaded. Fake timers that are installed
+ * later have no effect on it: leases and waits use real time.
  *
- * The limit: timers that were replaced before cannot be found any more. `fakeTimersAtLoad` is true
- * then.
+ * Limit: timers that were replaced before are not found. `fakeTimersAtLoad` is true then.
  */
 
 export const setTimeout: typeof timers.setTimeout = timers.setTimeout;
@@ -19,7 +18,7 @@ export const clearTimeout: typeof timers.clearTimeout = timers.clearTimeout;
 export const setImmediate: typeof timers.setImmediate = timers.setImmediate;
 export const clearImmediate: typeof timers.clearImmediate = timers.clearImmediate;
 
-/** CLOCK_MONOTONIC: nothing sets it, but it stands still while the machine is suspended. */
+/** CLOCK_MONOTONIC: it is never set, but stands still while the machine is suspended. */
 export const monotonicMs: () => number = performance.now.bind(performance);
 
 export const wallMs: () => number = isNative(Date.now) ? Date.now : dateOfItsOwn();
@@ -30,12 +29,12 @@ function isNative(value: () => number): boolean {
   return Function.prototype.toString.call(value).includes("[native code]");
 }
 
-/** A new context has a Date that no test has replaced. */
+/** Returns `Date.now` of a new context, which no test has replaced. */
 function dateOfItsOwn(): () => number {
   return runInNewContext("Date.now") as () => number;
 }
 
-/** By the marks of Sinon (also in Vitest and Jest), of Jest's legacy timers and of `node:test`. */
+/** True if `timer` is by Sinon (also in Vitest and Jest), Jest's legacy timers or `node:test`. */
 function isFakeTimer(timer: object & { readonly name: string }): boolean {
   return "clock" in timer || "_isMockFunction" in timer || timer.name.startsWith("bound ");
 }

@@ -6,31 +6,28 @@ import { GarbageCollections } from "./garbage-collections.ts";
 interface Span {
   readonly endMs: number;
   readonly stallMs: number;
-  /** By how much the time since boot was ahead of ours when it ended. */
+  /** Time since boot minus our clock, at the end of the span. */
   readonly aheadMs: number;
 }
 
-/**
- * How often the loop is looked at: stalls shorter than this are nobody's loss, and each look wakes
- * the process up.
- */
+/** Time between two samples, and least stall that is seen. Each sample wakes the process up. */
 const resolutionMs = 100;
 const spanMsMin = 1_000;
 const spansMax = 64;
 
 /**
- * Stalls of this process's event loop, measured by Node itself, from the first lease on until the
- * last manager is closed. Its timer keeps no process running. Kept by spans of time, so that an old
- * stall is not blamed for the loss of a later lease.
+ * Measures stalls of this process's event loop, from the first lease until the last manager is
+ * closed. Uses Node.js's own monitor, whose timer does not keep the process running. Results are
+ * kept for spans of time, so that an old stall is not blamed for the loss of a later lease.
  */
 export class LoopStalls implements Stalls {
   readonly #nowMs: () => number;
-  /** Since boot, sleep included; our own clock stands still while the machine sleeps. */
+  /** Returns the time since boot, with sleep. `#nowMs` stands still while the machine sleeps. */
   readonly #uptimeMs: () => number;
   readonly #collections = new GarbageCollections();
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #spans: Span[] = [];
-  /** Managers that are open. Those that are never closed keep it measuring. */
+  /** Number of open managers. The measuring goes on while there is one. */
   #managers = 0;
   #histogram: IntervalHistogram | undefined;
   #spanBeganMs = 0;
@@ -87,7 +84,7 @@ export class LoopStalls implements Stalls {
   }
 
   #endSpan(histogram: IntervalHistogram): void {
-    // In whole milliseconds, as leases count theirs: one that begins right now is not to be blamed.
+    // Whole milliseconds, like the start of a lease: a lease that starts now excludes this span.
     const endMs = Math.floor(this.#nowMs());
     this.#spans.push({ endMs, stallMs: stallOf(histogram), aheadMs: this.#aheadMs });
     histogram.reset();
@@ -100,7 +97,7 @@ export class LoopStalls implements Stalls {
   }
 }
 
-/** Node counts from one look to the next, in nanoseconds, the time between them included. */
+/** Returns the longest stall. The histogram has times between two samples, in nanoseconds. */
 function stallOf(histogram: IntervalHistogram): number {
   return Math.max(0, histogram.max / 1e6 - resolutionMs);
 }

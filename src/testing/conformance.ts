@@ -11,13 +11,13 @@ import { using } from "./conformance/using.ts";
 import { waiting } from "./conformance/waiting.ts";
 
 /**
- * What every store must show, through the public surface alone. The cases know no test runner:
+ * Cases that every store must pass, through the public API alone. Any test runner can run them:
  *
  * ```ts
  * for (const { name, run } of storeConformance) test(name, () => run(harness));
  * ```
  *
- * With real time they may run side by side; with a manual clock only one after the other.
+ * With real time they may run in parallel, with a manual clock only one after the other.
  */
 export const storeConformance: readonly ConformanceCase[] = [
   ...excluding,

@@ -1,15 +1,15 @@
 import { NotConnectedError, type RedisConnection } from "../clients/contract.ts";
 import type { Clock } from "../core/ports.ts";
 
-/** What may go wrong with one command. */
+/** A fault of one command. */
 export type Fault =
   /** The command reaches the server only after `ms`. */
   | { readonly kind: "delay-request"; readonly ms: number }
-  /** The command runs at once, its reply comes `ms` later. */
+  /** The command runs at once. Its reply arrives `ms` later. */
   | { readonly kind: "delay-reply"; readonly ms: number }
-  /** The command never runs, and nobody is told. */
+  /** The command never runs, and the call never settles. */
   | { readonly kind: "lose-request" }
-  /** The command runs, its reply never comes. */
+  /** The command runs, but its reply never arrives. */
   | { readonly kind: "lose-reply" }
   /** The reply waits for `letGo()`. */
   | { readonly kind: "hold-reply" }
@@ -17,24 +17,24 @@ export type Fault =
   | { readonly kind: "hold-request" }
   /** The server refuses with this text, such as `LOADING …`; the command does not run. */
   | { readonly kind: "error"; readonly message: string }
-  /** The connection breaks: the command ran, and the caller cannot know. */
+  /** The connection breaks after the command ran. The caller cannot know that it ran. */
   | { readonly kind: "break" }
-  /** The client is not connected and says so; the command is certainly not sent. */
+  /** The client is not connected and rejects at once: the command is certainly not sent. */
   | { readonly kind: "disconnect" }
-  /** The command runs twice, as after a driver's own resend; the second reply is given. */
+  /** The command runs twice, as after a resend by the client. The second reply is returned. */
   | { readonly kind: "duplicate" };
 
 export interface SentCommand {
   readonly key: string;
   readonly command: readonly string[];
-  /** What was done to it, if anything. */
+  /** Fault that was applied; undefined if none was. */
   readonly fault: Fault["kind"] | undefined;
 }
 
 export interface FaultScope {
-  /** Which commands it befalls. @default all, also the `INFO` that a store begins with */
+  /** True if a command gets the fault. @default all, also the `INFO` that a store begins with */
   readonly when?: (command: readonly string[], key: string) => boolean;
-  /** How many of them. @default no end */
+  /** Number of commands that get the fault. @default no end */
   readonly times?: number;
 }
 
@@ -44,12 +44,12 @@ interface Injected {
   left: number;
 }
 
-/** More commands than this and the oldest are forgotten. */
+/** Limit for `sent`. Beyond it the oldest commands are dropped. */
 const recordedMax = 100_000;
 
 /**
- * A connection on which things go wrong when told. Put it where a client goes: `redis(node)`,
- * `redlock([node, …])`. Without a fault it passes everything on as it is.
+ * A connection with faults that a test injects. Pass it instead of a client: `redis(node)`,
+ * `redlock([node, …])`. Without a fault it passes every command on unchanged.
  */
 export class FaultyNode implements RedisConnection {
   readonly library: string;
@@ -77,17 +77,17 @@ export class FaultyNode implements RedisConnection {
     }
   }
 
-  /** Every command since the beginning or the last `forget()`, in the order of sending. */
+  /** Returns the commands since the start or the last `forget()`, in the order of sending. */
   get sent(): readonly SentCommand[] {
     return this.#sent;
   }
 
-  /** How many commands and replies wait for `letGo()`. */
+  /** Returns the number of commands and replies that wait for `letGo()`. */
   get heldCount(): number {
     return this.#held.length;
   }
 
-  /** From now on `fault` befalls the commands in `scope`. Returns what ends it. */
+  /** Applies `fault` to commands in `scope` from now on. Returns a function that ends it. */
   inject(fault: Fault, scope: FaultScope = {}): () => void {
     const { when = () => true, times = Infinity } = scope;
     const injected: Injected = { fault, when, left: times };
@@ -97,7 +97,7 @@ export class FaultyNode implements RedisConnection {
     };
   }
 
-  /** Ends every fault, and lets go what was held. What is lost stays lost. */
+  /** Ends every fault and lets held commands and replies go on. What is lost stays lost. */
   heal(): void {
     this.#faults.clear();
     this.letGo();
@@ -120,7 +120,7 @@ export class FaultyNode implements RedisConnection {
     return fault === undefined ? this.#pass(key, command) : this.#spoil(fault, key, command);
   }
 
-  /** Another one after each command that a fault ran twice, and where the connection says so. */
+  /** Returns a new object after each duplicated command, and if the connection's epoch changes. */
   resendEpoch(): object {
     const connection = this.#connection;
     const behind = connection.resendEpoch?.() ?? connection.line?.();
@@ -129,7 +129,7 @@ export class FaultyNode implements RedisConnection {
     return this.#epoch;
   }
 
-  /** The oldest fault that fits decides. */
+  /** Returns the oldest fault that matches the command. */
   #faultFor(key: string, command: readonly string[]): Fault | undefined {
     for (const injected of this.#faults) {
       if (injected.left <= 0 || !injected.when(command, key)) continue;
@@ -176,7 +176,7 @@ export class FaultyNode implements RedisConnection {
     return this.#connection.send(key, command);
   }
 
-  /** An error reply is held up like any other. */
+  /** Waits after the reply has arrived. An error reply is delayed, too. */
   async #after(reply: Promise<unknown>, wait: () => Promise<unknown>): Promise<unknown> {
     await settled(reply);
     await wait();
@@ -196,7 +196,7 @@ export class FaultyNode implements RedisConnection {
   }
 }
 
-/** Wraps `connection`, such as one from a client's adapter; delays are measured by `clock`. */
+/** Wraps `connection`, for example one of a client's adapter. Delays use `clock`. */
 export function faultyNode(connection: RedisConnection, clock: Clock): FaultyNode {
   return new FaultyNode(connection, clock);
 }

@@ -1,11 +1,11 @@
 import type { CancelTimer, Clock } from "../core/ports.ts";
 
 export interface ManualClockOptions {
-  /** Where the monotonic clock begins. @default 0 */
+  /** Start of the monotonic clock. @default 0 */
   readonly monotonicMs?: number;
-  /** Where the wall clock begins. @default the first second of 2030, UTC */
+  /** Start of the wall clock. @default the first second of 2030, UTC */
   readonly wallMs?: number;
-  /** What the clock says of its own timers. @default 0: they fire to the moment */
+  /** Value of `timerSlackMs`. @default 0: timers fire when they are due */
   readonly timerSlackMs?: number;
 }
 
@@ -15,14 +15,14 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Beyond this in one `advance`, a timer sets itself again and again without time going by. */
+/** Limit for timers in one `advance`. More means that a timer sets itself again and again. */
 const callbacksMax = 1_000_000;
 const newYear2030Ms = 1_893_456_000_000;
 
 /**
- * Time that moves only when told. Timers run in the order in which they are due, those of the same
- * moment in the order in which they were set, and all that follows from one of them has happened
- * before the next one runs. So the same test takes the same course each time.
+ * A clock that moves only when a test moves it. Timers run in the order in which they are due, and
+ * in the order in which they were set if due at the same time. All promise continuations of a timer
+ * run before the next timer. So a test takes the same course each time.
  */
 export class ManualClock implements Clock {
   readonly timerSlackMs: number;
@@ -54,19 +54,19 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** How many timers wait to run. */
+  /** Returns the number of timers that wait to run. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
 
-  /** How many of them would keep a process running. */
+  /** Returns the number of timers that would keep a process running. */
   get keepingAlive(): number {
     return [...this.#timers].filter(({ keepAlive }) => keepAlive).length;
   }
 
   /**
-   * Lets `ms` go by on both clocks, running what is due on the way. Rejects with the error of a
-   * timer that throws, and when it is called while another `advance` is under way.
+   * Moves both clocks forward by `ms`, and runs the timers that become due. Rejects with the error
+   * of a timer that throws, and if another `advance` is under way.
    */
   async advance(ms: number): Promise<void> {
     if (!(ms >= 0)) throw new RangeError(`time cannot advance by ${ms} ms`);
@@ -91,8 +91,8 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Both clocks jump by `ms` and no timer runs, as when the process was stopped or its event loop
-   * blocked. What is overdue runs at the next `advance`, also one of 0 ms: what a test looks at
+   * Moves both clocks forward by `ms` without running timers, as if the process was stopped or its
+   * event loop blocked. Overdue timers run at the next `advance`, even of 0 ms. What a test sees
    * before that is what user code sees first after a pause.
    */
   pause(ms: number): void {
@@ -100,7 +100,7 @@ export class ManualClock implements Clock {
     this.#move(ms);
   }
 
-  /** Somebody sets the wall clock: forward, or with a negative `ms` back. */
+  /** Sets the wall clock forward by `ms`, or back if `ms` is negative. */
   stepWall(ms: number): void {
     this.#wallMs += ms;
   }
@@ -120,11 +120,11 @@ export class ManualClock implements Clock {
   }
 }
 
-// Kept as they are now: fake timers, installed later, must not stop a manual clock.
+// Saved at load: fake timers that are installed later must not stop a manual clock.
 const immediately = globalThis.setImmediate as typeof setImmediate | undefined;
 const later = globalThis.setTimeout;
 
-/** Resolves when no promise continuation is left to run: a new turn of the event loop. */
+/** Resolves in a new iteration of the event loop, when no promise continuation is left to run. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {
     if (immediately === undefined) later(resolve, 0);

@@ -3,9 +3,9 @@ import { ManualClock, type ManualClockOptions } from "./manual-clock.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 export interface ManualRuntimeOptions extends ManualClockOptions {
-  /** Decides every random number and every owner. @default 1 */
+  /** Determines every random number and every owner. @default 1 */
   readonly seed?: number;
-  /** Where events go besides `locks.on`. @default nobody listens */
+  /** Receives events besides `locks.on`. @default no subscribers */
   readonly diagnostics?: Diagnostics;
 }
 
@@ -13,13 +13,13 @@ export interface ManualRuntime {
   /** For `createLocks(store, { runtime })`; several managers may share it. */
   readonly runtime: Runtime;
   readonly clock: ManualClock;
-  /** What listeners of events threw, in order, unless `diagnostics` was given. */
+  /** Errors that event listeners threw, in order. Empty if `diagnostics` was given. */
   readonly listenerErrors: readonly unknown[];
 }
 
 /**
- * A runtime for tests: its time moves only when told, its randomness comes from a seed. A call
- * that waits (`acquire` with `wait`, a renewal) goes on only in `clock.advance`.
+ * Creates a runtime for tests: a test moves its time, and a seed determines its random numbers. A
+ * call that waits (`acquire` with `wait`, a renewal) goes on only in `clock.advance`.
  */
 export function manualRuntime(options: ManualRuntimeOptions = {}): ManualRuntime {
   const clock = new ManualClock(options);

@@ -3,7 +3,7 @@ import type { Random } from "../core/ports.ts";
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const baseLength = 22;
 
-/** The same numbers for the same seed, on every machine: sfc32, by Chris Doty-Humphrey. */
+/** Returns the same numbers for a seed on every machine: sfc32, by Chris Doty-Humphrey. */
 export class SeededRandom implements Random {
   #a: number;
   #b: number;
@@ -14,7 +14,7 @@ export class SeededRandom implements Random {
     this.#a = seed | 0;
     this.#b = Math.trunc(seed / 2 ** 32) | 0;
     this.#c = 0x9e3779b9 | 0;
-    // Similar seeds begin alike: a few rounds part them.
+    // Similar seeds start with similar numbers: the first rounds are dropped.
     for (let round = 0; round < 15; round += 1) this.#next();
   }
 
@@ -33,7 +33,7 @@ export class SeededRandom implements Random {
     return base;
   }
 
-  /** 32 bits, as a number from 0. */
+  /** Returns 32 random bits as a number that is not negative. */
   #next(): number {
     const sum = (((this.#a + this.#b) | 0) + this.#count) | 0;
     this.#count = (this.#count + 1) | 0;

@@ -4,13 +4,13 @@ export interface Entry {
   readonly expiresMs: number;
 }
 
-/** How many entries each new one looks at: more than one, or the expired could outgrow the rest. */
+/** Entries to check for each new one. With only one, expired entries could outgrow the rest. */
 const looksPerEntry = 2;
 
 /**
- * The locks of one memory store. An expired one is removed when somebody asks for it, and bit by
- * bit as new ones come in: so names that nobody uses again do not pile up, without a timer and
- * without a moment at which all of them are looked at.
+ * The locks of one memory store. An expired entry is removed when it is read. Each new entry also
+ * checks two others, so that names that are not used again do not pile up. That needs no timer, and
+ * no scan of all entries at once.
  */
 export class Entries {
   readonly #byResource = new Map<string, Entry>();
@@ -20,7 +20,7 @@ export class Entries {
     return this.#byResource.size;
   }
 
-  /** The entry of `resource`, unless it has expired. */
+  /** Returns the entry of `resource`, unless it has expired. */
   get(resource: string, nowMs: number): Entry | undefined {
     const entry = this.#byResource.get(resource);
     if (entry === undefined || entry.expiresMs > nowMs) return entry;
@@ -33,7 +33,7 @@ export class Entries {
     for (let look = 0; look < looksPerEntry; look += 1) this.#lookAtNext(nowMs);
   }
 
-  /** Those that have not expired. */
+  /** Returns the entries that have not expired. */
   live(nowMs: number): readonly (readonly [string, Entry])[] {
     return [...this.#byResource].filter(([, entry]) => entry.expiresMs > nowMs);
   }
@@ -42,7 +42,7 @@ export class Entries {
     this.#byResource.delete(resource);
   }
 
-  /** A Map's iterator stays good while entries come and go; at its end it starts again. */
+  /** Checks the next entry. The iterator of a Map stays valid while entries come and go. */
   #lookAtNext(nowMs: number): void {
     const next = this.#sweep.next();
     if (next.done === true) this.#sweep = this.#byResource.entries();

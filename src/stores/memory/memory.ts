@@ -21,11 +21,11 @@ import type {
 import { Entries, type Entry } from "./entries.ts";
 
 export interface MemoryOptions {
-  /** The longest TTL that may be asked for. @default "30s", as for Redis */
+  /** Longest TTL of a lock. @default "30s", as for Redis */
   readonly maxTtl?: Duration;
 }
 
-/** What the managers of one process share: the locks, and one counter for all fences. */
+/** State that all managers of one store share: the locks, and one counter for all fences. */
 interface Shared {
   readonly entries: Entries;
   lastFence: bigint;
@@ -34,8 +34,8 @@ interface Shared {
 const node = "memory";
 
 /**
- * Locks inside one process, for tests and development. Several managers may share one: they
- * exclude each other. Nothing outlives the process, and no other process sees it.
+ * Creates a store inside one process, for tests and development. Managers that share it exclude
+ * each other. Nothing outlives the process, and other processes do not see it.
  */
 export function memory(options: MemoryOptions = {}): Store {
   knownOptions("options", options, ["maxTtl"]);
@@ -75,7 +75,7 @@ class MemoryStore implements OpenStore {
     for (const resource of resources) {
       this.#shared.entries.set(resource, { owner, fence, expiresMs }, nowMs);
     }
-    // The same clock judges the lease and the entry, so there is no drift to allow for.
+    // The lease and the entry use the same clock, so there is no drift to subtract.
     return Promise.resolve({
       kind: "granted",
       grant: { resources, owner, fence, validityMs: ttlMs },
@@ -136,7 +136,7 @@ class MemoryStore implements OpenStore {
     return Promise.resolve([status]);
   }
 
-  /** There is no server that could be wrong. */
+  /** Returns no findings: there is no server. */
   doctor(): Promise<readonly Finding[]> {
     return Promise.resolve([]);
   }
@@ -145,7 +145,7 @@ class MemoryStore implements OpenStore {
     return Promise.resolve();
   }
 
-  /** The time by which leases are judged too: a lock ends when its lease does. */
+  /** Returns the time that leases use, too: an entry expires together with its lease. */
   #nowMs(): number {
     return this.#clock.now().steadyMs;
   }

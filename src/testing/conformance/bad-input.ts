@@ -43,7 +43,7 @@ async function refused(option: string, call: PromiseLike<unknown>, what: string)
   same(error.option, option, `the option that the error for ${what} names`);
 }
 
-/** A manager, and a check that it has attempted nothing. */
+/** Returns a manager, and a check that it has made no attempt. */
 async function watched(bench: Bench): Promise<{ locks: Locks; untouched: () => void }> {
   const locks = await bench.open();
   let attempts = 0;

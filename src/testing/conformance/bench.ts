@@ -5,13 +5,13 @@ import type { StoreCapabilities } from "../../core/store.ts";
 import { check } from "./check.ts";
 import type { ConformanceCase, ConformanceHarness } from "./harness.ts";
 
-/** A bound for what must happen at some time, not a claim about when. */
+/** Limit for what must happen at some time. No promise of how soon. */
 const patienceMs = 60_000;
 const stepMs = 10;
 
 let casesRun = 0;
 
-/** Makes a case: afterwards its managers are closed, and nothing it locked may still be locked. */
+/** Creates a case. At its end its managers are closed, and nothing may stay locked. */
 export function conformanceCase(
   name: string,
   run: (bench: Bench) => Promise<void>,
@@ -30,7 +30,7 @@ export function conformanceCase(
   };
 }
 
-/** What a case works with: managers, names that nobody else uses, and time. */
+/** Tools of a case: managers, names that no other case uses, and time. */
 export class Bench {
   readonly capabilities: StoreCapabilities;
   readonly ttlMaxMs: number;
@@ -51,7 +51,7 @@ export class Bench {
     this.settleMs = harness.settleMs ?? 50;
   }
 
-  /** A lease of this length does not end by itself while a case runs. */
+  /** TTL of a lease that does not expire while a case runs. */
   get longTtlMs(): number {
     return Math.min(this.ttlMaxMs, 20_000);
   }
@@ -67,7 +67,7 @@ export class Bench {
     return locks;
   }
 
-  /** A manager with no defaults but these, to see how they are judged. */
+  /** Opens a manager with no defaults but these, to test how they are checked. */
   async openWith(defaults: LockDefaults): Promise<Locks> {
     const locks = await this.#harness.open(defaults);
     this.#opened.push(locks);
@@ -75,8 +75,8 @@ export class Bench {
   }
 
   /**
-   * A name of this case alone. Those of one case share a hash tag, so that a Redis Cluster keeps
-   * them together.
+   * Returns a name that only this case uses. All names of a case share a hash tag, so that a Redis
+   * Cluster keeps them in one slot.
    */
   resource(suffix: string = "resource"): string {
     const name = `{${this.#run}}${suffix}`;
@@ -99,7 +99,7 @@ export class Bench {
     throw new Error(`it never came about that ${what}`);
   }
 
-  /** Lets time go by until `call` has settled, and has its outcome. */
+  /** Lets time go by until `call` has settled, and returns its outcome. */
   async settled<Result>(what: string, call: Promise<Result>): Promise<Result> {
     let settled = false;
     const note = (): void => {
@@ -110,7 +110,7 @@ export class Bench {
     return await call;
   }
 
-  /** Lets time go by until the lease tells, without being asked, that it is over. */
+  /** Lets time go by until the signal of the lease aborts. Does not read it meanwhile. */
   async lost(lease: Lease): Promise<void> {
     let told = lease.state === "lost";
     lease.signal.addEventListener("abort", () => {
@@ -124,7 +124,7 @@ export class Bench {
     await this.settled("close", closing);
   }
 
-  /** What a lost lease left in the store goes by its TTL; everything else must be gone. */
+  /** Checks that all names of the case are free, or become so when a lost lease's TTL ends. */
   async checkNothingLeft(): Promise<void> {
     const locks = await this.#harness.open();
     try {

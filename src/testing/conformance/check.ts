@@ -7,7 +7,7 @@ import {
   type LeaseLostError,
 } from "../../core/errors.ts";
 
-/** Small assertions of the suite's own, so that it runs under any test runner. */
+/** Assertions of the suite itself, so that it runs under any test runner. */
 
 interface Telling {
   readonly ACQUIRE_TIMEOUT: AcquireTimeoutError;
@@ -41,7 +41,7 @@ export function sameList(
   throw new Error(`${what}: expected ${show(expected)}, got ${show(actual)}`);
 }
 
-/** What `call` rejects with; an error if it does not reject. */
+/** Returns what `call` rejects with. Throws if it does not reject. */
 export async function rejection(call: PromiseLike<unknown>, what: string): Promise<unknown> {
   let result: unknown;
   try {
@@ -52,7 +52,7 @@ export async function rejection(call: PromiseLike<unknown>, what: string): Promi
   throw new Error(`${what}: expected a rejection, got ${show(result)}`);
 }
 
-/** The Holdfast error of this code that `call` rejects with. */
+/** Returns the Holdfast error of this code that `call` rejects with. Throws otherwise. */
 export async function refusal<Code extends ErrorCode>(
   call: PromiseLike<unknown>,
   code: Code,

@@ -45,7 +45,7 @@ export const excluding: readonly ConformanceCase[] = [
   }),
 
   conformanceCase(`never lets two of ${taskCount} tasks in at once`, async (bench) => {
-    // Rare enough that so many do not keep the store busy with nothing but refusals.
+    // Long pauses, so that so many tasks do not keep the store busy with refusals.
     const retry = { minDelay: 20, maxDelay: 300 };
     const opening = Array.from({ length: managerCount }, () => bench.open({ retry }));
     const managers = await Promise.all(opening);

@@ -104,7 +104,7 @@ export const expiring: readonly ConformanceCase[] = [
       renewals += 1;
     });
     const lease = await ours.acquire(resource, { ttl: ttlMs, renew: true });
-    // A lease of the same length, taken later, ends: so this one is past its TTL.
+    // A later lease with the same TTL has ended, so the renewed one is past its TTL.
     await bench.lost(await theirs.acquire(bench.resource("clock"), { ttl: ttlMs }));
     same(lease.state, "held", "the state");
     check(renewals >= 1, "it was renewed");

@@ -39,7 +39,7 @@ export const inspecting: readonly ConformanceCase[] = [
     check(nodes.length > 0, "a store has at least one node");
     same(new Set(nodes.map(({ node }) => node)).size, nodes.length, "names of their own");
     const { nodes: inspected } = await locks.inspect(bench.resource());
-    // A store of several groups puts them before the name, and asks only the resource's own.
+    // With several groups, node names have the group as prefix, and an inspection uses one group.
     const groupOf = (node: string | undefined) => node?.replace(/[^/]*$/, "");
     const group = groupOf(inspected[0]?.node);
     sameList(

@@ -6,7 +6,7 @@ import { conformanceCase } from "./bench.ts";
 import { check, present, same, sameList } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";
 
-/** Listing and breaking. A store that cannot do one of them says so, and is asked no more. */
+/** Cases for `list` and `break`. A case ends early if the store does not support the call. */
 export const listing: readonly ConformanceCase[] = [
   conformanceCase("lists what is held, and nothing else", async (bench) => {
     const [ours, theirs] = [await bench.open(), await bench.open()];

@@ -3,7 +3,7 @@ import { type Bench, conformanceCase } from "./bench.ts";
 import { present, refusal, same, sameList } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";
 
-/** Cases about several resources at once; a store that cannot lock them must say so. */
+/** Creates a case with several resources. A store that cannot lock several must reject them. */
 function severalCase(name: string, run: (bench: Bench) => Promise<void>): ConformanceCase {
   return conformanceCase(name, async (bench) => {
     if (bench.capabilities.multiResource) return await run(bench);
@@ -31,7 +31,7 @@ export const several: readonly ConformanceCase[] = [
     const [a, b] = [bench.resource("a"), bench.resource("b")];
     const [c, d] = [bench.resource("c"), bench.resource("d")];
     const held = await ours.acquire([b, c]);
-    // Whichever is looked at first, one of these begins with a free one.
+    // In whatever order a store checks names, one of these sets begins with a free resource.
     same(await theirs.tryAcquire([a, b]), undefined, "an overlapping set");
     same(await theirs.tryAcquire([d, c]), undefined, "another overlapping set");
     await refusal(theirs.acquire([a, c, d], { wait: 0 }), "ACQUIRE_TIMEOUT", "a third");
