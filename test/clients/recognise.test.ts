@@ -15,11 +15,11 @@ test.each([
   ["something that only sends commands", { sendCommand() {}, isReady: true }],
   ["something that only sends", { send() {} }],
   ["a topology nobody knows", { send() {}, library: "x", topology: "ring" }],
-])("takes %s for no client", (_, value) => {
+])("does not recognise %s as a client", (_, value) => {
   expect(connectionOf(value)).toBeUndefined();
 });
 
-test("takes a pipeline and a pool for no client: both hold commands back", async () => {
+test("does not recognise a pipeline or a pool as a client, because both hold commands back", async () => {
   const client = new Redis({ lazyConnect: true });
   expect(connectionOf(client.pipeline())).toBeUndefined();
   expect(connectionOf(client.multi())).toBeUndefined();
@@ -45,7 +45,7 @@ test("recognises a subclass, a proxy and a client that another copy of the libra
   expect(connectionOf(copy)?.library).toBe("node-redis");
 });
 
-test("opens nothing by recognising a client", () => {
+test("opens no connection when it recognises a client", () => {
   const client = new Redis({ lazyConnect: true });
   connectionOf(client);
   expect(client.status).toBe("wait");

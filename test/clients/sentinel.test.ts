@@ -25,7 +25,7 @@ test.each(sentinelLibraries)("serves the master through $name", async ({ name, o
   ).toBe("v");
   expect(await sentinel.master.command("EXISTS", "early")).toBe(0);
   if (name === "node-redis 5") {
-    // Its Sentinel client cannot be duplicated.
+    // The Sentinel client of this library cannot be duplicated.
     expect(connection).not.toHaveProperty("subscribe");
     return;
   }
