@@ -23,7 +23,9 @@ const pages = [
   ...readdirSync(join(root, "docs")).map((name) => join("docs", name)),
 ].filter((name) => name.endsWith(".md"));
 
-/** What a fragment may take as given. Global, so that a fragment may declare it itself. */
+/**
+ * Declarations that every sample may use. Global, so that a sample may declare the names itself.
+ */
 const given = `
 declare const locks: import("holdfast").Locks;
 declare const lease: import("holdfast").Lease;
@@ -74,7 +76,7 @@ function samplesOf(page: string): Sample[] {
   return samplesIn(page, readFileSync(join(root, page), "utf8"));
 }
 
-/** The sources behind each name that the package exports. */
+/** Returns the source file for each name that the package exports. */
 function sourcesByName(): Map<string, string> {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     exports: Record<string, string | { types: string }>;
@@ -88,7 +90,7 @@ function sourcesByName(): Map<string, string> {
   );
 }
 
-/** A folder outside of the project that finds the same packages. */
+/** Creates a folder outside of the project that finds the same packages. */
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "holdfast-docs-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -96,7 +98,7 @@ function folder(): string {
   return path;
 }
 
-/** What the compiler says about the samples; what it may say about the sources is not asked. */
+/** Returns the compiler's errors about the samples, without those about the sources. */
 function complaints(samples: readonly Sample[]): string[] {
   const path = folder();
   writeFileSync(join(path, "given.d.ts"), given);
@@ -125,7 +127,7 @@ describe("the code in the documentation", () => {
     expect(complaints(samples)).toEqual([]);
   });
 
-  test("is really looked at: a sample that cannot work is found", () => {
+  test("is really compiled: a sample with a mistake gives an error", () => {
     const page = "```ts\nawait locks.acquire(42);\nlocks.lock();\n```\n";
     const found = complaints(samplesIn("docs/wrong.md", page));
     expect(found.map((line) => line.replace(/:.*/, ""))).toEqual([
@@ -135,7 +137,7 @@ describe("the code in the documentation", () => {
   });
 });
 
-test("the example of the page on testing runs as it is written", async () => {
+test("on the page about testing runs as written", async () => {
   const [example, ...more] = samplesOf("docs/testing.md").filter(({ runnable }) => runnable);
   expect(more).toEqual([]);
   let code = example?.code ?? "";
@@ -150,7 +152,7 @@ test("the example of the page on testing runs as it is written", async () => {
 describe("the example at the top of the README", () => {
   watchLeaks();
 
-  test("works as it is written, in twelve lines", async () => {
+  test("runs as written, in twelve lines", async () => {
     const [example, ...more] = samplesOf("README.md").filter(({ runnable }) => runnable);
     if (example === undefined) throw new Error("no example is marked as runnable");
     expect(more).toEqual([]);
@@ -195,22 +197,25 @@ describe("the example at the top of the README", () => {
   });
 });
 
-/** As servers are that have been in use for a while: nobody waits for a first admission. */
+/**
+ * Makes the servers look as if in use for a while, so that the example does not wait for
+ * admission.
+ */
 async function admitAll(servers: readonly { readonly url: string }[]): Promise<void> {
   const clients = servers.map(({ url }) => new Redis(url));
   const locks = holdfast.createLocks(redlock(clients, { maxTtl: "1s" }));
   const lease = await locks.acquire("first", { wait: "30s" });
   await lease.release();
-  // What the documentation says to do when `maxTtl` changes.
+  // As the documentation says for a change of `maxTtl`.
   await Promise.all(clients.map((client) => client.hset("holdfast:node", "max", "30000")));
   await locks.close();
   for (const client of clients) client.disconnect();
 }
 
 describe("the quickstart", () => {
-  test("shows what happens, and says so by its exit code", async () => {
+  test("shows what happens, and ends with 0", async () => {
     const path = folder();
-    // The package as it would be installed, built from these sources and not from an old dist/.
+    // The package as installed, built from these sources and not from an old dist/.
     await buildPrograms(join(path, "dist"));
     copyFileSync(join(root, "package.json"), join(path, "package.json"));
     mkdirSync(join(path, "examples"));
@@ -263,7 +268,7 @@ describe("the reference tables", () => {
       ...source("stores/redis/replicas-option.ts").matchAll(/^ {2}readonly (\w+)\?:/gm),
     ].map(([, name]) => name);
     expect(options.length).toBeGreaterThan(14);
-    // Objects of options: their fields have rows of their own.
+    // Options that are objects: each of their fields has its own row.
     const objects = new Set(["retry", "drift", "replicas"]);
     for (const option of options.filter((name) => !objects.has(name ?? ""))) {
       expect(readme).toMatch(new RegExp(`^\\| \`(\\w+\\.)?${option}\` `, "m"));

@@ -17,19 +17,19 @@ test("draws every kind of fault within five minutes, and more than 250 in all", 
   expect(new Set(plan.map(({ kind }) => kind))).toEqual(new Set(faultKinds));
 });
 
-test("leaves clocks alone where they cannot be stepped", () => {
+test("leaves clocks alone if they cannot be stepped", () => {
   const plan = drawPlan({ ...options, clockSteps: false });
   expect(plan.some(({ kind }) => kind.endsWith("clock-step"))).toBe(false);
 });
 
-test("draws only the kinds that were asked for", () => {
+test("draws only the requested kinds of faults", () => {
   const plan = drawPlan({ ...options, kinds: ["busy", "kill-connections"] });
   expect(plan.length).toBeGreaterThan(100);
   expect(new Set(plan.map(({ kind }) => kind))).toEqual(new Set(["busy", "kill-connections"]));
   expect(drawPlan({ ...options, kinds: [] })).toEqual([]);
 });
 
-test("leaves the data of a single node alone", () => {
+test("never makes a single node lose its data", () => {
   const plan = drawPlan({ ...options, nodes: 1 });
   expect(plan.length).toBeGreaterThan(100);
   expect(plan.some(({ kind }) => kindTerms[kind].losesData === true)).toBe(false);
@@ -38,7 +38,7 @@ test("leaves the data of a single node alone", () => {
 test("kills connections on one node, on a majority, and on all of them", () => {
   const plan = drawPlan({ ...options, kinds: ["kill-connections"] });
   const counts = plan.map(({ nodes }) => nodes.length);
-  // Others where some of the nodes have a fault already.
+  // Other numbers are possible if some of the nodes have a fault already.
   for (const count of [1, 3, 5]) expect(counts).toContain(count);
 });
 
@@ -55,7 +55,7 @@ test("draws clocks that are wrong by seconds, minutes and years, in both directi
   expect(drawClockOffsets(7, 5)).toEqual(drawClockOffsets(7, 5));
 });
 
-test("heals every fault before the time is up, and never has two on one node or client", () => {
+test("heals every fault before the end of the run, and never draws two at once for a node or client", () => {
   const plan = drawPlan(options);
   for (const one of plan) {
     expect(one.atMs + one.durationMs).toBeLessThan(options.durationMs);
