@@ -88,7 +88,7 @@ test("attributes each call to the file whose function is running", () => {
   });
   expect(traceOf(root, ["a.js", "b.js", "c.js"], "a.js", "start")).toEqual({
     result: 4,
-    // The constructor, later(), the getter, and call() twice; what call() calls goes up.
+    // The constructor, later(), the getter, and call() twice. The calls made by call() go up.
     calls: ["5 × a.ts → b.ts", "2 × b.ts → c.ts", "2 × b.ts → a.ts"],
     up: ["2 × b.ts → a.ts"],
     entries: 1,
@@ -102,7 +102,9 @@ test("fails for a file that does not parse", () => {
   expect(stderr).toContain("src/a.ts");
 });
 
-/** protocol and node import one another; store.ts imports one, and gets a type imported. */
+/**
+ * Returns a small project: protocol and node import each other, and store.ts imports one of them.
+ */
 function smallTree(): string {
   const [heard, told] = [["he", "ard"].join(""), ["to", "ld"].join("")];
   return treeOf({
@@ -133,7 +135,7 @@ function treeOf(files: Readonly<Record<string, string>>): string {
   return root;
 }
 
-/** Instruments the files, calls one function in a process of its own, and returns what it saw. */
+/** Instruments the files, calls one function in a new process, and returns the recorded trace. */
 function traceOf(root: string, paths: readonly string[], entry: string, name: string): unknown {
   const files = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
   for (const file of files) writeFileSync(join(root, file.path), instrument(file));

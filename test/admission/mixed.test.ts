@@ -6,8 +6,7 @@ import { admit, field, maxTtl, openAdmitted, openStrict } from "./strict-locks.t
 /**
  * Clients with admission off beside strict ones, on the same nodes. A quarantine waits for the
  * leases that the strict deployment knows of. So no lease may last longer than its `maxTtl`, even
- * one
- * of another client, and a quarantined node must not vote for any client.
+ * one of another client, and a quarantined node must not vote for any client.
  */
 
 const redis = shareRedis(3);

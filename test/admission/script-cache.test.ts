@@ -12,12 +12,9 @@ import { admit, everyNodeVotes, field, maxTtl, openAdmitted } from "./strict-loc
 
 /**
  * A client sends a granting script by its SHA-1, and such a call does not check which process of
- * the
- * server runs it. That is safe as long as a script enters the cache of a process only by a call
- * that
- * did check it, and that took the admission away if the process was another one. These tests take
- * one
- * server through what may happen between the two calls.
+ * the server runs it. That is safe as long as a script enters the cache of a process only by a
+ * call that did check it, and that took the admission away if the process was another one. These
+ * tests take one server through what may happen between the two calls.
  */
 
 const redis = shareRedis(3);

@@ -10,8 +10,7 @@ import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli
 
 /**
  * Tests in a pseudo-terminal, as people use the command line. `script` of util-linux opens one,
- * and
- * passes its input on as if it were typed.
+ * and passes its input on as if it were typed.
  */
 const tool = spawnSync("script", ["--version"], { encoding: "utf8" });
 const usable = tool.status === 0 && tool.stdout.includes("util-linux");
@@ -206,8 +205,7 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
 
 /**
  * Returns the pid of a process below `root` with `part` in its command line, apart from `script`
- * and
- * its shells.
+ * and its shells.
  */
 function commandPid(root: number, part: string): number {
   const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" });

@@ -26,8 +26,8 @@ export async function openConnection(
 
 /**
  * Subscribes, and resolves to a function that unsubscribes, once the server has confirmed. Rejects
- * if
- * the subscription is lost before, and calls `onLost` if it is lost later. Ended after the test.
+ * if the subscription is lost before, and calls `onLost` if it is lost later. Ended after the
+ * test.
  */
 export function subscribed(
   connection: FullConnection,

@@ -20,8 +20,7 @@ export function openClients(
 
 /**
  * Returns the harness on `clients`: the store for one server if there is one client, else the
- * quorum
- * store.
+ * quorum store.
  */
 export function redisHarness(
   namespace: string,

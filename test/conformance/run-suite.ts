@@ -16,8 +16,8 @@ const atOnceMax = 40;
 
 /**
  * Runs the cases of all harnesses, many at a time, each reported by a test. The cases use
- * different
- * names, so they do not disturb each other. Call it once per file, or per describe block.
+ * different names, so they do not disturb each other. Call it once per file, or per describe
+ * block.
  */
 export function sideBySide(harnesses: Readonly<Record<string, MakeHarness>>): void {
   const outcomes = new Map<string, Promise<{ error: unknown } | undefined>>();

@@ -10,8 +10,7 @@ import {
 
 /**
  * Ways to break a store, each with the case that must detect it. A suite that these stores pass
- * would
- * prove nothing.
+ * would prove nothing.
  */
 interface Sabotage {
   readonly noticedBy: string;

@@ -136,8 +136,7 @@ describe.runIf(process.platform === "linux")("the pid of a holder", () => {
 
   test("of a zombie frees the lock", async () => {
     // The child of the shell ends on this input. Its parent is `sleep` by then, which never reaps
-    // it;
-    // the shell itself might have.
+    // it; the shell itself might have.
     const script = "exec 3<&0; (read line <&3) & echo $!; exec sleep 600";
     const parent = spawn("sh", ["-c", script]);
     onTestFinished(async () => {

@@ -1,6 +1,5 @@
 // A process for the tests. Arguments: the built package, the directory, a role, and arguments of
-// that
-// role. Reports events as lines on stdout.
+// that role. Reports events as lines on stdout.
 import { appendFileSync, closeSync, fstatSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -34,8 +33,7 @@ async function leave(resource, ttl) {
 /**
  * Again and again: reads the length of the file, and writes the next record at that position. Two
  * processes at once would overwrite a record. `done` lists the records that were complete before
- * the
- * release.
+ * the release.
  */
 async function sections(resource, file, done) {
   const retry = { minDelay: 1, maxDelay: 8 };

@@ -11,10 +11,9 @@ import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts
 
 /**
  * Schedules in which clocks alone would have to keep fences in order, and fail by a little. While
- * the
- * counters of a majority are intact, nothing depends on clocks: the copy of the counters decides.
- * After
- * a majority was lost, the reading of a clock goes into the floor and into every proposal.
+ * the counters of a majority are intact, nothing depends on clocks: the copy of the counters
+ * decides. After a majority was lost, the reading of a clock goes into the floor and into every
+ * proposal.
  */
 
 let servers: RedisServer[];

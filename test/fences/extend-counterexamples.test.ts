@@ -57,8 +57,7 @@ test("C12: a late extend that sets a missing key hides that another client held 
   }
   expect(await play(servers, asItIs, schedule)).toBe("gone");
   // Rule: touch.lua never creates a key. (It could do so safely while the counter has not moved,
-  // but
-  // shards share counters, so that would hardly ever be possible.)
+  // but shards share counters, so that would hardly ever be possible.)
   expect(await play(servers, extendCreates, schedule)).toBe("extended");
 });
 

@@ -14,10 +14,9 @@ import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts
 
 /**
  * Schedules in which a node loses its data and comes back too soon, or with too little of it.
- * Played
- * as in raise-counterexamples.test.ts: on real servers, with the rule and without it. A node that
- * "loses its data" is flushed; test/admission has the same with servers that really restart. A
- * quarantine passes by moving its start back.
+ * Played as in raise-counterexamples.test.ts: on real servers, with the rule and without it. A
+ * node that "loses its data" is flushed; test/admission has the same with servers that really
+ * restart. A quarantine passes by moving its start back.
  */
 
 let servers: RedisServer[];

@@ -10,8 +10,7 @@ import { type Action, actions, World } from "./world.ts";
 /**
  * The real client on model nodes, under arbitrary schedules: messages overtake each other, are
  * executed twice, late or never, replies are lost, keys expire at any moment, and other resources
- * use
- * the same shard. For all completed acquisitions:
+ * use the same shard. For all completed acquisitions:
  * (a) no two have the same fence;
  * (b) one that began after another was complete has the greater fence;
  * (c) if a node confirmed both, it confirmed the smaller fence first.

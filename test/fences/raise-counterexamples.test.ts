@@ -10,8 +10,7 @@ import { play, type Stage } from "./stage.ts";
  * client: once with the real scripts, once with one rule removed, which must show the violation.
  *
  * Three nodes, a quorum of two. "Expires" means that a key is gone for any reason. Admission is
- * off,
- * because no node loses its counters here.
+ * off, because no node loses its counters here.
  */
 
 let servers: RedisServer[];

@@ -9,8 +9,7 @@ import { play, resource, type Stage, ttlMs } from "./stage.ts";
 
 /**
  * Schedules about one holder and the next: which of them holds the lock, and which may write.
- * Played
- * as in raise-counterexamples.test.ts: on real servers, with the rule and without it.
+ * Played as in raise-counterexamples.test.ts: on real servers, with the rule and without it.
  */
 
 let servers: RedisServer[];
@@ -55,10 +54,8 @@ test("C3: an attempt may complete after another with a smaller fence, and the gu
     return { first, second: a.fence, writes };
   }
   // No rule forbids this order: without knowing when keys expire, no protocol could. It is harmless
-  // by
-  // the rule of the guard, `fence >= last`. Storage without it would accept A's late write,
-  // although
-  // its fence is smaller.
+  // by the rule of the guard, `fence >= last`. Storage without it would accept A's late write,
+  // although its fence is smaller.
   const played = await play(servers, asItIs, schedule);
   expect(played).toEqual({ first: 2n, second: 1n, writes: ["written", "refused"] });
 });
@@ -159,8 +156,7 @@ test("C16: every lease has its own fence, and one lease may write more than once
   const played = await play(servers, asItIs, schedule);
   expect(played.own).toEqual(["written", "refused", "written"]);
   // Rule: a new fence for every lease, also after a hand-over within a process. With a repeated
-  // fence,
-  // the guard could not distinguish the late write from a new one.
+  // fence, the guard could not distinguish the late write from a new one.
   expect(played.shared).toEqual(["written", "written"]);
   // C18, a read/write lock whose storage keeps one number for readers and writers, cannot arise:
   // there is no read/write lock, and every guard keeps the one number of exclusive holders.
@@ -177,8 +173,7 @@ test("C17: counting votes for several permits per node would let in more than th
   }
   expect(await play(servers, asItIs, schedule)).toBe(1);
   // Rule: one owner per key (acquire.lua, `holder ~= owner`). There is no semaphore yet; one with
-  // two
-  // permits per node and a majority would admit A {1, 2}, B {1, 3}, C {2, 3}.
+  // two permits per node and a majority would admit A {1, 2}, B {1, 3}, C {2, 3}.
   const permits = [2, 2, 2];
   const admitted = [
     [0, 1],

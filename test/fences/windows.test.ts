@@ -17,8 +17,7 @@ import {
 
 /**
  * Moments that random schedules hardly ever hit: an event between two steps that usually follow
- * each
- * other at once. Played as in raise-counterexamples.test.ts, on real servers.
+ * each other at once. Played as in raise-counterexamples.test.ts, on real servers.
  */
 
 let servers: RedisServer[];
@@ -38,8 +37,7 @@ const all = [1, 2, 3] as const;
 
 /**
  * Deletes the data of node `n`, and writes a record with a quarantine that began at `sinceMs` and
- * is
- * over.
+ * is over.
  */
 async function blank(stage: Stage, n: number, sinceMs: number): Promise<void> {
   await stage.losesData(n);
@@ -70,8 +68,7 @@ test("an admission is refused by a node that lost its data again after it was re
     await readsAll(admin);
     await readsAll(admin);
     // Before the `admit` arrives, another client has admitted the node, which granted and lost its
-    // data
-    // again.
+    // data again.
     await stage.actor().store.nodes();
     const a = stage.actor();
     await a.begins();

@@ -7,8 +7,7 @@ import { peers, type Peer, type PeerLock } from "./peers.ts";
 
 /**
  * Holdfast and the lock libraries of npm on the same keys at the same time. They protect a counter
- * on
- * a server that is read and written in two commands, so two holders at once lose an update.
+ * on a server that is read and written in two commands, so two holders at once lose an update.
  */
 const bench = shareRedis(3);
 const resource = "invoice:42";

@@ -7,10 +7,8 @@ import { shareRedis } from "../support/redis-harness.ts";
 
 /**
  * The lock key is the resource's name, and its value is different for every lease. Clients of
- * other
- * libraries and languages know no more of Redlock than that, and need no more. The first client to
- * set
- * the key keeps the others out, and no client deletes a value that is not its own.
+ * other libraries and languages know no more of Redlock than that, and need no more. The first
+ * client to set the key keeps the others out, and no client deletes a value that is not its own.
  */
 
 const redis = shareRedis(3);
