@@ -24,7 +24,7 @@ const script =
   "redis.call('SET', KEYS[1], ARGV[1]); redis.call('SET', KEYS[2], 'x'); return KEYS[1]";
 
 test.each(["", "foo", "{user}:a", "a{}b", "a{}{b}", "{{b}}", "a{b", "}a{b}", "ключ{鍵}🔒"])(
-  "computes the same slot as the server for the key %j",
+  "the computed slot of the key %j is the same as the server's",
   async (key) => {
     expect(hashSlot(key)).toBe(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", key));
   },
@@ -103,7 +103,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
   });
 });
 
-test("wakes a lazy cluster with the command that it refuses", async () => {
+test("a lazy cluster is woken with the command that it refuses", async () => {
   const client = new Cluster([{ host: "127.0.0.1", port: ports[0] ?? 0 }], { lazyConnect: true });
   const connection = adapt({ client, close: () => client.disconnect() });
   await expect(connection.send("k", ["SET", "early", "x"])).rejects.toThrow(NotConnectedError);
@@ -143,7 +143,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
   });
 });
 
-test("applies the user's keyPrefix in a cluster of node-redis 6", async () => {
+test("a cluster of node-redis 6 applies the user's keyPrefix", async () => {
   const kind = nodeRedisKinds.find(({ name }) => name === "node-redis 6");
   const opened = await kind?.openCluster(ports, { keyPrefix: "app:" });
   if (opened === undefined) throw new Error("node-redis 6 is not among the kinds");

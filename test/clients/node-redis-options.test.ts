@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
 import { commandOptionsOf } from "../../src/clients/node-redis-options.ts";
 
-test("aborts the remaining listeners when the connection breaks, and no listener after that", () => {
+test("a broken connection aborts the remaining listeners, and no listener after that", () => {
   const client = new EventEmitter();
   const options = commandOptionsOf(client, "reconnecting");
   const { abortSignal } = options();
@@ -22,7 +22,7 @@ test("aborts the remaining listeners when the connection breaks, and no listener
   expect(aborted).toHaveLength(999);
 });
 
-test("adds one listener to a client, for any number of calls", () => {
+test("a client gets one listener, for any number of calls", () => {
   const client = new EventEmitter();
   const options = commandOptionsOf(client, "reconnecting");
   expect(commandOptionsOf(client, "reconnecting")).toBe(options);

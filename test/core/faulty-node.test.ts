@@ -29,7 +29,7 @@ function watch(reply: Promise<unknown>): { readonly told: unknown[] } {
   return { told };
 }
 
-test("is accepted as a client, and passes everything on if there is no fault", async () => {
+test("a faulty node is accepted as a client, and passes everything on if there is no fault", async () => {
   const { node, ran } = setUp();
   expect(connectionOf(node)).toBe(node);
   expect(await node.send("k", ["GET", "k"])).toBe(1);
@@ -43,7 +43,7 @@ test("is accepted as a client, and passes everything on if there is no fault", a
   expect(node.sent).toEqual([]);
 });
 
-test("can subscribe if its connection can", async () => {
+test("a faulty node can subscribe if its connection can", async () => {
   const calls: string[] = [];
   const connection: RedisConnection = {
     library: "none",

@@ -124,7 +124,7 @@ describe("while the gap after a release is open", () => {
     expect([done, table.asked()]).toEqual([["call: ClosedError"], 1]);
   });
 
-  test("a waiter whose time ends in the gap makes no more attempt", async () => {
+  test("a waiter whose time ends in the gap makes no further attempt", async () => {
     const table = leavingGaps();
     const { locks, clock } = table;
     const holder = await locks.acquire("a");

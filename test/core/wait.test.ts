@@ -74,7 +74,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("has its queue entry from the start, before its manager's turn", async () => {
+  test("has its queue entry from the start, before its turn in the manager's own queue", async () => {
     const { locks, places } = queued();
     const holder = await locks.acquire("a");
     const waiting = [locks.acquire("a")];
@@ -358,7 +358,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("is not entered for tryAcquire or wait: 0", async () => {
+  test("is not used for tryAcquire or wait: 0", async () => {
     const { locks, places } = queued();
     const holder = await locks.acquire("a");
     expect(await locks.tryAcquire("a")).toBeUndefined();

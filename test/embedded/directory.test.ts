@@ -105,7 +105,7 @@ describe("the directory", () => {
     expect(await port.store.release(grant)).toEqual({ released: true });
   });
 
-  test("forgets expired names in time", async () => {
+  test("deletes expired names that are not used again", async () => {
     const directory = newDirectory();
     const { runtime, clock } = manualRuntime();
     const port = new Port(directory, thisMachine(), runtime);

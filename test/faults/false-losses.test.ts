@@ -66,7 +66,7 @@ describe("a loss is false", () => {
     expect(judge([...events, again]).failures).toHaveLength(1);
   });
 
-  test("until the latest end that the library reported", () => {
+  test("before the latest end that the library reported", () => {
     const look = { ...about, t: 900, what: "look", trusted: true, untilMs: 1_900 } as const;
     expect(judge(signalled("expired", 1_095)).failures).toEqual([]);
     const renewed = [...signalled("expired", 1_095), look].toSorted((a, b) => a.t - b.t);

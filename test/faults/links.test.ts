@@ -50,13 +50,13 @@ async function client(): Promise<{ socket: Socket; heard: () => string; closed: 
   return { socket, heard: () => heard, closed: () => closed };
 }
 
-test("passes bytes both ways", async () => {
+test("a link passes bytes both ways", async () => {
   const { socket, heard } = await client();
   socket.write("a");
   await expect.poll(heard).toBe("re:a");
 });
 
-test("delivers held replies when it heals, to requests that arrived", async () => {
+test("a link that heals delivers held replies to requests that arrived", async () => {
   const { socket, heard } = await client();
   link.hold("replies");
   socket.write("a");
@@ -67,7 +67,7 @@ test("delivers held replies when it heals, to requests that arrived", async () =
   await expect.poll(heard).toBe("re:a");
 });
 
-test("holds requests back, also of new connections, and can lose them for good", async () => {
+test("a link can hold requests back, also of new connections, and lose them for good", async () => {
   const one = await client();
   link.hold("requests");
   const other = await client();
@@ -80,7 +80,7 @@ test("holds requests back, also of new connections, and can lose them for good",
   expect(received).toBe("");
 });
 
-test("delivers what a client sent before it closed a connection that was held", async () => {
+test("a held link delivers later what a client sent before it closed its connection", async () => {
   const { socket } = await client();
   link.hold("requests");
   socket.end("a");
@@ -90,7 +90,7 @@ test("delivers what a client sent before it closed a connection that was held", 
   await expect.poll(() => received).toBe("a");
 });
 
-test("loses a reply to a request that arrived, and the connection with it", async () => {
+test("a link can lose a reply to a request that arrived, and the connection with it", async () => {
   const { socket, heard, closed } = await client();
   link.loseNextReplies();
   socket.write("a");
@@ -102,7 +102,7 @@ test("loses a reply to a request that arrived, and the connection with it", asyn
   await expect.poll(other.heard).toBe("re:b");
 });
 
-test("keeps the replies of a connection that had none while replies were lost", async () => {
+test("a link keeps the replies of a connection that had none while replies were lost", async () => {
   const { socket, heard } = await client();
   link.loseNextReplies();
   link.keepReplies();
@@ -110,7 +110,7 @@ test("keeps the replies of a connection that had none while replies were lost", 
   await expect.poll(heard).toBe("re:a");
 });
 
-test("delays in both directions", async () => {
+test("a link can delay both directions", async () => {
   const { socket, heard } = await client();
   link.setDelay(60);
   const startMs = performance.now();
@@ -119,7 +119,7 @@ test("delays in both directions", async () => {
   expect(performance.now() - startMs).toBeGreaterThan(115);
 });
 
-test("closes a connection if its server closes it", async () => {
+test("a link closes a connection if its server closes it", async () => {
   const { socket, closed } = await client();
   socket.write("bye");
   await expect.poll(closed).toBe(true);

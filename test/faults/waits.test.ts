@@ -18,7 +18,7 @@ function starved(events: readonly ClientEvent[], faults: readonly FaultEvent[] =
   return waitsOf(planted({ events, faults })).map((waits) => waits.starved);
 }
 
-test("counts each client's calls, grants and waiting times, with its clock offset", () => {
+test("each client's calls, grants and waiting times are counted, with its clock offset", () => {
   const waits = waitsOf(planted({ events: waited(3), clockOffsetsMs: [15_000, 0, 0] }));
   expect(waits[0]).toMatchObject({ clockOffsetMs: 15_000, calls: 1, granted: 0, starved: 0 });
   expect(waits[1]).toMatchObject({ calls: 3, granted: 3, medianWaitMs: 10, longestWaitMs: 10 });

@@ -64,7 +64,7 @@ test.each([
   [{ maxTtl: 0 }, "maxTtl"],
   [{ maxTtl: "2d" }, "maxTtl"],
   [{ maxTTL: 5_000 }, "maxTTL"],
-])("refuses the options %j", (options, option) => {
+])("the store refuses the options %j", (options, option) => {
   expect(() => memory(options as never)).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", option }),
   );

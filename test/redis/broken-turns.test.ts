@@ -56,26 +56,29 @@ async function waits(call: Promise<unknown>, locks: Locks): Promise<boolean> {
   return !settled;
 }
 
-test.each([1, 3])("on %i nodes, is never handed over to a call that began after", async (count) => {
-  const { ours, theirs, first, second } = await beginTurn(count);
-  expect(await theirs.break("a")).toMatchObject({ broken: true });
-  const theirLease = await theirs.acquire("a");
-  const late = ours.acquire("a");
-  expect(await first.release()).toEqual({ released: true, handedOver: true });
-  const secondLease = await second;
-  // The call waited before the break, so it gets the broken lock, with a fence that guards refuse.
-  expect(secondLease.fence).toBeLessThan(theirLease.fence);
-  expect(await secondLease.release()).toEqual({ released: false, reason: "taken" });
-  expect(await waits(late, theirs)).toBe(true);
-  expect(await theirLease.prove()).toBe(true);
-  await theirLease.release();
-  const lateLease = await late;
-  expect(lateLease.fence).toBeGreaterThan(theirLease.fence);
-  expect(await lateLease.release()).toEqual({ released: true });
-  await redis.untilFree();
-});
+test.each([1, 3])(
+  "on %i nodes, a broken lock is never handed over to a call that began after the break",
+  async (count) => {
+    const { ours, theirs, first, second } = await beginTurn(count);
+    expect(await theirs.break("a")).toMatchObject({ broken: true });
+    const theirLease = await theirs.acquire("a");
+    const late = ours.acquire("a");
+    expect(await first.release()).toEqual({ released: true, handedOver: true });
+    const secondLease = await second;
+    // The call waited before the break, so it gets the broken lock, with a fence that guards refuse.
+    expect(secondLease.fence).toBeLessThan(theirLease.fence);
+    expect(await secondLease.release()).toEqual({ released: false, reason: "taken" });
+    expect(await waits(late, theirs)).toBe(true);
+    expect(await theirLease.prove()).toBe(true);
+    await theirLease.release();
+    const lateLease = await late;
+    expect(lateLease.fence).toBeGreaterThan(theirLease.fence);
+    expect(await lateLease.release()).toEqual({ released: true });
+    await redis.untilFree();
+  },
+);
 
-test("is not handed over at all if the same manager broke it", async () => {
+test("a lock broken by its own manager is not handed over at all", async () => {
   const { ours, first, second } = await beginTurn(1);
   expect(await ours.break("a")).toMatchObject({ broken: true });
   expect(await first.release()).toEqual({ released: false, reason: "taken" });

@@ -48,7 +48,7 @@ async function locksBehindProxies(
 
 describe.each(modes)("with fencing $fencing", (mode) => {
   // Defect 15 of other libraries: the abort also ended the clean-up, and the key stayed.
-  test("leaves no key if it is aborted in the middle of an attempt", async () => {
+  test("a call aborted in the middle of an attempt leaves no key", async () => {
     const { locks, proxies } = await locksBehindProxies([0, 1, 2], { ...mode, ...patient });
     const controller = new AbortController();
     for (const proxy of proxies) proxy.replies = "hold";
@@ -63,7 +63,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("leaves no key on a node that is frozen when the attempt is aborted", async () => {
+  test("an aborted attempt leaves no key on a node that was frozen at the time", async () => {
     const { locks, proxies } = await locksBehindProxies([0], { ...mode, nodeTimeout: 400 });
     const controller = new AbortController();
     for (const proxy of proxies) proxy.replies = "hold";
@@ -80,7 +80,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await next.release();
   });
 
-  test("leaves no key if it is aborted while it waits", async () => {
+  test("a call aborted while it waits leaves no key", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const holder = await theirs.acquire(key);
     const values = await bench.valuesEverywhere(key);
@@ -124,7 +124,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("sends nothing if the signal was aborted before", async () => {
+  test("a call whose signal was aborted before sends nothing", async () => {
     const client = await connect(bench.server(0).port);
     const connection = watchConnection(client);
     const locks = openLocks([connection], mode);

@@ -163,7 +163,7 @@ describe("a warning about a clock offset", () => {
     },
   );
 
-  test("names a difference only, if there is one node to compare with", async () => {
+  test("names the difference only, if there is one node to compare with", async () => {
     const locks = await bench.locks(1, {}, { runtime: new OffClock(3_000).runtime });
     const found = offsets(locks);
     for (let count = 0; count < 3; count += 1) await (await locks.acquire("a")).release();

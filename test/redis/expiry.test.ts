@@ -46,7 +46,7 @@ async function locksWithClock(
 
 describe.each(modes)("with fencing $fencing", (mode) => {
   // Defect 7 of other libraries: an expired owner released the lock of the next one.
-  test("does not let an expired owner release, extend or prove the next one's lock", async () => {
+  test("an expired owner cannot release, extend or prove the next one's lock", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const lease = await ours.acquire(key, { ttl: 200 });
     await bench.untilFree();
@@ -97,7 +97,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 
   // Defect 9 of other libraries: a failed extension deleted the lock that was still valid.
-  test("keeps its old validity and its keys if an extension fails", async () => {
+  test("a lease keeps its validity and its keys if an extension fails", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
     const doubts = collect(locks, "doubtful");
     const lease = await locks.acquire(key, { ttl: "20s" });
@@ -122,7 +122,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test.each([
     { renew: true, reason: "unreachable" },
     { renew: false, reason: "expired" },
-  ])("ends by its own clock if no node answers (renew: $renew)", async (given) => {
+  ])("a lease ends by its own clock if no node answers (renew: $renew)", async (given) => {
     const { renew, reason } = given;
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 50 });
     const lost = collect(locks, "lost");
@@ -146,7 +146,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("reports that it is over at the first look, before any timer has run", async () => {
+  test("a lease that is over reports it at the first look, before any timer has run", async () => {
     const locks = await bench.locks(3, mode);
     const ttlMs = 300;
     const lease = await locks.acquire(key, { ttl: ttlMs });
@@ -159,7 +159,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("is renewed for as long as the work takes", async () => {
+  test("a lease is renewed for as long as the work takes", async () => {
     const locks = await bench.locks(3, mode);
     const ttlMs = 600;
     const result = await locks.using(key, { ttl: ttlMs }, async (lease) => {
@@ -171,7 +171,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(result).toBe("done");
   });
 
-  test.each([1, 3])("detects that a flushed lock on %i nodes is gone", async (nodes) => {
+  test.each([1, 3])("the loss of a lock flushed on %i nodes is detected", async (nodes) => {
     const locks = await bench.locks(nodes, mode);
     const lost = collect(locks, "lost");
     const flush = () => Promise.all(bench.servers.map((server) => server.command("FLUSHALL")));
@@ -194,22 +194,25 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(error).toMatchObject({ reason: "taken", result: "unsafe" });
   });
 
-  test.each([1, 3])("stays usable after the scripts of %i nodes were flushed", async (nodes) => {
-    const locks = await bench.locks(nodes, mode);
-    const flush = () =>
-      Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
-    for (let round = 0; round < 2; round += 1) {
-      await flush();
-      const lease = await locks.acquire([key, "second"], { wait: 0 });
-      await flush();
-      expect(await lease.prove()).toBe(true);
-      await flush();
-      await lease.extend();
-      await flush();
-      expect(await locks.inspect(key)).toMatchObject({ state: "held" });
-      await flush();
-      expect(await lease.release()).toEqual({ released: true });
-      await bench.untilFree();
-    }
-  });
+  test.each([1, 3])(
+    "a lock stays usable after the scripts of %i nodes were flushed",
+    async (nodes) => {
+      const locks = await bench.locks(nodes, mode);
+      const flush = () =>
+        Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
+      for (let round = 0; round < 2; round += 1) {
+        await flush();
+        const lease = await locks.acquire([key, "second"], { wait: 0 });
+        await flush();
+        expect(await lease.prove()).toBe(true);
+        await flush();
+        await lease.extend();
+        await flush();
+        expect(await locks.inspect(key)).toMatchObject({ state: "held" });
+        await flush();
+        expect(await lease.release()).toEqual({ released: true });
+        await bench.untilFree();
+      }
+    },
+  );
 });

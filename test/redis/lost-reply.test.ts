@@ -26,25 +26,28 @@ function blockThread(ms: number): void {
 
 describe.each(modes)("with fencing $fencing", (mode) => {
   // Defect 2 of other libraries: a lock with -205 ms left, and every key gone.
-  test.each([1, 3])("refuses replies that are slower than the TTL, on %i nodes", async (nodes) => {
-    const lines = await Promise.all([0, 1, 2].slice(0, nodes).map((i) => connectThroughProxy(i)));
-    const locks = openLocks(
-      lines.map(({ client }) => client),
-      { ...mode, nodeTimeout: "10s" },
-    );
-    await bench.warmUp(locks);
-    const acquired = collect(locks, "acquired");
-    for (const { proxy } of lines) proxy.replies = "hold";
-    locks.on("attempt", () => {
-      for (const { proxy } of lines) proxy.replies = "pass";
-    });
-    const error = await rejection(locks.acquire(key, { ttl: 300, wait: 0 }));
-    expect(error).toBeInstanceOf(QuorumError);
-    expect(acquired).toEqual([]);
-    await bench.untilFree();
-  });
+  test.each([1, 3])(
+    "replies that are slower than the TTL are refused, on %i nodes",
+    async (nodes) => {
+      const lines = await Promise.all([0, 1, 2].slice(0, nodes).map((i) => connectThroughProxy(i)));
+      const locks = openLocks(
+        lines.map(({ client }) => client),
+        { ...mode, nodeTimeout: "10s" },
+      );
+      await bench.warmUp(locks);
+      const acquired = collect(locks, "acquired");
+      for (const { proxy } of lines) proxy.replies = "hold";
+      locks.on("attempt", () => {
+        for (const { proxy } of lines) proxy.replies = "pass";
+      });
+      const error = await rejection(locks.acquire(key, { ttl: 300, wait: 0 }));
+      expect(error).toBeInstanceOf(QuorumError);
+      expect(acquired).toEqual([]);
+      await bench.untilFree();
+    },
+  );
 
-  test("refuses a grant that it can read only after its validity", async () => {
+  test("a grant that is read only after its validity is refused", async () => {
     const clients = await bench.connectAll(3);
     const locks = openLocks(clients, { ...mode, nodeTimeout: "10s" });
     await bench.warmUp(locks);
@@ -55,7 +58,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await bench.values(key)).toEqual([null, null, null]);
   });
 
-  test("recognises its own grant when it repeats a request whose reply was late", async () => {
+  test("a client recognises its own grant when it repeats a request whose reply was late", async () => {
     const { proxy, client, server, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 500 });
     await bench.warmUp(locks);
@@ -78,7 +81,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 
   // Defect 6 of other libraries: the key stayed for its whole TTL, and blocked its own client.
-  test("releases what was applied if the replies never come", async () => {
+  test("an attempt that was applied is released even if no reply comes", async () => {
     const { proxy, client, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
     await bench.warmUp(locks);
@@ -99,7 +102,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   describe.each([true, false])("and a driver that resends: %s", (resends) => {
     const options = { autoResendUnfulfilledCommands: resends };
 
-    test("is not blocked by its own key after a reset that lost the reply", async () => {
+    test("a client is not blocked by its own key after a reset that lost the reply", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 200 });
       await bench.warmUp(locks);
@@ -115,7 +118,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("releases the key after the reconnect if the call has failed", async () => {
+    test("the key is released after the reconnect if the call has failed", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
       await bench.warmUp(locks);
@@ -131,7 +134,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("releases the lock although the connection broke during the release", async () => {
+    test("a lock is released although the connection broke during the release", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
       const lease = await locks.acquire(key, { ttl: ttlMs });
@@ -143,7 +146,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("counts repeated grants of one node as one vote", async () => {
+    test("repeated grants of one node count as one vote", async () => {
       const line = await connectThroughProxy(0, options);
       const others = [await connect(bench.server(1).port), await connect(bench.server(2).port)];
       const locks = openLocks([line.client, ...others], { ...mode, nodeTimeout: 300 });
@@ -167,7 +170,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 
   // Defect 8 of other libraries: an extension created a lost lock again.
-  test("never creates an expired key again by an extension that arrives late", async () => {
+  test("an extension that arrives late never creates an expired key again", async () => {
     const { proxy, client, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: "10s" });
     const lease = await locks.acquire(key, { ttl: 400 });
@@ -185,7 +188,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await lease.release()).toMatchObject({ released: false });
   });
 
-  test("does not change the next holder's key by an extension that arrives late", async () => {
+  test("an extension that arrives late does not change the next holder's key", async () => {
     const { proxy, client, server, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: "10s" });
     const lease = await locks.acquire(key, { ttl: 400 });
@@ -257,7 +260,7 @@ describe.each(modes)("a node that was not waited for, with fencing $fencing", (m
   });
 });
 
-test("does not consider a healthy node failed if its reply was not waited for", async () => {
+test("a healthy node does not count as failed if its reply was not waited for", async () => {
   const locks = await bench.locks(3);
   const failures = collect(locks, "node-failed");
   for (let round = 0; round < 20; round += 1) {

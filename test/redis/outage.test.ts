@@ -46,7 +46,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     { nodes: 5, frozen: [0, 4], met: "after" },
     { nodes: 5, frozen: [0, 4], met: "before" },
   ])(
-    "decides without $frozen of $nodes nodes, which froze $met the first contact",
+    "a call is decided without $frozen of $nodes nodes, which froze $met the first contact",
     async ({ nodes, frozen, met }) => {
       const connections = await connectWatched(bench, nodes);
       const locks = openLocks(connections, { ...mode, ...patient });
@@ -70,7 +70,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     },
   );
 
-  test("reports that the lock is held without waiting for a frozen node", async () => {
+  test("a held lock is reported without waiting for a frozen node", async () => {
     const connections = await connectWatched(bench, 3);
     const locks = openLocks(connections, { ...mode, ...patient });
     const failures = collect(locks, "node-failed");
@@ -91,7 +91,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("reports a fault of the nodes, not contention, if all are frozen", async () => {
+  test("a fault of the nodes is reported, not contention, if all are frozen", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
     await bench.warmUp(locks);
     bench.freeze(0, 1, 2);
@@ -108,7 +108,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("goes on with a majority after a node was killed, and with that node after its return", async () => {
+  test("a majority goes on after a node was killed, and uses that node again after its return", async () => {
     const locks = await bench.locks(3, mode, { wait: "30s" });
     const [failed, recovered] = [collect(locks, "node-failed"), collect(locks, "node-recovered")];
     const lease = await locks.acquire(key);
@@ -137,7 +137,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     bench.thaw(2);
   });
 
-  test("names each node and its cause if all are down, and never reports the lock as held", async () => {
+  test("the error names each node and its cause if all are down, and never reports the lock as held", async () => {
     const locks = await bench.locks(3, mode);
     await (await locks.acquire(key)).release();
     await kill(0, 1, 2);
@@ -156,7 +156,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await rejection(locks.tryAcquire(key))).toBeInstanceOf(QuorumError);
   });
 
-  test("reports a fault if two of five are held and the rest is down", async () => {
+  test("a fault is reported if two of five are held and the rest is down", async () => {
     const locks = await bench.locks(5, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -168,7 +168,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("reports a fault if half of four are held and the other half is down", async () => {
+  test("a fault is reported if half of four are held and the other half is down", async () => {
     const locks = await bench.locks(4, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -177,7 +177,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("reports the lock as held if two of three are held and the third is down", async () => {
+  test("a lock is reported as held if two of three are held and the third is down", async () => {
     const locks = await bench.locks(3, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -188,7 +188,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-test("counts a client that is not connected as a failed vote, at once", async () => {
+test("a client that is not connected counts as a failed vote, at once", async () => {
   const port = await freePort();
   const locks = openLocks([dial(port)], patient);
   const error = await rejection(locks.acquire(key, { wait: 0 }));
@@ -198,7 +198,7 @@ test("counts a client that is not connected as a failed vote, at once", async ()
   expect(vote?.cause).toBeInstanceOf(NotConnectedError);
 });
 
-test("acquires with the connected majority while one client never connects", async () => {
+test("the connected majority grants while one client never connects", async () => {
   const clients = await bench.connectAll(2);
   const locks = openLocks([...clients, dial(await freePort())], patient);
   const failures = collect(locks, "node-failed");
@@ -207,7 +207,7 @@ test("acquires with the connected majority while one client never connects", asy
   expect(await lease.release()).toEqual({ released: true });
 });
 
-test("waits for a server that starts later, and sends nothing late", async () => {
+test("a call waits for a server that starts later, and sends nothing late", async () => {
   const port = await freePort();
   const locks = openLocks([dial(port)], {}, { wait: "60s" });
   const attempts = collect(locks, "attempt");
@@ -222,7 +222,7 @@ test("waits for a server that starts later, and sends nothing late", async () =>
   expect(await server.command("KEYS", "*")).toEqual(["holdfast:node"]);
 });
 
-test("wakes a lazy client, and waits for its first connect", async () => {
+test("a call wakes a lazy client, and waits for its first connect", async () => {
   const client = dial(bench.server(0).port, { lazyConnect: true });
   const locks = openLocks([client]);
   expect(client.status).toBe("wait");
@@ -231,7 +231,7 @@ test("wakes a lazy client, and waits for its first connect", async () => {
   await lease?.release();
 });
 
-test("releases a key that only a frozen node still has, once the node thaws", async () => {
+test("a key that only a frozen node still has is released once the node thaws", async () => {
   const locks = await bench.locks(3, { nodeTimeout: 50 });
   await bench.warmUp(locks);
   const lease = await locks.acquire(key, { wait: "5s" });
@@ -242,7 +242,7 @@ test("releases a key that only a frozen node still has, once the node thaws", as
   await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 0, 10_000);
 });
 
-test("releases on one node are not delayed by another node that is frozen", async () => {
+test("a release on one node is not delayed by another node that is frozen", async () => {
   const clients = await Promise.all(
     [0, 1, 2].map((index) =>
       connect(bench.server(index).port, { autoResendUnfulfilledCommands: false }),
@@ -260,7 +260,7 @@ test("releases on one node are not delayed by another node that is frozen", asyn
   await eventually(async () => (await bench.server(1).command("EXISTS", key)) === 0, 10_000);
 });
 
-test("reports a fault if a node fails between its grant and the agreement on a fence", async () => {
+test("a fault is reported if a node fails between its grant and the agreement on a fence", async () => {
   const [ahead, failing, other] = await bench.connectAll(3);
   if (ahead === undefined || failing === undefined || other === undefined) return;
   const inner = watchConnection(failing);

@@ -22,7 +22,7 @@ const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  test("acquires although a minority is held, and releases only its own keys", async () => {
+  test("a lock is granted although a minority is held, and a release deletes only its own keys", async () => {
     const locks = await bench.locks(5, mode);
     await bench.holdByForeigner([1, 3], key);
     const lease = await locks.acquire(key, { wait: 0 });
@@ -36,7 +36,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([1, 3], key);
   });
 
-  test("leaves no key on the free nodes if a majority is held", async () => {
+  test("an attempt leaves no key on the free nodes if a majority is held", async () => {
     const locks = await bench.locks(5, mode);
     await bench.holdByForeigner([0, 2, 4], key);
     expect(await locks.tryAcquire(key)).toBeUndefined();
@@ -46,7 +46,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 
   // Defect 1 of other libraries: with two votes each the call never settled.
-  test("settles on an even split of four nodes, and leaves no key", async () => {
+  test("an attempt settles on an even split of four nodes, and leaves no key", async () => {
     const locks = await bench.locks(4, mode);
     await bench.holdByForeigner([0, 1], key);
     expect(await locks.tryAcquire(key)).toBeUndefined();
@@ -62,7 +62,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test.each([
     { nodes: 3, byFirst: [0], bySecond: [1], byForeigner: [2] },
     { nodes: 4, byFirst: [0, 1], bySecond: [2, 3], byForeigner: [] },
-  ])("lets two rivals that split $nodes nodes both succeed in the end", async (split) => {
+  ])("two rivals that split $nodes nodes both succeed in the end", async (split) => {
     const { nodes, byFirst, bySecond, byForeigner } = split;
     await bench.holdByForeigner(byForeigner, key);
     // Holds back requests to the rival's nodes until both have their own.
@@ -100,7 +100,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(insideMost).toBe(1);
   });
 
-  test("refuses a server that is given twice among others, and leaves no key", async () => {
+  test("a server that is given twice among others is refused, and no key is left", async () => {
     const { port } = bench.server(0);
     const others = await bench.connectAll(4);
     const clients = [await connect(port), await connect(port), ...others.slice(1)];
@@ -122,7 +122,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await bench.values(key)).toEqual([null, null, null, null, null]);
   });
 
-  test("refuses a quorum that consists of one server twice, at its first use", async () => {
+  test("a quorum that consists of one server twice is refused at its first use", async () => {
     const { port } = bench.server(2);
     const locks = openLocks([await connect(port), await connect(port)], mode);
     const error = await rejection(locks.tryAcquire(key));
@@ -131,7 +131,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-test("refuses the same client object twice at once", async () => {
+test("the same client object given twice is refused at once", async () => {
   const client = await connect(bench.server(0).port);
   expect(() => redlock([client, client])).toThrow(InvalidOptionError);
   expect(() => redlock([client, client])).toThrow("the same client twice");
@@ -158,7 +158,7 @@ test.each([
   await bench.freeByForeigner(held, key);
 });
 
-test.each([2, 4])("warns of an even number of nodes (%i) and works", async (nodes) => {
+test.each([2, 4])("an even number of nodes (%i) works, with a warning", async (nodes) => {
   const locks = await bench.locks(nodes);
   const warnings = collect(locks, "warning");
   const lease = await locks.acquire(key);
@@ -169,7 +169,7 @@ test.each([2, 4])("warns of an even number of nodes (%i) and works", async (node
   expect(warnings[0]?.remedy).toContain("odd");
 });
 
-test("does not warn of an odd number of nodes", async () => {
+test("an odd number of nodes gives no warning", async () => {
   const locks = await bench.locks(3);
   const warnings = collect(locks, "warning");
   const lease = await locks.acquire(key);
@@ -177,7 +177,7 @@ test("does not warn of an odd number of nodes", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("grants greater fences than before, with any majority", async () => {
+test("every majority grants a fence greater than those before", async () => {
   const locks = await bench.locks(5);
   const fences: bigint[] = [];
   for (const held of [[], [0, 1], [3, 4], [1, 3], []]) {
@@ -190,7 +190,7 @@ test("grants greater fences than before, with any majority", async () => {
   expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
 });
 
-test("reports the holder's label in the timeout error", async () => {
+test("the timeout error reports the holder's label", async () => {
   const [ours, theirs] = [await bench.locks(3), await bench.locks(3)];
   const lease = await theirs.acquire(key, { label: "night shift | Zürich" });
   const contended = collect(ours, "contended");
@@ -204,7 +204,7 @@ test("reports the holder's label in the timeout error", async () => {
   await lease.release();
 });
 
-test("reports the holder's label without fences, too", async () => {
+test("the timeout error reports the holder's label without fences, too", async () => {
   const [ours, theirs] = [
     await bench.locks(1, { fencing: false }),
     await bench.locks(1, { fencing: false }),

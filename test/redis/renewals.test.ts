@@ -67,7 +67,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("one that was taken is lost, and the others are renewed", async () => {
+  test("a lease that was taken is lost, and the others are renewed", async () => {
     const locks = await bench.locks(3, { fencing });
     const lost = collect(locks, "lost");
     const leases = await take(locks, ["a", "b", "c"]);
@@ -81,7 +81,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("one that a minority lacks is renewed by the other nodes", async () => {
+  test("a lease that a minority lacks is renewed by the other nodes", async () => {
     const locks = await bench.locks(3, { fencing });
     const leases = await take(locks, ["a", "b"]);
     await bench.server(2).command("DEL", "a");
@@ -92,7 +92,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("one that the servers refuse does not make the others fail", async () => {
+  test("a lease that the servers refuse does not make the others fail", async () => {
     const rights = ["on", "nopass", "+@all", "~*", "&*"];
     for (const server of bench.servers) await server.command("ACL", "SETUSER", "worker", ...rights);
     const clients = await bench.connectAll(3, { username: "worker", password: "" });
@@ -113,7 +113,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("without a quorum all of them are doubtful, and held again when it is back", async () => {
+  test("all leases are doubtful without a quorum, and held again when it is back", async () => {
     const locks = await bench.locks(3, { fencing, nodeTimeout: 100 });
     const leases = await take(locks, ["a", "b"]);
     await renewedAgain(locks, ["a", "b"]);

@@ -27,7 +27,7 @@ async function connectBySentinel(): Promise<Redis> {
   return client;
 }
 
-test("locks on the master that Sentinel reports, also after a failover", async () => {
+test("a lock is on the master that Sentinel reports, also after a failover", async () => {
   const [ours, theirs] = [
     openLocks([await connectBySentinel()]),
     openLocks([await connectBySentinel()]),

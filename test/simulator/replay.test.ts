@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const host = nodeHost();
 
-test("replays 100 seeds bit for bit", async () => {
+test("100 seeds are replayed bit for bit", async () => {
   for (let seed = 1; seed <= 100; seed += 1) {
     const run = () => outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
     const [first, second] = [await run(), await run()];
@@ -37,7 +37,7 @@ test("draining microtasks at once is as exact as a turn of the event loop", asyn
   }
 });
 
-test("refuses to run at once on a host that needs a turn", () => {
+test("simulateNow refuses a host that needs a turn of the event loop", () => {
   expect(() => simulateNow(scenarioOf(1), turningHost())).toThrow("use simulate()");
 });
 

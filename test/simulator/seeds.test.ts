@@ -30,14 +30,14 @@ function run(scenario: Scenario): Promise<SimulationReport> {
   return outsideMicrotasks(() => simulateNow(scenario, host));
 }
 
-test("keeps every rule in all seeds that ever failed", async () => {
+test("every rule is kept in all seeds that ever failed", async () => {
   for (const { seed, rule, scenario } of saved) {
     const { violations } = await run(scenario ?? scenarioOf(seed));
     expect(violations, `seed ${seed}, which once broke ${rule}`).toEqual([]);
   }
 });
 
-test(`keeps every rule in ${fixedCount} fixed seeds, and loses no update behind a fence`, async () => {
+test(`every rule is kept in ${fixedCount} fixed seeds, and no update behind a fence is lost`, async () => {
   let tenures = 0;
   const lost = { unfenced: 0, fenced: 0 };
   for (let seed = 1; seed <= fixedCount; seed += 1) {
@@ -53,7 +53,7 @@ test(`keeps every rule in ${fixedCount} fixed seeds, and loses no update behind 
   expect(lost.fenced).toBe(0);
 });
 
-test("keeps every rule in fresh seeds", async () => {
+test("every rule is kept in fresh seeds", async () => {
   const from = Math.floor(Math.random() * 2 ** 40);
   process.stdout.write(`fresh seeds from ${from}\n`);
   const endMs = performance.now() + budgetMs;
