@@ -1,5 +1,5 @@
 // @ts-check
-/** What a workload works with: servers, processes, rounds in random order, and its results. */
+/** The setting of the workloads: servers, processes, rounds in random order, and results. */
 
 import { CutError, Worker } from "./crew.mjs";
 import { contenderKinds } from "./contenders/list.mjs";
@@ -13,11 +13,11 @@ import { startServers } from "./servers.mjs";
 
 /** @type {Readonly<Record<FleetName, number>>} */
 const fleetSizes = { one: 1, five: 5, spare: 1, sick: 5, counter: 1 };
-/** Whom a quick run is about, unless it is told otherwise. */
+/** Contenders of a quick run, unless others are given. */
 const quickOnes = ["floor", "limit", "fenced", "unfenced", "redis-semaphore", "redlock5", "verrou"];
-// A quick run ends whatever it is doing after so long, and says so.
+// After this time a quick run skips the remaining measurements, and reports them.
 const quickMaxMs = 150_000;
-// Holdfast waits out the quarantine of fresh servers while it opens.
+// Opening Holdfast takes this long at most, with the quarantine of fresh servers.
 const openBoundMs = 75_000;
 
 export class Bench {
@@ -34,14 +34,18 @@ export class Bench {
     this.options = options;
   }
 
-  /** Whether a quick run has no time left for `what`; it is then told as left out. @param {string} what */
+  /**
+   * True if a quick run has no time left for `what`, which is then reported. @param {string} what
+   */
   isLate(what) {
     if (!this.options.quick || performance.now() - this.#beganMs < quickMaxMs) return false;
     this.note(`${what}: left out or cut short, because the time of a quick run was over`);
     return true;
   }
 
-  /** Milliseconds to measure for: short ones in a quick run. @param {number} full @param {number} quick */
+  /**
+   * Time to measure for, in ms, shorter in a quick run. @param {number} full @param {number} quick
+   */
   timeMs(full, quick) {
     return Math.round((this.options.quick ? quick : full) * this.options.scale);
   }
@@ -68,7 +72,7 @@ export class Bench {
   }
 
   /**
-   * Those who can do it, and were asked for.
+   * Returns the wanted contenders that support this number of nodes.
    *
    * @param {1 | 5} nodes
    * @param {readonly string[]} [among]
@@ -124,7 +128,7 @@ export class Bench {
 export function record(series, round, values) {
   for (const [metric, value] of Object.entries(values)) {
     const list = (series.values[metric] ??= []);
-    // A round in which it was cut stays open.
+    // A round that was cut stays undefined.
     while (list.length < round) list.push(undefined);
     list[round] = value;
   }
@@ -144,7 +148,7 @@ export function recordCut(series, error) {
 }
 
 /**
- * The processes of one contender, opened with the same settings.
+ * Opens the processes of one contender with the same settings.
  *
  * @param {string} contender
  * @param {number} count
@@ -168,8 +172,8 @@ export async function endWorkers(workers) {
 }
 
 /**
- * Opens all contenders, then gives every one its turn in every round, in a new random order each
- * time. One that fails to open, is cut or dies is told, and started anew for the next round.
+ * Opens all contenders, then runs each once per round, in a new random order each time. A
+ * contender that fails to open, is cut or dies is reported, and started again for the next round.
  *
  * @param {Bench} bench
  * @param {{
@@ -187,7 +191,7 @@ export async function takeTurns(bench, { contenders, rounds, seriesOf, open, war
   try {
     for (let round = 0; round < rounds; round += 1) {
       for (const contender of shuffled(contenders)) {
-        // Twice is enough to know; a third time would only take minutes.
+        // Two cuts are enough: a third would only take minutes.
         if ((cuts.get(contender) ?? 0) >= 2) continue;
         if (bench.isLate(seriesOf(contender).workload)) return;
         try {
@@ -203,7 +207,7 @@ export async function takeTurns(bench, { contenders, rounds, seriesOf, open, war
           cuts.set(contender, (cuts.get(contender) ?? 0) + 1);
           const workers = crews.get(contender) ?? [];
           crews.delete(contender);
-          // What does not answer will not close in good order either.
+          // A process that does not answer cannot be closed in an orderly way either.
           if (error instanceof CutError) await Promise.all(workers.map((each) => each.kill()));
           else await endWorkers(workers);
         }

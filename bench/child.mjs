@@ -1,5 +1,5 @@
 // @ts-check
-/** One process of one contender. It does what it is asked over IPC, several things at a time. */
+/** One process of one contender. It runs tasks on request over IPC, several at a time. */
 
 import { kindOf } from "./contenders/list.mjs";
 import { contend } from "./tasks/contend.mjs";
@@ -48,7 +48,7 @@ const tasks = {
 
 /** @param {Reply} reply */
 function answer(reply) {
-  // The parent may have gone, and then so does this process.
+  // If the parent is gone, this process ends as well.
   if (process.connected) process.send?.(reply);
 }
 
@@ -63,7 +63,7 @@ process.on("message", (message) => {
   );
 });
 process.once("disconnect", () => process.exit(0));
-// A library that forgets a promise must not end the measurement of what else it does.
+// A library that forgets a promise must not end the measurement.
 let rejections = 0;
 process.on("unhandledRejection", (reason) => {
   rejections += 1;

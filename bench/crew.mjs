@@ -1,5 +1,5 @@
 // @ts-check
-/** The processes of contenders: started, asked with a bound on the answer, and always ended. */
+/** The processes of contenders: each request has a time limit, and each process is ended. */
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -87,13 +87,13 @@ export class Worker {
     });
   }
 
-  /** At once, with all it holds. */
+  /** Kills the process at once, with all its locks. */
   async kill() {
     this.#child.kill("SIGKILL");
     await this.#exited;
   }
 
-  /** In good order, unless that takes too long. */
+  /** Closes the process in an orderly way, or kills it if that takes too long. */
   async end() {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       await this.ask("close", undefined, 3_000).catch(() => undefined);

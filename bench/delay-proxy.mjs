@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process of its own in front of a server: passes bytes on, each way as late as it is told by
- * IPC. `node delay-proxy.mjs PORT` reports the port it listens on.
+ * A proxy process in front of a server: delays bytes in both directions by a time that is set by
+ * IPC. `node delay-proxy.mjs PORT` reports its own port.
  */
 
 import { connect, createServer } from "node:net";

@@ -1,11 +1,11 @@
 // @ts-check
-/** A TCP line that is slow in one direction: what a replica hears of its master. */
+/** A TCP proxy that delays one direction: from a master to its replica. */
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
 /**
- * Stands before the server on `port`; bytes from the server arrive `delayMs` later, in their order.
+ * Starts a proxy for the server on `port`: bytes from the server arrive `delayMs` later, in order.
  *
  * @param {number} port
  * @param {number} delayMs
@@ -27,7 +27,7 @@ export async function startDelayedLine(port, delayMs) {
     }
     client.on("data", (chunk) => void server.write(chunk));
     server.on("data", (chunk) => {
-      // What is still on the line when the master dies never arrives, as with a real one.
+      // Bytes under way when the master dies never arrive, as in a real network.
       setTimeout(() => {
         if (!client.destroyed) client.write(chunk);
       }, delayMs);

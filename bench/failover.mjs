@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * How many grants a failover forgets, with and without `replicas.acks`, on real servers.
+ * Counts grants that a failover loses, with and without `replicas.acks`, on real servers.
  *
  *   npm run faults:failover -- [--rounds 20] [--out table.md]
  *
- * Each round has a master, one or two replicas behind lines that delay what they hear of it, and a
- * client that takes new locks as fast as it can. The master is killed (SIGKILL) in the middle of
- * it, and a replica promoted. A grant is lost where its lease was handed out to the client and the
- * promoted server gives the same resource to another while that lease is valid.
+ * Each round has a master, one or two replicas behind proxies that delay the replication, and a
+ * client that acquires new locks as fast as it can. The master is killed (SIGKILL) meanwhile, and
+ * a replica promoted. A grant is lost if its lease was returned to the client, and the promoted
+ * server grants the same resource to another client while that lease is valid.
  */
 
 import { writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { Redis } from "ioredis";
 import { startDelayedLine } from "./delayed-line.mjs";
 import { connect, startServer } from "./servers.mjs";
 
-// Of the built package, which is there only after a build: nothing may resolve it before.
+// Imported from the built package at run time, because it exists only after a build.
 /** @type {typeof import("../src/index.ts")} */
 const { createLocks } = await import(new URL("../dist/index.js", import.meta.url).href);
 /** @type {typeof import("../src/stores/redis/index.ts")} */
@@ -93,7 +93,7 @@ async function runRound({ acks, delaysMs }) {
   const locks = createLocks(redis(client, { replicas: { acks, timeout: "500ms" } }), {
     ttl: "20s",
   });
-  // One lease is extended just before the end: an extension can be lost like a grant.
+  // One lease is extended just before the end, because an extension can be lost like a grant.
   const kept = await locks.acquire("kept", { ttl: "5s", wait: "5s" });
   /** @type {{ resource: string, lease: import("../src/index.ts").Lease }[]} */
   const granted = [];
@@ -135,7 +135,7 @@ async function runRound({ acks, delaysMs }) {
   }
   const leftMs = Number(await promoted.connection.send("PTTL", "kept"));
   const shortened = extended && kept.remainingMs() > Math.max(0, leftMs);
-  // The manager of the dead master is left behind as a crashed client's would be.
+  // The manager of the dead master is not closed, as if its client had crashed.
   client.disconnect();
   await others.close();
   other.disconnect();

@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * How often an acquisition needs the second round, because the nodes granted different fences.
+ * Counts acquisitions that need the second round, because the nodes granted different fences.
  *
  *   node bench/fence-rounds.mjs [folder of the built package]     default: dist beside this folder
  *
- * Starts five servers. Every acquisition is of a resource of its own, so nobody waits for anybody;
- * what differs is how many are under way at once, and in how many processes.
+ * Starts five servers. Every acquisition has its own resource, so no call waits for another. The
+ * cases differ in the number of concurrent acquisitions, and in the number of processes.
  */
 
 import { fork } from "node:child_process";
@@ -43,7 +43,7 @@ async function run({ ports, inFlight, count, name }) {
     send: (/** @type {string} */ _key, /** @type {string[]} */ command) => client.send(...command),
   }));
   const locks = createLocks(redlock(connections, { admission: "off" }), { ttl: "30s", wait: 0 });
-  // Scripts are loaded before anything is counted.
+  // Loads the scripts before the count begins.
   await (await locks.acquire(`${name}:warm-up`)).release();
   const result = { acquired: 0, raised: 0, failed: 0, ms: 0 };
   locks.on("fence-raised", () => {

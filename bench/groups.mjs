@@ -1,19 +1,20 @@
 // @ts-check
 /**
- * What locks cost as they become many: the figures of docs/operate/scaling.md.
+ * Measures the cost of many locks: the figures of docs/operate/scaling.md.
  *
  *   node --expose-gc bench/groups.mjs [folder of the built package] [part] [leases]
  *
- * The folder is dist beside this one unless given. Parts, all of them unless one is named:
+ * The default folder is dist beside this one. Parts, by default all of them:
  *   throughput   cycles of acquire + release on 1, 2 and 4 groups of 3 servers
- *   limited      the same where each server is given no more than 500 commands a second, so that
- *                the servers are the limit and not this machine
+ *   limited      the same with at most 500 commands a second for each server, so that the servers
+ *                are the limit and not this machine
  *   across       the same for two resources in one group, and in two
- *   held         memory per held lease, here and on each server, and what a renewal costs
+ *   held         memory per held lease, here and on each server, and the cost of a renewal
  *   connections  memory per idle connection on a server
  *
- * Everything runs on this machine: where client and servers share few processors, they limit one
- * another, and more groups cannot be faster. So the processor time of each side is told as well.
+ * Everything runs on this machine. If client and servers share few processors, they limit one
+ * another, and more groups cannot be faster. So the processor time of each side is printed as
+ * well.
  */
 
 import { cpus } from "node:os";
@@ -36,7 +37,7 @@ const rounds = 5;
 
 /** @typedef {Awaited<ReturnType<typeof connect>>} Client */
 
-// Each server ends with this process, and there are more of them than listeners usually are.
+// Each server adds a listener for the end of this process, more than Node.js expects.
 process.setMaxListeners(100);
 
 /** @param {readonly Client[]} clients @param {number} [perSecondMax] commands of each of them */
@@ -53,7 +54,7 @@ const connectionsOf = (clients, perSecondMax = Infinity) =>
     };
   });
 
-/** Lets so many through per second, in the order they came. */
+/** Lets a limited number of calls pass per second, in order of arrival. */
 class Turns {
   /** @param {number} perSecondMax */
   constructor(perSecondMax) {
@@ -71,7 +72,7 @@ class Turns {
 
   #drain() {
     const due = Math.floor((performance.now() - this.lastMs) * this.perMs);
-    // What nobody asked for in time is not made up for later.
+    // Unused capacity is not carried over.
     this.lastMs = this.waiting.length <= due ? performance.now() : this.lastMs + due / this.perMs;
     for (const go of this.waiting.splice(0, due)) go();
   }
@@ -99,7 +100,7 @@ function clientSeconds() {
 }
 
 /**
- * Runs `work` for each number up to `count`, so many at once, and tells what one took.
+ * Runs `work` for each number up to `count`, with `inFlight` at once. Returns the cost per run.
  *
  * @param {readonly Client[]} clients
  * @param {number} count
@@ -151,7 +152,7 @@ async function openGroups(groups, perSecondMax) {
   );
   const options = { admission: "off", maxTtl: "1h", nodeTimeout: "60s" };
   const locks = createLocks(redlock.groups(lists, options), { ttl: "1h", wait: 0 });
-  // Every group has met the scripts before anything is counted.
+  // Loads the scripts in every group before the measurement.
   for (let n = 0; n < 100; n += 1) await (await locks.acquire(`warm-up:${n}`)).release();
   const close = async () => {
     await locks.close();
@@ -168,7 +169,7 @@ async function throughput() {
   const benches = await Promise.all(counts.map((groups) => openGroups(groups)));
   for (const inFlight of [64, 512]) {
     const seen = counts.map(() => /** @type {Awaited<ReturnType<typeof measure>>[]} */ ([]));
-    // Interleaved, so that a busy moment of the machine falls on all of them alike.
+    // Interleaved, so that a busy moment of the machine affects all of them alike.
     for (let round = 0; round < rounds; round += 1) {
       for (const [index, { locks, clients }] of benches.entries()) {
         const cycle = async (/** @type {number} */ n) => {
@@ -230,7 +231,7 @@ async function held() {
   const { locks, clients, close } = await openGroups(1);
   const [first] = clients;
   if (first === undefined) throw new Error("no server");
-  // All counters are there, as on a node that has been in use.
+  // Creates all counters, as on a node that has been in use.
   for (let n = 0; n < 10_000; n += 1) await (await locks.acquire(`fill:${n}`)).release();
   const memory = () => info(first, "memory", "used_memory");
   const heap = () => {
@@ -282,7 +283,7 @@ async function connections() {
   const open = await Promise.all(Array.from({ length: count }, () => connect(server.port)));
   await Promise.all(open.map((client) => client.send("PING")));
   const after = await info(first, "memory", "used_memory");
-  // A server gives back the buffers of a connection that has been quiet for a few seconds.
+  // A server frees the buffers of a connection that has been idle for a few seconds.
   await sleep(8_000);
   const quiet = await info(first, "memory", "used_memory");
   const each = (/** @type {number} */ bytes) => `${((bytes - before) / count).toFixed(0)} B`;

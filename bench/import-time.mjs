@@ -1,5 +1,5 @@
 // @ts-check
-/** A fresh process that loads the modules it is given, and prints how many milliseconds that took. */
+/** Loads the given modules in a fresh process, and prints the milliseconds that it took. */
 
 const beganMs = performance.now();
 await Promise.all(process.argv.slice(2).map((specifier) => import(specifier)));

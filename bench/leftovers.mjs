@@ -1,5 +1,5 @@
 // @ts-check
-/** What a contender left on the servers after it had released everything. */
+/** Counts the keys that a contender left on the servers after it had released everything. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "./servers.mjs";
@@ -7,7 +7,7 @@ import { connect } from "./servers.mjs";
 const countScript =
   "local n=0 local c='0' repeat local r=redis.call('SCAN',c,'MATCH',ARGV[1],'COUNT',1000) " +
   "c=r[1] n=n+#r[2] until c=='0' return n";
-// A minority of the nodes may answer later than the library did.
+// A minority of the nodes may delete keys later than the release resolves.
 const patienceMs = 2_000;
 
 /** @param {readonly number[]} ports @param {string} prefix @returns {Promise<number>} keys */

@@ -5,9 +5,9 @@
  *
  *   npm run build && node bench/mixed-fleets.mjs [seconds of each run, 4]
  *
- * Each side is a process. Holdfast's has eight tasks that want the lock all the time; the other's
- * has one, which tries again every 10 ms and pauses for 10 ms after each section. A section reads a
- * counter on the server and writes it in a second command, so an overlap loses an update.
+ * Each side is a process. Holdfast's has eight tasks that always want the lock. The other's has
+ * one, which polls every 10 ms and pauses for 10 ms after each section. A section reads a counter
+ * on the server and writes it in a second command, so an overlap loses an update.
  */
 
 import { fork } from "node:child_process";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Servers and connections for the benchmarks, with nothing installed but redis-server. */
+/** Servers and connections for the benchmarks. Needs only redis-server. */
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -68,8 +68,8 @@ export function startServers(count) {
 }
 
 /**
- * One connection that pipelines: every command of a turn leaves in one write. Understands what the
- * benchmarks ask for: texts, numbers, errors and nil.
+ * Opens a connection that pipelines: all commands of a turn are sent in one write. It parses the
+ * replies that the benchmarks need: texts, numbers, errors and nil.
  *
  * @param {number} port
  * @returns {Promise<{ send(...command: string[]): Promise<unknown>, close(): void }>}
@@ -91,7 +91,7 @@ export function connect(port) {
       let value = kind === ":" ? Number(line) : line;
       if (kind === "$" && line === "-1") value = null;
       else if (kind === "$") {
-        // Texts here are plain ASCII, so characters are bytes.
+        // All texts are plain ASCII, so characters are bytes.
         end += Number(line) + 2;
         if (unread.length < end) return undefined;
         value = unread.slice(lineEnd + 2, end - 2);

@@ -1,5 +1,5 @@
 // @ts-check
-/** The benchmark: `npm run bench`. What it takes is told by `npm run bench -- --help`. */
+/** The benchmark: `npm run bench`. For its arguments see `npm run bench -- --help`. */
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ function npm(...npmArgs) {
 
 /** @param {Options} options */
 function prepare({ peers }) {
-  // A test measures what it has built itself.
+  // A test measures the build that it has made itself.
   if (process.env["HOLDFAST_BENCH_DIST"] === undefined) npm("run", "build", "--silent");
   if (peers && !existsSync(join(folder, "node_modules", ".package-lock.json"))) {
     npm("ci", "--prefix", "bench", "--no-audit", "--no-fund");
@@ -67,7 +67,7 @@ async function measure(options) {
     try {
       await run();
     } catch (error) {
-      // What was measured before is worth more than an hour of the machine's time.
+      // A failed workload must not discard the earlier results.
       const told = error instanceof Error ? error.message : String(error);
       bench.note(`${name}: ended early: ${told.split("\n")[0]}`);
       console.error(`${name} ended early`, error);
@@ -76,7 +76,7 @@ async function measure(options) {
     bench.tell(`${name} took ${Math.round((performance.now() - fromMs) / 1_000)} s`);
   };
   try {
-    // Fresh servers vote only after half a minute: those needed later start now.
+    // Fresh servers vote only after half a minute, so those for later workloads start now.
     if (options.nodes.includes(5)) await bench.fleet("five");
     if (options.names.includes("sick")) await bench.fleet("sick");
     const quiet = options.names.filter((name) => name === "sequential" || name === "inflight");
@@ -97,7 +97,10 @@ async function measure(options) {
   return { machine, options, seconds, series, notes, versions: versionsInUse(options.peers) };
 }
 
-/** Only a whole run may replace what is kept beside the code. @param {Options} options */
+/**
+ * Returns the folder for results. Only a full run replaces the committed ones. @param {Options}
+ * options
+ */
 function outputFolder({ out, quick, names, contenders, nodes, scale, peers }) {
   if (out !== undefined) return out;
   const all =
@@ -115,7 +118,7 @@ function write(results) {
   mkdirSync(plots, { recursive: true });
   const page = pageOf(results);
   writeFileSync(join(out, "results.md"), page);
-  // Where it was written to is nobody's business elsewhere.
+  // Without the output folder, which is a path of this machine.
   const kept = { ...results, options: { ...results.options, out: undefined } };
   writeFileSync(join(out, "results.json"), `${JSON.stringify(kept, null, 1)}\n`);
   for (const [name, svg] of plotsOf(new Lookup(results.series))) {
@@ -131,7 +134,7 @@ async function main() {
   }
   const options = readOptions(process.argv.slice(2));
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
-    // Servers and processes are ended on exit.
+    // Servers and processes are ended by exit handlers.
     process.once(signal, () => process.exit(1));
   }
   process.setMaxListeners(100);

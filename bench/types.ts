@@ -1,24 +1,24 @@
-/** What the parts of the benchmark say to one another. Types only: the benchmark itself is .mjs. */
+/** Types of the benchmark, which itself is .mjs. */
 
-/** How a contender is to lock, the same for all of them. */
+/** Settings for a contender, the same for all of them. */
 export interface Settings {
   readonly ports: readonly number[];
   readonly ttlMs: number;
-  /** How long an acquire may wait for a held resource; 0 is one attempt. */
+  /** Limit for the wait of an acquire; 0 is one attempt. */
   readonly waitMs: number;
-  /** Pause between two attempts; undefined leaves it to the library's own default. */
+  /** Pause between two attempts; undefined means the library's own default. */
   readonly pollMs: number | undefined;
   /** Time between two renewals of a kept lock. */
   readonly renewEveryMs: number;
-  /** Count the commands that clients send; costs a little, so it is off where time is measured. */
+  /** Counts the commands of the clients. Costs a little, so it is off while time is measured. */
   readonly countCommands: boolean;
-  /** Managers of one process, each with a subscriber of its own, one for each call; 1 if left out. */
+  /** Managers of one process, each with its own subscriber, one for each call. @default 1 */
   readonly managers?: number;
 }
 
 /**
- * One library in one process. `acquire` gives the library's own object, so that nothing of the
- * benchmark's is measured with it; both calls reject where the library failed or refused.
+ * One library in one process. `acquire` returns the library's own object, so that no object of the
+ * benchmark is measured. Both calls reject if the library failed or refused.
  */
 export interface Contender {
   readonly acquire: (resource: string) => Promise<unknown>;
@@ -32,13 +32,13 @@ export interface Contender {
 export interface ContenderKind {
   readonly id: string;
   readonly title: string;
-  /** Whether it comes from a package that only the benchmark needs. */
+  /** True for a package that only the benchmark needs. */
   readonly peer: boolean;
   readonly nodes: readonly (1 | 5)[];
   open(settings: Settings): Promise<Contender>;
 }
 
-/** What a process of a contender can be asked for; the answers are in the files of tasks/. */
+/** A request to a process of a contender. The results are in the files of tasks/. */
 export interface Request {
   readonly id: number;
   readonly task: string;
@@ -72,14 +72,14 @@ export interface ContendInput {
   readonly firstTask: number;
   readonly tasks: number;
   readonly thinkMs: number;
-  /** On the machine's monotonic clock, the same for all processes. */
+  /** By the machine's monotonic clock, the same for all processes. */
   readonly startAtMs: number;
   readonly durationMs: number;
-  /** A Redis where a counter tells how many are inside; undefined where time is measured. */
+  /** A Redis that counts the tasks inside a section; undefined while time is measured. */
   readonly counterPort: number | undefined;
 }
 
-/** Task, then when it asked, was granted, began to release, and had released. */
+/** Task, then the times of request, grant, begin of the release, and end of the release. */
 export type Section = readonly [number, number, number, number, number];
 
 export interface ContendResult {
@@ -88,28 +88,28 @@ export interface ContendResult {
   readonly commands: number;
   readonly cpuUs: number;
   readonly overlapsCounted: number;
-  /** Tasks that still waited when the grace after the end was over. */
+  /** Tasks that still waited at the end of the grace. */
   readonly unfinished: number;
 }
 
-/** When a waiter was granted, and when it began to release. */
+/** Times at which a waiter was granted, and at which it began to release. */
 export type Turn = readonly [number, number];
 
 export interface CrowdResult {
   readonly turns: readonly Turn[];
   readonly failures: Readonly<Record<string, number>>;
-  /** Waiters that were not served until the bound was over. */
+  /** Waiters that were not served within the limit. */
   readonly unserved: number;
 }
 
-/** Values of one contender in one case, by metric, one per round; undefined where it was cut. */
+/** Values of one contender in one case, by metric, one per round; undefined for a cut round. */
 export interface Series {
   readonly workload: string;
   readonly label: string;
   readonly nodes: number;
   readonly contender: string;
   readonly values: Record<string, (number | undefined)[]>;
-  /** What went wrong, each kind once with its count. */
+  /** Failures by kind, with their counts. */
   readonly problems: Record<string, number>;
 }
 
@@ -120,7 +120,7 @@ export interface Options {
   readonly contenders: readonly string[];
   readonly nodes: readonly (1 | 5)[];
   readonly out: string | undefined;
-  /** Multiplies every measured time; for tests. */
+  /** Factor for every measured time; for tests. */
   readonly scale: number;
   readonly peers: boolean;
 }

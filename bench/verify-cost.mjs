@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * What it costs a server to check, inside the granting script, which process it runs in.
+ * Measures the cost on a server of the check, inside the granting script, which process runs it.
  *
  *   node bench/verify-cost.mjs
  *
  * Starts one redis-server on a free port, sends cycles of acquire + release over one connection
- * with 64 in flight, and reads the server's own CPU time (INFO cpu) before and after. Variants: the
- * script as it is sent in the ordinary case, the same told to verify, and for comparison the same
- * with a lighter section of INFO in place of the one that has the run id.
+ * with 64 in flight, and reads the server's own CPU time (INFO cpu) before and after. Variants:
+ * the script as sent in the ordinary case, the same with the check, and for comparison the same
+ * with a lighter section of INFO instead of the one with the run id.
  */
 
 import { createHash } from "node:crypto";
@@ -80,7 +80,7 @@ async function cpuSeconds() {
 
 /** @type {Map<string, number[]>} */
 const measured = new Map(variants.map(({ name }) => [name, []]));
-// Interleaved, so that a busy moment of the machine falls on all of them alike.
+// Interleaved, so that a busy moment of the machine affects all of them alike.
 for (let round = 0; round < rounds; round += 1) {
   for (const variant of variants) {
     await client.send("FLUSHALL");

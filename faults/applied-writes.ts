@@ -4,7 +4,7 @@ import type { AppliedWrite, Register } from "./history.ts";
 
 type AppliedRow = Record<"name" | "n" | "op" | "base" | "fence" | "fence_before", string>;
 
-/** What Postgres applied, in the order in which it did: a trigger on the row wrote it down. */
+/** Returns the writes that Postgres applied, in order, as recorded by a trigger on the row. */
 export async function appliedInPostgres(pool: Pool): Promise<AppliedWrite[]> {
   const { rows } = await pool.query<AppliedRow>(
     "SELECT name, n, op, base, fence, fence_before FROM applied ORDER BY id",
@@ -18,8 +18,8 @@ export async function appliedInPostgres(pool: Pool): Promise<AppliedWrite[]> {
 }
 
 /**
- * What Redis applied, read from its append-only files: there a script is gone and its effects
- * stand, in the order in which they took place.
+ * Returns the writes that Redis applied, read from its append-only files. There a script is
+ * replaced by its effects, in the order in which they took place.
  */
 export function appliedInRedis(files: readonly string[]): AppliedWrite[] {
   const applied: AppliedWrite[] = [];
@@ -59,7 +59,7 @@ function placeOf(name: string): { readonly register: Register; readonly resource
   return { register: name.slice(0, colon) as Register, resource: name.slice(colon + 1) };
 }
 
-/** The commands of an append-only file: arrays of bulk strings, one after the other. */
+/** Returns the commands of an append-only file: arrays of bulk strings, one after the other. */
 function commandsOf(path: string): string[][] {
   const bytes = readFileSync(path);
   const commands: string[][] = [];

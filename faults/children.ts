@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
 
-/** Everything this run has started and that still runs: none of it may outlive the run. */
+/** Processes that this run started and that still run. None of them may outlive the run. */
 const running = new Set<ChildProcess>();
 
 function killAll(): void {
@@ -16,13 +16,13 @@ function watch(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
       killAll();
-      // Other exit handlers still have their folders to remove.
+      // Other exit handlers still have to remove their folders.
       process.exit(130);
     });
   }
 }
 
-/** Starts a child that is killed with this process, whatever ends it. */
+/** Starts a child that is killed with this process, however that ends. */
 export function start(
   program: string,
   args: readonly string[],
@@ -36,7 +36,7 @@ export function start(
   return child;
 }
 
-/** Kills as a crash would and waits until the process is gone. */
+/** Kills the child as a crash would, and waits until the process is gone. */
 export async function crash(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => {

@@ -9,11 +9,11 @@ import type { ShiftedClock } from "./shifted-clock.ts";
 
 const stopMsMax = 25_000;
 
-/** One client of the bench: a process that is started anew, as another one, when it is killed. */
+/** One client of the run: a process that is replaced by a new one when it is killed. */
 export class ClientProcess {
   readonly index: number;
   readonly journals: string[] = [];
-  /** What it did that no client may do. */
+  /** Descriptions of behaviour that no client may show. */
   readonly misbehaved: string[] = [];
   readonly #folder: string;
   readonly #config: Omit<ClientConfig, "who" | "journal" | "seed">;
@@ -72,7 +72,7 @@ export class ClientProcess {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Sets its wall clock to `stepMs` from where it is for the run: 0 takes a step back. */
+  /** Steps its wall clock by `stepMs` from its offset for the run. 0 undoes a step. */
   stepClock(stepMs: number): void {
     this.#clock.set(this.#clockOffsetMs + stepMs);
   }
@@ -82,7 +82,10 @@ export class ClientProcess {
     if (this.#child !== undefined) await crash(this.#child);
   }
 
-  /** Asks it to finish what it is doing. One that does not is killed, and that is held against it. */
+  /**
+   * Requests the process to finish its work. If it does not, it is killed, which counts as
+   * misbehaviour.
+   */
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;

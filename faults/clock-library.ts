@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
 /**
- * Compiles the library that shifts a server's clock into `folder`. Undefined, with the reason on
- * the console, where that cannot be done: the run then goes without clock steps.
+ * Compiles the library that shifts a server's clock into `folder`. Returns undefined, and prints
+ * the reason, if that is not possible: the run then has no clock steps.
  */
 export function compileClockLibrary(root: string, folder: string): string | undefined {
   const path = join(folder, "shifted-clock.so");

@@ -4,16 +4,19 @@ const second = 1_000;
 const minute = 60 * second;
 const year = 365 * 24 * 60 * minute;
 
-/** Seconds, minutes and years, as clocks of real machines are wrong: never set, or set by hand. */
+/**
+ * Offsets of seconds, minutes and years, as on real machines whose clock was never set, or by
+ * hand.
+ */
 const offsetsMs = [3 * second, 20 * second, 5 * minute, 120 * minute, 3 * year] as const;
 
 /**
- * How far the wall clock of each client process is ahead (behind, if negative) for the whole run.
- * The first client's is right; of the others about two of three are wrong. The same for the same
- * seed.
+ * Draws an offset for the wall clock of each client process, for the whole run; negative is
+ * behind. The first client's clock is right, and about two of three of the others are wrong. The
+ * same seed gives the same offsets.
  */
 export function drawClockOffsets(seed: number, clients: number): number[] {
-  // Not the numbers that the faults are drawn from.
+  // A seed that differs from the one for the faults.
   const random = new SeededRandom(seed + 2 ** 33);
   return Array.from({ length: clients }, (_, client) => {
     const [chance, which, side] = [random.fraction(), random.fraction(), random.fraction()];
@@ -23,7 +26,7 @@ export function drawClockOffsets(seed: number, clients: number): number[] {
   });
 }
 
-/** "+3 s", "-2 h", or "right". */
+/** Returns an offset as text, such as "+3 s", "-2 h", or "right". */
 export function describeOffset(offsetMs: number): string {
   if (offsetMs === 0) return "right";
   const ms = Math.abs(offsetMs);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
-/** Names the sources of Holdfast that a run is of, so that its report can say so. */
+/** Returns a hash of the sources of Holdfast, which a report names. */
 export function codeHash(root: string): string {
   const hash = createHash("sha1");
   for (const folder of ["core", "stores", "clients"]) {

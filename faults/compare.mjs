@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Puts the figures of all runs in a folder side by side: `npm run faults:compare` writes
+ * Compares the figures of all runs in a folder: `npm run faults:compare` writes
  * docs/evidence/real-faults.md from the JSON files beside it.
  */
 
@@ -110,7 +110,7 @@ function all(run, fenced) {
 }
 
 /**
- * Rounded, and never "-0".
+ * Rounds, and never returns "-0".
  *
  * @param {number} ms
  */

@@ -1,13 +1,13 @@
 import type { Socket } from "node:net";
 import { nowMs } from "./monotonic.ts";
 
-/** More than this held back is no longer a network's doing. */
+/** Limit for bytes held back: a real network would not hold back more. */
 const bytesMax = 16 * 1_024 * 1_024;
 
-/** Bytes from one socket to another, in order, held back or late if so told. */
+/** Passes bytes from one socket to another, in order, and can hold back or delay them. */
 export class Flow {
   delayMs = 0;
-  /** What comes next is lost, and the connection with it. */
+  /** True if the next bytes shall be lost, and the connection with them. */
   breaksAtNext = false;
   readonly #to: Socket;
   readonly #onBroken: () => void;
@@ -24,7 +24,7 @@ export class Flow {
     from.on("data", (chunk: Buffer) => this.#push(chunk));
     from.on("end", () => this.#push(undefined));
     from.on("error", onBroken);
-    // Behind a cut nobody learns that the other side is gone, until the cut heals.
+    // While the flow is held, the receiver does not learn that the sender is gone.
     from.on("close", () => this.#push(undefined));
   }
 

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
 /**
- * What happened in a run, one JSON object per line. Each client process writes its own file, the
+ * The history of a run, one JSON object per line. Each client process writes its own file, the
  * nemesis another; `t` is CLOCK_MONOTONIC in milliseconds, the same for all of them.
  *
- * Lines are written before a thing is given up (`release`) and after it is got (`granted`), so a
- * span of trust read from them is never longer than the real one.
+ * An event is recorded before a `release` and after a `granted`, so a span of trust read from the
+ * history is never longer than the real one.
  */
 
 export const registers = ["postgres", "redis", "postgres-fenced", "redis-fenced"] as const;
@@ -22,22 +22,22 @@ interface OfLease extends Stamped {
   readonly resource: string;
 }
 
-/** The library says, by its own interface, whether the lease may be relied upon right now. */
+/** Result of a check of the lease by the library's own interface. */
 export interface Look extends OfLease {
   readonly what: "look";
   readonly trusted: boolean;
-  /** Until when it may, as far as the library says so at all. */
+  /** End of the validity, if the library reports it. */
   readonly untilMs?: number;
 }
 
 export interface WriteEvent extends OfLease {
   readonly what: "write";
   readonly register: Register;
-  /** Unique to this write, and what is written. */
+  /** Unique id of this write, and the value that is written. */
   readonly op: string;
-  /** Looked whether the lease was still trusted right before it. */
+  /** True if the lease was checked right before the write. */
   readonly careful: boolean;
-  /** `refused`: a guard saw a greater fence, at the claim that goes before the read or now. */
+  /** `refused`: a guard saw a greater fence, at the claim before the read or at the write. */
   readonly phase: "call" | "accepted" | "refused" | "refused-claim" | "failed";
 }
 
@@ -49,13 +49,13 @@ export type ClientEvent =
       readonly what: "granted";
       readonly fence?: string;
       readonly untilMs?: number;
-      /** Before the first byte of the attempt that was granted, where the library tells. */
+      /** Before the first byte of the attempt that was granted, if the library reports it. */
       readonly startedMs?: number;
     })
   | (OfLease & { readonly what: "refused"; readonly why: string })
   | Look
   | (OfLease & {
-      /** The library told its holder that the lease is lost. */
+      /** The library reported the loss of the lease to its holder. */
       readonly what: "told";
       readonly reason: string;
       readonly untilMs?: number;
@@ -64,19 +64,19 @@ export type ClientEvent =
   | (OfLease & { readonly what: "gave-up" | "release" })
   | (OfLease & {
       readonly what: "released";
-      /** `released`, or why not, in the library's own words. */
+      /** `released`, or the reason why not, as the library reports it. */
       readonly outcome: string;
-      /** Whether `using` reported it, or the lease's own `release`. */
+      /** Tells apart whether `using` reported it, or the lease's own `release`. */
       readonly by?: "using" | "release";
     })
   | (OfLease & {
-      /** The holder had the store extend or prove the lease, and this is what came of it. */
+      /** The holder extended or proved the lease, with this outcome. */
       readonly what: "extend" | "prove";
       readonly outcome: string;
     })
   | (OfLease & { readonly what: "overdue"; readonly call: string; readonly awakeMs: number });
 
-/** Omits what the journal itself adds. */
+/** An event without the fields that the journal adds. */
 export type ToJournal = ClientEvent extends infer Event
   ? Event extends ClientEvent
     ? Omit<Event, "t" | "who">
@@ -98,28 +98,28 @@ export interface AppliedWrite {
   readonly register: Register;
   readonly resource: string;
   readonly op: string;
-  /** The write that its writer had read. */
+  /** The write that the writer had read. */
   readonly base: string;
-  /** One more than what its writer had read. */
+  /** One more than the number that the writer had read. */
   readonly n: number;
   readonly fence?: bigint;
-  /** The register's fence before it: a write with a smaller one should have been refused. */
+  /** The register's fence before the write: a write with a smaller one should have been refused. */
   readonly fenceBefore?: bigint;
 }
 
 export interface History {
   readonly ttlMs: number;
   readonly startMs: number;
-  /** From here on every fault is healed. */
+  /** Moment from which on every fault is healed. */
   readonly healedMs: number;
   readonly endMs: number;
   readonly resources: readonly string[];
   readonly events: readonly ClientEvent[];
   readonly faults: readonly FaultEvent[];
   readonly applied: readonly AppliedWrite[];
-  /** How far the wall clock of each client is ahead for the whole run; none for runs of long ago. */
+  /** Offset of each client's wall clock for the whole run; missing in old runs. */
   readonly clockOffsetsMs?: readonly number[];
-  /** Client processes that ended when nobody had asked them to, or not when asked. */
+  /** Client processes that ended without a request, or did not end on request. */
   readonly misbehaved: readonly string[];
 }
 

@@ -5,11 +5,11 @@ import type { FaultEvent, History } from "./history.ts";
 import { faultKinds } from "./kinds.ts";
 import type { Options } from "./options.ts";
 
-/** What is kept of a run beside its histories, in `run.json`. */
+/** Facts about a run that are kept beside its histories, in `run.json`. */
 export interface RunRecord {
   readonly options: Options;
   readonly version: string;
-  /** Which sources of Holdfast it was; unknown for a peer and for runs of long ago. */
+  /** Hash of the sources of Holdfast; missing for a peer and for old runs. */
   readonly code?: string;
   readonly clockSteps: boolean;
   readonly clockOffsetsMs?: readonly number[];
@@ -26,7 +26,7 @@ type AppliedLine = Omit<AppliedWrite, "fence" | "fenceBefore"> & {
   readonly fenceBefore?: string;
 };
 
-/** Reads a finished run, just now or from long ago, out of the folder of its histories. */
+/** Reads a finished run, new or old, from the folder of its histories. */
 export function readRun(folder: string): {
   readonly record: RunRecord;
   readonly history: History;
@@ -36,7 +36,7 @@ export function readRun(folder: string): {
   const { clockOffsetsMs = [] } = record;
   const events = record.journals
     .map((name) => join(folder, name))
-    // A process that was killed before it had come up has not written anything.
+    // A process that was killed during its start has not written anything.
     .filter((path) => existsSync(path))
     .flatMap((path) => readLines<ClientEvent>(path))
     .sort((a, b) => a.t - b.t);
@@ -55,7 +55,7 @@ export function readRun(folder: string): {
 type NewOptions = "kinds" | "offsets" | "workers" | "resources";
 type OldOptions = Omit<Options, NewOptions> & Partial<Options>;
 
-/** Runs of long ago could not choose these, and all clocks of clients were right. */
+/** Parses a record. Old runs could not choose these options, and all their clocks were right. */
 function recordOf(text: string): RunRecord {
   const record = JSON.parse(text) as Omit<RunRecord, "options"> & { readonly options: OldOptions };
   const { kinds = faultKinds, offsets = "none", workers = 2, resources = 4 } = record.options;

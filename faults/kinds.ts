@@ -1,18 +1,20 @@
-/** What a fault befalls: one node, several nodes, one client process, or links between them. */
+/** Victim of a fault: one node, several nodes, one client process, or links between them. */
 export type Victim = "node" | "nodes" | "client" | "links";
 
 export interface KindTerms {
   readonly victim: Victim;
-  /** How often it is drawn, beside the others. */
+  /** Frequency of the fault relative to the others. */
   readonly weight: number;
   readonly durationMs: readonly [min: number, max: number];
-  /** Done by the library that shifts clocks: left out if that cannot be compiled. */
+  /**
+   * True if the fault needs the library that shifts clocks: left out if that cannot be compiled.
+   */
   readonly shiftsClock?: true;
-  /** A node forgets what it granted: left out if there is only one. */
+  /** True if a node forgets its grants: left out if there is only one node. */
   readonly losesData?: true;
 }
 
-/** Faults that break an assumption are rarer, so that most of the time counts. */
+/** Faults that break an assumption are rarer, so that most of the run counts. */
 const terms = {
   "kill-empty": { victim: "node", weight: 8, durationMs: [50, 1_500], losesData: true },
   "kill-keep": { victim: "node", weight: 8, durationMs: [50, 1_500] },

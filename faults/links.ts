@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { freePort } from "../test/support/redis-port.ts";
 import { Flow } from "./flow.ts";
 
-/** Which way bytes go: requests to the server, or replies to the client. */
+/** Direction of the bytes: requests to the server, or replies to the client. */
 export type Direction = "requests" | "replies";
 
 interface Pair {
@@ -13,10 +13,10 @@ interface Pair {
 }
 
 /**
- * A TCP proxy for the way from one client process to one node. It can hold back either direction,
- * and deliver what it held when it heals, as a network that comes back does, or break the
- * connection instead. A connection that is opened while it holds is accepted and stays silent. It can
- * also break connections in the moment in which a reply comes back.
+ * A TCP proxy between one client process and one node. It can hold back either direction, and
+ * deliver the held bytes when it heals, as a network that comes back does, or break the connection
+ * instead. A connection that is opened meanwhile is accepted and stays silent. It can also break
+ * connections at the moment when a reply comes back.
  */
 export class Link {
   readonly port: number;
@@ -61,8 +61,8 @@ export class Link {
   }
 
   /**
-   * Breaks each connection that is open now when its next reply arrives here, and loses that reply:
-   * the server has run the command, and its client will never know.
+   * Breaks each open connection when its next reply arrives here, and loses that reply: the server
+   * has run the command, and the client does not learn it.
    */
   loseNextReplies(): void {
     for (const { replies } of this.#pairs) replies.breaksAtNext = true;

@@ -11,7 +11,7 @@ import { run } from "./run.ts";
 
 const failuresShown = 20;
 
-/** The whole of `npm run faults`. The exit code: 0, 1 for a failure, 2 for wrong options. */
+/** Runs `npm run faults`. Returns the exit code: 0, 1 for a failure, 2 for wrong options. */
 export async function main(args: readonly string[], root: string): Promise<number> {
   try {
     const options = readOptions(args);
@@ -43,7 +43,7 @@ async function runAndJudge(options: Options, root: string): Promise<number> {
   return code;
 }
 
-/** Checks what a run left behind, prints and writes its report. */
+/** Checks the histories of a run, and prints and writes its report. */
 function judge(journals: string, { out, name }: Options, root: string): number {
   const { record, history } = readRun(journals);
   const findings = findingsOf(history);
@@ -52,7 +52,7 @@ function judge(journals: string, { out, name }: Options, root: string): number {
   console.log(report.text);
   if (out !== undefined) writeReport(resolve(root, out), report);
   const { failures } = findings;
-  // A peer is measured here, not tested: what it does is in its report.
+  // A peer is measured here and not tested, so its findings are no failure.
   if (failures.length === 0 || options.lock !== "holdfast") return 0;
   for (const failure of failures.slice(0, failuresShown)) console.error(`FAILED: ${failure}`);
   if (failures.length > failuresShown) console.error(`… ${failures.length - failuresShown} more`);

@@ -18,8 +18,8 @@ export interface World {
 }
 
 /**
- * Does what was planned, when it was planned, and heals each fault after its time. Where a busy
- * machine takes longer, with a restart for one, the next fault of the same victim waits.
+ * Begins each planned fault at its time, and heals it after its duration. If a busy machine takes
+ * longer, for example for a restart, the next fault of the same victim waits.
  */
 export async function torment(world: World, plan: readonly PlannedFault[]): Promise<void> {
   const startMs = nowMs();
@@ -50,7 +50,10 @@ async function inflict(world: World, fault: PlannedFault): Promise<void> {
   tell(world, fault, "end");
 }
 
-/** Whose faults follow one another, however long each of them takes. */
+/**
+ * Returns the victim whose faults must follow one after another; undefined if there is no single
+ * one.
+ */
 function victimOf({ kind, nodes, client }: PlannedFault): string | undefined {
   const { victim } = kindTerms[kind];
   if (victim === "node") return `node ${nodes[0]}`;

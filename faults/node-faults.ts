@@ -35,7 +35,7 @@ export async function beginOnNode(node: NodeServer, fault: PlannedFault): Promis
   }
 }
 
-/** Begins a fault that befalls several nodes at once, again and again while it lasts. */
+/** Begins a fault that hits several nodes at once, again and again while it lasts. */
 export async function beginOnNodes(
   nodes: readonly NodeServer[],
   { kind, amountMs }: PlannedFault,
@@ -55,8 +55,8 @@ async function limitMemory(node: NodeServer, policy: string): Promise<Heal> {
 }
 
 /**
- * Runs for ARGV[1] milliseconds and writes nothing, so that it can be killed. Should the server's
- * time stand still for scripts, the number of rounds ends it.
+ * Runs for ARGV[1] milliseconds and writes nothing, so that it can be killed. If the server's time
+ * stands still during a script, the number of rounds ends it.
  */
 const longScript = `
 local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end
@@ -73,12 +73,12 @@ function keepBusy(node: NodeServer, { durationMs, scriptEnd }: PlannedFault): He
   return async () => {
     if (scriptEnd === "killed") await killScript(node);
     await running;
-    // Bounded also if it takes longer than the command was waited for.
+    // With a limit, even if the kill takes longer than its command may wait.
     await killScript(node);
   };
 }
 
 async function killScript(node: NodeServer): Promise<void> {
-  // NOTBUSY: it has ended by itself.
+  // NOTBUSY: the script has ended by itself.
   await node.command("SCRIPT", "KILL").catch(() => undefined);
 }

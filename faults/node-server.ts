@@ -9,10 +9,13 @@ import { ShiftedClock } from "./shifted-clock.ts";
 
 const startMsMax = 20_000;
 const commandMsMax = 5_000;
-/** A script that runs for longer has every other command refused with BUSY. Redis: 5 s. */
+/**
+ * Time after which a running script makes the server refuse every other command with BUSY. The
+ * default of Redis is 5 s.
+ */
 const busyAfterMs = 100;
 
-/** A real redis-server with an append-only file, whose process and clock can be tampered with. */
+/** A real redis-server with an append-only file, whose process and clock can be disturbed. */
 export class NodeServer {
   readonly port: number;
   readonly #folder: string;
@@ -29,20 +32,20 @@ export class NodeServer {
 
   static async start(folder: string, clockLibrary?: string): Promise<NodeServer> {
     for (let attempt = 1; ; attempt += 1) {
-      // First: the file that the clock is set by is in the folder, too.
+      // Created first, because the file that sets the clock is in the folder, too.
       mkdirSync(join(folder, "data"), { recursive: true });
       const server = new NodeServer(await freePort(), folder, clockLibrary);
       try {
         await server.#launch();
         return server;
       } catch (error) {
-        // Somebody else took the port between the look and the start.
+        // Another process took the port between the check and the start.
         if (attempt >= 5) throw error;
       }
     }
   }
 
-  /** Sends a command straight to the server, past every link. */
+  /** Sends a command straight to the server, without a link. */
   command(...command: readonly string[]): Promise<unknown> {
     return redisCommand(this.port, command, commandMsMax);
   }
@@ -74,7 +77,7 @@ export class NodeServer {
   }
 
   /**
-   * Makes background saves fail: the file they end as is a folder. From the first failed save on
+   * Makes background saves fail: a folder has the name of the file. From the first failed save on
    * the server refuses every write.
    */
   async failSaves(): Promise<void> {
@@ -84,14 +87,14 @@ export class NodeServer {
     await this.#saveUntil("err");
   }
 
-  /** Ends `failSaves`: from the next save on the server takes writes again. */
+  /** Ends `failSaves`: after the next save the server accepts writes again. */
   async healSaves(): Promise<void> {
     rmdirSync(this.#snapshot);
     await this.#saveUntil("ok");
     await this.command("CONFIG", "SET", "save", "");
   }
 
-  /** The append-only files, oldest first: every change in the order in which it was made. */
+  /** Returns the append-only files, oldest first, with every change in order. */
   appendOnlyFiles(): string[] {
     const folder = join(this.#data, "appendonlydir");
     const names = readdirSync(folder).filter((name) => name.endsWith(".incr.aof"));
@@ -138,8 +141,8 @@ export class NodeServer {
   async #answers(child: ChildProcess): Promise<boolean> {
     try {
       const info = String(await redisCommand(this.port, ["INFO"], 1_000));
-      // It tells about itself before it has read its data, and refuses everything else.
-      // A whole line: `async_loading` has the same end.
+      // The server answers INFO before it has loaded its data, and refuses all other commands.
+      // Matches the whole line, because `async_loading` has the same end.
       return info.includes(`process_id:${child.pid}\r\n`) && info.includes("\nloading:0\r\n");
     } catch {
       return false;

@@ -2,7 +2,7 @@ import { faultKinds, isFaultKind, type FaultKind } from "./kinds.ts";
 
 export const lockNames = [
   "holdfast",
-  // Shows what strict admission is for; measured like a peer.
+  // Shows the effect of strict admission; measured like a peer.
   "holdfast-without-admission",
   "redlock5",
   "redis-semaphore",
@@ -16,23 +16,26 @@ export interface Options {
   readonly seed: number;
   readonly nodes: number;
   readonly clients: number;
-  /** Calls that a client process has under way at once. */
+  /** Number of concurrent calls of a client process. */
   readonly workers: number;
   readonly resources: number;
   readonly ttlMs: number;
   readonly waitMs: number;
-  /** The kinds of faults that are drawn. */
+  /** Kinds of faults to draw from. */
   readonly kinds: readonly FaultKind[];
-  /** Whether wall clocks of client processes are wrong for the whole run. */
+  /** "drawn" if wall clocks of client processes are wrong for the whole run. */
   readonly offsets: "drawn" | "none";
-  /** How the Redis clients of the nodes are set up: as they come, or with short time limits. */
+  /** Settings of the Redis clients of the nodes: the defaults, or short time limits. */
   readonly connections: "plain" | "tuned";
-  /** Where the report goes; none is written without it. */
+  /** Folder of the report. Without it no report is written. */
   readonly out: string | undefined;
   readonly name: string | undefined;
-  /** Where the histories go; a temporary folder, removed unless something went wrong. */
+  /**
+   * Folder of the histories. By default a temporary folder, which is removed unless the run
+   * failed.
+   */
   readonly keep: string | undefined;
-  /** The kept histories of an earlier run, to be checked again instead of a new run. */
+  /** Kept histories of an earlier run, which are checked again instead of a new run. */
   readonly check: string | undefined;
 }
 
@@ -103,7 +106,7 @@ function kindsOf(text: string | undefined): readonly FaultKind[] {
   throw new UsageError(`--kinds: there is no kind ${unknown.join(", ")}\n\n${usage}`);
 }
 
-/** In lines that fit under the option they belong to. */
+/** Returns the names in lines that fit below their option. */
 function listed(names: readonly string[]): string {
   const indent = " ".repeat(30);
   const lines = [""];

@@ -1,7 +1,7 @@
 import { SeededRandom } from "../src/testing/seeded-random.ts";
 import { kindTerms, type FaultKind, type Victim } from "./kinds.ts";
 
-/** One link is the way from one client process to one node. */
+/** One link connects one client process with one node. */
 export interface LinkName {
   readonly client: number;
   readonly node: number;
@@ -10,17 +10,17 @@ export interface LinkName {
 export interface PlannedFault {
   readonly id: number;
   readonly kind: FaultKind;
-  /** From the start of the run. */
+  /** Time since the start of the run. */
   readonly atMs: number;
   readonly durationMs: number;
   /** Empty for faults of clients and of links. */
   readonly nodes: readonly number[];
-  /** For faults of one client process; else undefined. */
+  /** Client of a fault of one client process; else undefined. */
   readonly client?: number;
   readonly links: readonly LinkName[];
-  /** How far a clock is stepped, how long a link delays, or the pause between two strikes. */
+  /** Step of a clock, delay of a link, or pause between two strikes. */
   readonly amountMs: number;
-  /** What a cut link does with what it held back when it heals. */
+  /** What a cut link does with its held bytes when it heals. */
   readonly onHeal: "deliver" | "reset";
   readonly policy: "allkeys-lru" | "volatile-lru";
   /** How a long script ends: killed when the fault heals, or by itself. */
@@ -32,17 +32,17 @@ export interface PlanOptions {
   readonly durationMs: number;
   readonly nodes: number;
   readonly clients: number;
-  /** False if no compiler was found to make the library that shifts a clock. */
+  /** False if there is no compiler for the library that shifts a clock. */
   readonly clockSteps: boolean;
-  /** Draws from these only. */
+  /** Draws from these kinds only. */
   readonly kinds: readonly FaultKind[];
 }
 
 const gapMs = [250, 1_400] as const;
-/** A node that lost its data is busy with itself for a while: not hit again at once. */
+/** Pause after a loss of data, in which the node has no other fault. */
 const restMs = 300;
 
-/** The same faults for the same seed. Pure: nothing is done here. */
+/** Draws the same faults for the same seed. Only plans them. */
 export function drawPlan(options: PlanOptions): PlannedFault[] {
   return new Planner(options).draw();
 }
@@ -51,7 +51,7 @@ class Planner {
   readonly #options: PlanOptions;
   readonly #kinds: readonly FaultKind[];
   readonly #random: SeededRandom;
-  /** Until when a node, a client or a link has a fault already. */
+  /** Moment until which a node, a client or a link has a fault already. */
   readonly #busyUntilMs = new Map<string, number>();
 
   constructor(options: PlanOptions) {
@@ -102,7 +102,7 @@ class Planner {
     return kindTerms[kind].shiftsClock === true ? step : pause;
   }
 
-  /** Undefined if all of them have a fault already. */
+  /** Returns undefined if all of them have a fault already. */
   #victims(
     victim: Victim,
     atMs: number,
@@ -130,7 +130,7 @@ class Planner {
     }
   }
 
-  /** One node, a majority of them, or all; without those that have a fault already. */
+  /** Returns one node, a majority of them, or all, without those that have a fault already. */
   #nodes(atMs: number, untilMs: number): number[] {
     const { nodes } = this.#options;
     const quorum = Math.floor(nodes / 2) + 1;
@@ -141,7 +141,7 @@ class Planner {
     );
   }
 
-  /** One way, all ways to one node, all ways of one client, or those to a majority. */
+  /** Returns one link, all links to one node, all links of one client, or those to a majority. */
   #links(atMs: number, untilMs: number): LinkName[] {
     const { nodes, clients } = this.#options;
     const shape = this.#pick(["one", "node", "client", "majority"]);

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Undoes what a fault did. */
+/** Undoes the effects of a fault. */
 export type Heal = () => void | Promise<void>;
 
 /**
- * Calls `strike` now and then every `everyMs`, until healed. Resolves after the first time; a
- * strike that fails is reported by the heal.
+ * Calls `strike` about every `everyMs` until it is healed. Resolves after the first call. If a
+ * later call fails, the heal rejects.
  */
 export async function repeat(everyMs: number, strike: () => void | Promise<void>): Promise<Heal> {
   const healed = new AbortController();
@@ -17,7 +17,7 @@ export async function repeat(everyMs: number, strike: () => void | Promise<void>
       await strike();
     }
   })();
-  // Reported when healed, and not before.
+  // The error is reported by the heal.
   striking.catch(() => undefined);
   return () => {
     healed.abort();

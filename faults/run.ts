@@ -13,12 +13,15 @@ import { isHoldfast, type Options } from "./options.ts";
 import { drawPlan } from "./plan.ts";
 import { resourcesOf, World } from "./world.ts";
 
-/** After the last fault everything is healed for this long, and must work. */
+/** Time after the last fault in which everything is healed, and must work. */
 const healthyMs = 6_000;
-/** Clients find their nodes before the first of them is taken away. */
+/** Time for clients to connect to all nodes before the first fault. */
 const settleMs = 1_500;
 
-/** Torments servers, links and clients for a while, and leaves the histories in `journals`. */
+/**
+ * Injects faults into servers, links and clients for a while, and leaves the histories in
+ * `journals`.
+ */
 export async function run(
   options: Options,
   version: string,

@@ -1,18 +1,18 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 
-/** The wall clock of one process: right at first, and to be set from outside while it runs. */
+/** The wall clock of one process: right at first, and adjustable from outside while it runs. */
 export class ShiftedClock {
   readonly #library: string | undefined;
   readonly #file: string;
 
-  /** Without a library the process keeps the machine's clock, whatever is set here. */
+  /** Without a library the process keeps the machine's clock, and `set` has no effect. */
   constructor(library: string | undefined, file: string) {
     this.#library = library;
     this.#file = file;
     this.set(0);
   }
 
-  /** The environment that the process is to be started with. */
+  /** Environment with which the process must be started. */
   get env(): NodeJS.ProcessEnv {
     if (this.#library === undefined) return process.env;
     return { ...process.env, LD_PRELOAD: this.#library, SHIFTED_CLOCK_FILE: this.#file };
@@ -22,7 +22,7 @@ export class ShiftedClock {
   set(offsetMs: number): void {
     const buffer = Buffer.alloc(8);
     buffer.writeBigInt64LE(BigInt(offsetMs));
-    // Written in place: the process has this very file mapped.
+    // Written in place, because the process has this file mapped.
     const file = openSync(this.#file, "as+");
     closeSync(file);
     const writable = openSync(this.#file, "r+");

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Compiles the bench together with src/ into a folder of its own, so that neither a stale dist/ nor
- * a change made while it runs can touch it, and starts it: `npm run faults -- --minutes 5`.
+ * Compiles this folder together with src/ into its own folder, so that neither a stale dist/ nor a
+ * change made meanwhile affects the run, and starts it: `npm run faults -- --minutes 5`.
  */
 
 import { spawnSync } from "node:child_process";

@@ -12,7 +12,7 @@ import { ShiftedClock } from "./shifted-clock.ts";
 export const retryMs = 100;
 const names = ["account", "invoice", "order", "report"] as const;
 
-/** The first `count` resources of a run: "account", …, "account-2", …. */
+/** Returns the first `count` resources of a run: "account", …, "account-2", …. */
 export function resourcesOf(count: number): string[] {
   return Array.from({ length: count }, (_, index) => {
     const name = names[index % names.length] ?? "resource";
@@ -23,17 +23,17 @@ export function resourcesOf(count: number): string[] {
 
 export interface WorldOptions extends Options {
   readonly root: string;
-  /** For the servers' data. */
+  /** Folder for the servers' data. */
   readonly folder: string;
-  /** For the histories. */
+  /** Folder for the histories. */
   readonly journals: string;
   readonly clockLibrary: string | undefined;
-  /** How far the wall clock of each client is ahead. */
+  /** Offset of each client's wall clock; positive if it is ahead. */
   readonly clockOffsetsMs: readonly number[];
 }
 
 /**
- * The servers, links and client processes of a run. Nodes and links have faults; the servers with
+ * The servers, links and client processes of a run. Nodes and links have faults. The servers with
  * the registers have none, and the clients reach them directly.
  */
 export class World {

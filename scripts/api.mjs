@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The public surface as text, so that a change of it shows in review: per subpath of `exports`, the
- * declarations that a user of it can reach, without comments.
+ * The public surface as text, so that a change of it is visible in review: for each subpath of
+ * `exports`, the declarations that a user can reach, without comments.
  *
  *   npm run api:update     writes test/api/*.d.ts
  */
@@ -41,7 +41,7 @@ export function renderApi() {
 export function renderSurface(exports, read) {
   /** @type {Map<string, string>} */
   const rendered = new Map();
-  /** What the root shows already is only named in the others. @type {Set<string>} */
+  /** Declarations of the root, of which other files only list the names. @type {Set<string>} */
   const shown = new Set();
   for (const [subpath, target] of Object.entries(exports)) {
     if (typeof target === "string") continue;
@@ -57,7 +57,7 @@ export function renderSurface(exports, read) {
 }
 
 /**
- * The declaration files that `entry` leads to, itself first, then by path.
+ * Returns the declaration files that `entry` leads to, itself first, then by path.
  *
  * @param {string} entry
  * @param {(path: string) => string} read

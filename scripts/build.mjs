@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
  * Compiles src/ into an empty `outDir`, one JavaScript and one declaration file per source. Tests
- * build into a folder of their own with it, so that they neither trust a stale dist/ nor disturb
+ * use it with their own folders, so that they do not depend on a stale dist/ and do not disturb
  * one another.
  *
  * @param {string} outDir
@@ -32,7 +32,7 @@ export function compile(outDir, flags = []) {
 }
 
 /**
- * Bundles what runs into `outDir`, without types: the library and the command line.
+ * Bundles all programs into `outDir`, without types: the library and the command line.
  *
  * @param {string} outDir
  */
@@ -41,8 +41,8 @@ export async function buildPrograms(outDir) {
 }
 
 /**
- * Builds all that is published into `outDir`. Throws with what the compiler said if the sources do
- * not compile.
+ * Builds the whole published package into `outDir`. Throws with the compiler's output if the
+ * sources do not compile.
  *
  * @param {string} outDir
  */
@@ -66,8 +66,8 @@ async function declarations() {
 }
 
 /**
- * Makes `files` the content of a folder. Each file is replaced at once, so that builds of the same
- * sources at the same time, and programs that start from there, always find every file whole.
+ * Makes `files` the content of a folder. Each file is replaced atomically, so that concurrent
+ * builds of the same sources, and programs that start from there, always find complete files.
  *
  * @param {string} outDir
  * @param {ReadonlyMap<string, string>} files texts by path
@@ -85,7 +85,7 @@ function replaceFiles(outDir, files) {
   removeOthers(outDir, new Set(files.keys()), "");
 }
 
-/** Longer than any build takes: what a killed one left behind. */
+/** Age of a staging folder that a killed build has left behind. No build takes that long. */
 const abandonedMs = 600_000;
 
 /**

@@ -1,10 +1,11 @@
 // @ts-check
 /**
- * Bundles src/ with vite: one file for each entry of `exports`, three for the command line, and the
- * parts that they share. Few files, because each costs a process that starts about 0.2 ms.
+ * Bundles src/ with vite: one file for each entry of `exports`, three for the command line, and
+ * the parts that they share. There are few files, because each adds about 0.2 ms to the start of a
+ * process.
  *
- * Local names are shortened. Names of functions, classes, methods and private members stay, so that
- * a stack trace reads as in the source; with `--enable-source-maps` it also shows its lines.
+ * Local names are shortened. Names of functions, classes, methods and private members stay, so
+ * that a stack trace reads as in the source; with `--enable-source-maps` it also shows the lines.
  */
 
 import { readFileSync } from "node:fs";
@@ -16,8 +17,8 @@ import { mapLines } from "./source-maps.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * Stands for the # of a private name while the code is minified: it is a letter, and properties
- * keep their names, but the minifier shortens private names. One column wide, as # is.
+ * Replaces the # of private names during minification, because the minifier shortens private names
+ * but not properties. It is a letter, and one column wide like #.
  */
 const privateMark = "\u01C2";
 
@@ -28,14 +29,14 @@ const programs = {
   "cli/demo-worker": "cli/demo/demo-worker.ts",
 };
 
-/** Modules that stay together. Without this there is a part for each set of entries. */
+/** Modules that stay in one file. Without this there is a file for each set of entries. */
 const groups = [
   { name: "core", test: /\/src\/(core|runtime|index\.ts$)/, priority: 9 },
   { name: "clients", test: /\/src\/clients\//, priority: 8 },
   { name: "redis", test: /\/src\/stores\/redis\//, priority: 8 },
   { name: "embedded", test: /\/src\/stores\/embedded\//, priority: 8 },
   { name: "simulator", test: /\/src\/simulator\//, priority: 8 },
-  // Apart from its guard of Redis, which needs clients.
+  // Without the guard of Redis, which needs clients.
   { name: "fencing", test: /\/src\/fencing\/(?!redis)/, priority: 8 },
   { name: "exec", test: /\/src\/cli\/exec\//, priority: 7, minShareCount: 2 },
   { name: "demo", test: /\/src\/cli\/demo\//, priority: 7, minShareCount: 2 },
@@ -70,16 +71,16 @@ export async function bundle() {
       target: "node20",
       minify: false,
       sourcemap: true,
-      // What the packages inside ask for in return.
+      // The licenses of the bundled packages.
       license: { fileName: "cli/licenses.md" },
       rollupOptions: {
         input: Object.fromEntries([...libraryEntries(), ...cli]),
-        // It has native code.
+        // Not bundled, because it has native code.
         external: ["lmdb"],
         preserveEntrySignatures: "strict",
         output: {
           entryFileNames: "[name].js",
-          // Without a hash: a build has the same names every time.
+          // Without a hash, so that each build has the same file names.
           chunkFileNames: ({ moduleIds }) =>
             moduleIds.every(isOfCommandLine) ? "cli/part-[name].js" : "parts/[name].js",
           sourcemapExcludeSources: true,
@@ -126,7 +127,8 @@ function addChunk(files, { fileName, code, map, moduleIds }) {
 }
 
 /**
- * Most of the licenses are the same text below their copyright lines: it stands once, at the end.
+ * Writes the license text that most packages share once, at the end. The rest keep their copyright
+ * lines only.
  *
  * @param {string} licenses
  */
@@ -155,7 +157,7 @@ function isOfCommandLine(id) {
   return /\/src\/cli\/|\/node_modules\/|^\0/.test(id);
 }
 
-/** True for what does not run within a service: its map would cost more than it is worth. @param {string} id */
+/** True for modules that a service does not run, so they need no map. @param {string} id */
 function isOnlyForTools(id) {
   return isOfCommandLine(id) || /\/src\/(simulator|testing)\//.test(id);
 }
@@ -178,7 +180,7 @@ function markPrivateNames(code, id) {
 }
 
 /**
- * Writes the table of all Redis commands in ioredis as lines of text: 10 kB instead of 25.
+ * Writes ioredis' table of all Redis commands as lines of text: 10 kB instead of 25.
  *
  * @param {string} id
  */

@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * Run after `npm install` has changed package-lock.json. Tools with native code list one optional
- * package per platform. A package mirror that lacks those of other platforms leaves them out of the
- * lockfile, and then `npm ci` refuses it. This adds the missing entries: their versions are exact,
- * and the platform is in their name. Only the integrity stays open.
+ * Adds missing entries to package-lock.json. Run it after `npm install` has changed that file.
+ * Tools with native code list one optional package per platform. A package mirror without those of
+ * other platforms leaves them out of the lockfile, and then `npm ci` refuses it. The versions of
+ * the missing entries are exact, and the platform is in their names. Only the integrity is left
+ * out.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -29,7 +30,7 @@ const processors = ["arm64", "ia32", "loong64", "mips64el", "ppc64", "riscv64", 
  */
 
 /**
- * The optional packages that `packages` asks for and does not have, as entries.
+ * Returns entries for the optional packages that `packages` requires and does not have.
  *
  * @param {Record<string, Entry>} packages
  * @returns {Map<string, Entry>}
@@ -43,7 +44,7 @@ export function missingEntries(packages) {
       if (packages[hoisted] !== undefined || packages[`${path}/${hoisted}`] !== undefined) continue;
       if (!/^\d+\.\d+\.\d+/.test(version)) throw new Error(`${name}@${version} is not exact`);
       const { cpu, libc, os } = platformOf(name);
-      // In the order in which npm writes them.
+      // In the same order as npm.
       missing.set(hoisted, {
         version,
         cpu,

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The tests run against real servers. This makes sure that their programs are there: it does
- * nothing when they are, installs what is missing where it may (root on Debian or Ubuntu), and
- * otherwise says what to install. It starts nothing; each test file starts its own servers.
+ * Makes sure that the server programs for the tests are installed. If a program is missing it is
+ * installed where that is possible (root on Debian or Ubuntu); otherwise the output says what to
+ * install. No server is started here; each test file starts its own.
  */
 
 import { spawnSync } from "node:child_process";
@@ -21,8 +21,8 @@ const redisMajorMin = 7;
 const policyPath = "/usr/sbin/policy-rc.d";
 
 /**
- * Per server: the Debian package, what else it may be called elsewhere, and a check that returns
- * what is wrong, or undefined.
+ * For each server: the Debian package, its name on other systems, and a check that returns the
+ * problem, or undefined.
  *
  * @type {readonly { name: string, debian: string, elsewhere: string, wrong: () => string | undefined }[]}
  */
@@ -92,7 +92,7 @@ function missing(programs, folders) {
   return absent.length === 0 ? undefined : `${absent.join(", ")} not found`;
 }
 
-/** Debian keeps the PostgreSQL server programs of each version off the PATH. */
+/** Returns folders with PostgreSQL programs: Debian does not put them on the PATH. */
 function postgresFolders() {
   const base = "/usr/lib/postgresql";
   return existsSync(base) ? readdirSync(base).map((version) => join(base, version, "bin")) : [];
@@ -103,7 +103,7 @@ function postgresFolders() {
  * @param {readonly string[]} folders
  */
 function find(program, folders) {
-  // Server programs often sit in sbin, which is not on every user's PATH.
+  // Server programs are often in sbin, which is not on every user's PATH.
   const onPath = (process.env["PATH"] ?? "").split(delimiter);
   return [...onPath, "/usr/sbin", "/usr/local/sbin", ...folders]
     .filter((folder) => folder !== "")
@@ -129,9 +129,9 @@ function mayInstall() {
 
 /** @param {readonly string[]} packages */
 function install(packages) {
-  // Debian starts a service as soon as it is installed, unless this policy forbids it.
+  // Debian starts a service after its installation, unless this policy forbids it.
   const forbidStart = !existsSync(policyPath);
-  // An interrupt ends apt-get; this process lives on to take its policy away again.
+  // An interrupt ends apt-get. This process continues, to remove its policy.
   const ignore = () => {};
   process.on("SIGINT", ignore).on("SIGTERM", ignore);
   if (forbidStart) writeFileSync(policyPath, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
@@ -149,7 +149,7 @@ function install(packages) {
 /** @param {readonly string[]} args */
 function aptGet(args) {
   const { status } = spawnSync("apt-get", args, {
-    // Installing is chatter next to the test report; what goes wrong is on stderr.
+    // Hides the output of the installation. Errors are on stderr.
     stdio: ["ignore", "ignore", "inherit"],
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
   });

@@ -1,14 +1,14 @@
 // @ts-check
 /**
  * Turns src/stores/redis/scripts/*.lua into one TypeScript module, so that the package needs no
- * file access to load its scripts and knows the SHA-1 of each beforehand.
+ * file access to load its scripts and knows the SHA-1 of each in advance.
  *
  *   node scripts/generate-lua.mjs            writes generated.ts
- *   node scripts/generate-lua.mjs --check    exits 1 when generated.ts is stale
+ *   node scripts/generate-lua.mjs --check    exits 1 if generated.ts is stale
  *   … --folder <path>                        works on another folder
  *
- * `_name.lua` is a part: it is no script of its own, and `-- @include name` inlines it. Comment
- * lines, blank lines and indentation are dropped: every node keeps each script in memory, and the
+ * `_name.lua` is a part and not a script: `-- @include name` inlines it. Comment lines, blank
+ * lines and indentation are removed, because every node keeps each script in memory, and the
  * fallback from EVALSHA sends the whole text.
  */
 
@@ -26,14 +26,14 @@ const longBracket = /(^|[^\w\])"'])\[=*\[|--\[=*\[/;
 /** @typedef {{ name: string, identifier: string, source: string, sha: string }} Script */
 
 /**
- * The text of generated.ts for a folder of Lua files. Throws, naming file and line, for what it
- * cannot turn into a script faithfully.
+ * Returns the text of generated.ts for a folder of Lua files. Throws with file and line if it
+ * cannot convert a script without changing its meaning.
  *
  * @param {string} folder
  */
 export function renderModule(folder) {
   const scripts = readScripts(folder);
-  /** Parts that scripts have in common stand in the module once. @type {Map<string, string>} */
+  /** Parts that several scripts include are in the module once. @type {Map<string, string>} */
   const parts = new Map();
   const blocks = scripts.map(
     ({ name, identifier, sha }) =>
@@ -70,7 +70,7 @@ function template(folder, file, parts) {
     if (!parts.has(name)) parts.set(name, template(folder, `_${line.part}.lua`, parts));
     return `\${${name}}`;
   });
-  // An included part takes a line of its own.
+  // An included part has its own line.
   if (lines.length === 0) throw new Error(`${file}: has no code`);
   return `\`${lines.join("\n")}\``;
 }
@@ -83,7 +83,7 @@ export function readScripts(folder) {
   const names = readdirSync(folder)
     .filter((file) => file.endsWith(".lua") && !file.startsWith("_"))
     .map((file) => file.slice(0, -".lua".length))
-    // By code unit, not by locale: the same order on every machine.
+    // By code unit, not by locale, so that the order is the same on every machine.
     .sort((a, b) => (a < b ? -1 : 1));
 
   return names.map((name) => {
@@ -129,7 +129,7 @@ function codeOf(folder, file, within) {
       }
       kept.push({ part });
     } else if (/^--\[=*\[/.test(line) || (!line.startsWith("--") && longBracket.test(line))) {
-      // Dropping lines and indentation is only harmless where no token spans two lines.
+      // Removing lines and indentation is safe only if no token spans two lines.
       throw new Error(`${place}: long brackets are not supported`);
     } else if (line !== "" && !line.startsWith("--")) {
       kept.push(line);

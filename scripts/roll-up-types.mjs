@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * Rolls up the declaration files of tsc, one per source, into one per entry and a file with what
- * several entries share. A class must be declared once: its private members make two copies of it
- * two types. What no entry leads to is left out.
+ * Rolls up the declaration files of tsc, one per source, into one per entry and a file for those
+ * that several entries share. A class must be declared once: with two copies, its private members
+ * would make them two different types. Declarations that no entry reaches are left out.
  *
- * It knows the forms that tsc writes for src/: named imports and exports, and declarations. It
- * throws for any other, and the package test compiles the result in a project of its own.
+ * Supports the forms that tsc writes for src/: named imports and exports, and declarations. Throws
+ * for any other form, and the package test compiles the result in another project.
  */
 
 import { posix } from "node:path";
@@ -26,7 +26,7 @@ import { parseSync } from "vite";
  * @typedef {{ declaration: Declaration, isType: boolean } | { external: Link }} Target
  */
 
-/** Fields that hold a name of something inside of the declaration. @type {Record<string, string>} */
+/** Fields that hold a name inside of the declaration. @type {Record<string, string>} */
 const ownNames = {
   TSPropertySignature: "key",
   TSMethodSignature: "key",
@@ -83,7 +83,7 @@ export function rollUpTypes(entries, sharedPath, read) {
   );
 }
 
-/** What was read, and where its names lead. */
+/** The modules read so far, and the targets of their names. */
 class Modules {
   /** @type {Map<string, Module>} */
   #modules = new Map();
@@ -103,7 +103,7 @@ class Modules {
     return module;
   }
 
-  /** By path, and in the order of the source. */
+  /** Returns all declarations by path, and in the order of the source. */
   declarations() {
     const modules = [...this.#modules.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
     return modules.flatMap(({ declarations }) => [...declarations.values()]);
@@ -124,7 +124,7 @@ class Modules {
   }
 
   /**
-   * Returns what a name stands for inside of a module; undefined for a global name.
+   * Returns the meaning of a name inside of a module; undefined for a global name.
    *
    * @param {Module} module
    * @param {string} name
@@ -172,14 +172,14 @@ function surfaceOf(declarations) {
 }
 
 /**
- * Gives each declaration a name that no other has, and no global that is referred to.
+ * Gives each declaration a unique name, different from all globals that are referred to.
  *
  * @param {readonly Declaration[]} declarations
  * @param {ReadonlySet<string>} globals
  */
 function nameApart(declarations, globals) {
   const taken = new Set(globals);
-  // Those that are exported keep their names.
+  // Exported declarations keep their names.
   const isExported = (/** @type {Declaration} */ { module, name }) => module.exports.has(name);
   const ordered = [
     ...declarations.filter(isExported),
@@ -279,7 +279,7 @@ function readStatement(module, statement, text, before) {
     for (const specifier of specifiers) {
       const isNamed = specifier.type === "ImportSpecifier";
       const isType = isTypeOnly(statement, "importKind") || isTypeOnly(specifier, "importKind");
-      // A namespace that a declaration needs would be a form that this does not know.
+      // A namespace import that a declaration needs is not supported.
       const name = isNamed ? nameIn(specifier, "imported") : "*";
       module.imports.set(nameIn(specifier, "local"), { from, name, isType });
     }
@@ -325,7 +325,7 @@ function namesDeclaredBy(node) {
 }
 
 /**
- * Returns the identifiers that stand for something outside of the node, and its own name.
+ * Returns the identifiers that refer to something outside of the node, and its own name.
  *
  * @param {Node} declaration
  * @param {number} shift
@@ -349,7 +349,7 @@ function referencesIn(declaration, shift) {
     if (node.type === "TSMappedType") inner.add(nameIn(node, "key"));
     if (node.type === "Identifier" && !isName) {
       const name = String(node["name"]);
-      // An identifier with a type spans both.
+      // An identifier with a type annotation spans both.
       found.push({ name, start: node.start + shift, end: node.start + name.length + shift });
     }
     for (const [field, child] of Object.entries(node)) {

@@ -65,7 +65,7 @@ async function runMany(count, twice) {
     tenures += report.history.tenures.length;
     lost.unfenced += report.unfenced.lost;
     lost.ofUnfenced += report.unfenced.accepted;
-    // Where counters were lost and nobody saw to it that they last, fences promise nothing.
+    // If counters were lost for good, the order of fences is not promised.
     const isExcused = report.breaks.some(({ promise }) => promise === "fences");
     lost[isExcused ? "excused" : "fenced"] += report.fenced.lost;
     lost.ofFenced += report.fenced.accepted;

@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * Source maps that are small enough to be published: one entry for each line of the source that can
- * stand in a stack trace. Traces show lines, so they stay exact; a full map would be larger than
- * the code that it maps.
+ * Source maps that are small enough to be published: one entry for each line of the source that
+ * can be in a stack trace. Traces show lines, so they stay exact; a full map would be larger than
+ * the code.
  */
 
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const valueOf = new Map(digits.split("").map((digit, index) => [digit, index]));
 
-/** What can throw, or be where a function called another: all but literals and assignments. */
+/** Matches code that can throw or call a function: everything except literals and assignments. */
 const canBeInTrace = /[(.`[]|throw|await|yield/;
 
 /**

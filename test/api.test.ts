@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { apiFolder, renderApi, renderSurface } from "../scripts/api.mjs";
 
 describe("the public surface", () => {
-  test("is the one under review: `npm run api:update` rewrites test/api", () => {
+  test("matches the reviewed snapshot: `npm run api:update` rewrites test/api", () => {
     const rendered = renderApi();
     const committed = existsSync(apiFolder) ? readdirSync(apiFolder) : [];
     expect(committed.toSorted()).toEqual([...rendered.keys()].toSorted());
@@ -47,7 +47,7 @@ describe("the rendering of the surface", () => {
     });
   });
 
-  test("shows a changed signature, also deep down, and no changed comment", () => {
+  test("shows a changed signature, even of a nested type, but no changed comment", () => {
     const before = Object.fromEntries(render());
     const deep = render({ "dist/core/c.d.ts": "export interface C {}\n" });
     expect(Object.fromEntries(deep)).not.toEqual(before);

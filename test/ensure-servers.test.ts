@@ -11,7 +11,7 @@ function ensureServers(path: string): { status: number | null; stdout: string; s
   return spawnSync(process.execPath, [script], { env, encoding: "utf8" });
 }
 
-test("says and does nothing when every server is there", () => {
+test("does nothing and reports it if every server is installed", () => {
   const { status, stdout, stderr } = ensureServers(process.env["PATH"] ?? "");
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });
 });
@@ -29,7 +29,7 @@ test("refuses a Redis that is too old", () => {
   const program = join(folder, "redis-server");
   writeFileSync(program, "#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 bits=64'\n");
   chmodSync(program, 0o755);
-  // Without apt-get in sight, nothing is installed.
+  // Without apt-get on the PATH, nothing is installed.
   const { status, stderr } = ensureServers([folder, join(folder, "none")].join(delimiter));
   expect(status).toBe(1);
   expect(stderr).toContain("found version 6.0.16");

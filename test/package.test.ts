@@ -9,8 +9,8 @@ import { buildPackage } from "../scripts/build.mjs";
 import { projectRoot } from "./support/source-files.ts";
 
 /**
- * What a user gets: the package is built and packed in a folder of its own, installed into an empty
- * project without a network, and looked at from there.
+ * The package as users get it: built and packed in its own folder, installed into an empty project
+ * without a network, and examined from there.
  */
 
 interface Packed {
@@ -28,7 +28,7 @@ const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf
 const subpaths = Object.keys(manifest.exports).filter((subpath) => subpath !== "./package.json");
 const specifiers = subpaths.map((subpath) => subpath.replace(/^\./, "holdfast"));
 
-/** What an installation costs: files to write, and bytes. */
+/** Limits for an installation: files to write, and bytes. */
 const filesMax = 60;
 const unpackedBytesMax = 900_000;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
@@ -55,7 +55,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the tarball", () => {
-  test("holds what was built and what people read, nothing else", () => {
+  test("contains the built files and those for readers, nothing else", () => {
     const paths = packed.files.map(({ path }) => path);
     const strange = paths.filter(
       (path) => !/^dist\/[a-z0-9/-]+(\.d\.ts|\.js|\.js\.map)$/.test(path),
@@ -65,7 +65,7 @@ describe("the tarball", () => {
     expect(paths.filter((path) => /\btest\b/.test(path))).toEqual([]);
   });
 
-  test("holds every file that `exports` names", () => {
+  test("contains every file that `exports` names", () => {
     const targets = Object.values(manifest.exports).flatMap((target) =>
       typeof target === "string" ? [target] : Object.values(target),
     );
@@ -80,7 +80,7 @@ describe("the tarball", () => {
     expect(unpackedSize).toBeLessThanOrEqual(unpackedBytesMax);
   });
 
-  test("names every package that is bundled into the command line, with its license", () => {
+  test("lists every package that is bundled into the command line, with its license", () => {
     const text = readFileSync(join(staging, "dist", "cli", "licenses.md"), "utf8");
     for (const name of ["commander", "picocolors", "ioredis", "redis-parser", "denque"]) {
       expect(text).toMatch(new RegExp(`^## ${name} - .*\\((MIT|ISC|Apache-2.0)\\)$`, "m"));
@@ -92,7 +92,7 @@ describe("the tarball", () => {
 });
 
 describe("an installation without any peer", () => {
-  test("brings no other package along", () => {
+  test("installs no other package", () => {
     const installed = readdirSync(join(consumer, "node_modules"));
     expect(installed.filter((name) => !name.startsWith("."))).toEqual(["holdfast"]);
   });
@@ -107,7 +107,7 @@ describe("an installation without any peer", () => {
     expect(required.stdout).toBe(imported.stdout);
   });
 
-  test("a part that several entries need is loaded once: an error is one class", async () => {
+  test("modules that several entries share are loaded once, so each error has one class", async () => {
     const code = `
       import { createLocks, InvalidOptionError } from "holdfast";
       import { memory } from "holdfast/memory";
@@ -119,7 +119,7 @@ describe("an installation without any peer", () => {
     expect((await node("module", code)).stdout).toBe("true\ntrue\ntrue\n");
   });
 
-  test("a stack trace has our names, and the lines of the sources if maps are enabled", async () => {
+  test("a stack trace has our names, and the lines of the sources if source maps are enabled", async () => {
     const code = `
       import { createLocks } from "holdfast";
       import { memory } from "holdfast/memory";
@@ -157,7 +157,7 @@ describe("an installation without any peer", () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+/);
   });
 
-  test("the command line runs, and says what it lacks", async () => {
+  test("the command line runs, and names the package that is missing", async () => {
     const bin = join("node_modules", ".bin", "holdfast");
     const help = await run(join(consumer, bin), ["--help"], consumer);
     expect(help.stdout).toMatch(/^Usage: holdfast /);
@@ -185,7 +185,7 @@ describe("the types", () => {
         types: ["node"],
         strict: true,
         noEmit: true,
-        // The point: no hole in our declarations, such as the types of a client not installed.
+        // Finds errors in our declarations, such as types of a client that is not installed.
         skipLibCheck: false,
       },
       files: ["index.mts"],
@@ -201,12 +201,12 @@ describe("the types", () => {
   });
 });
 
-test("publint finds nothing to say", async () => {
+test("publint reports no problem", async () => {
   const { messages } = await publint({ pkgDir: staging, strict: true, pack: false });
   expect(messages.filter(({ type }) => type !== "suggestion")).toEqual([]);
 });
 
-/** npm 11 lists what it packed, npm 12 keys it by name. */
+/** Returns the only package: npm 11 lists what it packed, npm 12 keys it by name. */
 function onlyOf(listed: readonly Packed[] | Record<string, Packed>): Packed {
   const [only] = Object.values(listed);
   if (only === undefined) throw new Error("npm pack told nothing");
@@ -237,7 +237,7 @@ interface Output {
   readonly stderr: string;
 }
 
-/** Rejects with everything that the program said when it fails. */
+/** Runs a program. Rejects with everything that it printed if it fails. */
 function run(program: string, args: readonly string[], cwd: string): Promise<Output> {
   const env = { ...process.env, NODE_OPTIONS: "", npm_config_loglevel: "error" };
   return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@ import { projectRoot } from "./support/source-files.ts";
 
 const store = "src/stores/redis";
 
-test("measures the files of a small tree", () => {
+test("the files of a small tree are measured", () => {
   const rows = shape("--root", smallTree());
   expect(valuesOf(rows)).toMatchObject({
     "folders of stores/redis in import cycles": 2,
@@ -25,7 +25,7 @@ test("measures the files of a small tree", () => {
   });
 });
 
-test("names the folders of each cycle and the files that it counts", () => {
+test("the folders of each cycle and the counted files are named", () => {
   const rows = shape("--root", smallTree());
   const details = Object.fromEntries(rows.map((row) => [row.what, row.details]));
   expect(details).toMatchObject({
@@ -39,7 +39,7 @@ test("names the folders of each cycle and the files that it counts", () => {
   });
 });
 
-test("counts words to avoid in comments, identifiers and docs, and nowhere else", () => {
+test("words to avoid are counted in comments, identifiers and docs, and nowhere else", () => {
   // README: 1 of 6. Comments of src: 2 of 9. Identifiers of src, each once per file: 2 of 8.
   expect(valuesOf(shape("--root", smallTree()))).toMatchObject({
     "… in docs (Markdown)": perTenThousand(1, 6),
@@ -49,7 +49,7 @@ test("counts words to avoid in comments, identifiers and docs, and nowhere else"
   });
 });
 
-test("counts the files and the calls of a traced acquire and release the same each time", () => {
+test("a traced acquire and release has the same files and calls each time", () => {
   const rows = shape("--traced");
   expect(shape("--traced")).toEqual(rows);
   for (const operation of ["acquire", "release"]) {
@@ -61,7 +61,7 @@ test("counts the files and the calls of a traced acquire and release the same ea
   }
 });
 
-test("attributes each call to the file whose function is running", () => {
+test("each call is attributed to the file whose function is running", () => {
   const root = treeOf({
     "package.json": `{ "type": "module" }`,
     "a.js": [
@@ -88,21 +88,23 @@ test("attributes each call to the file whose function is running", () => {
   });
   expect(traceOf(root, ["a.js", "b.js", "c.js"], "a.js", "start")).toEqual({
     result: 4,
-    // The constructor, later(), the getter, and call() twice; what call() calls goes up.
+    // The constructor, later(), the getter, and call() twice. The calls made by call() go up.
     calls: ["5 × a.ts → b.ts", "2 × b.ts → c.ts", "2 × b.ts → a.ts"],
     up: ["2 × b.ts → a.ts"],
     entries: 1,
   });
 });
 
-test("fails for a file that does not parse", () => {
+test("a file that does not parse makes the measurement fail", () => {
   const root = treeOf({ "src/a.ts": "const = ;" });
   const { status, stderr } = run("--root", root);
   expect(status).not.toBe(0);
   expect(stderr).toContain("src/a.ts");
 });
 
-/** protocol and node import one another; store.ts imports one, and gets a type imported. */
+/**
+ * Returns a small project: protocol and node import each other, and store.ts imports one of them.
+ */
 function smallTree(): string {
   const [heard, told] = [["he", "ard"].join(""), ["to", "ld"].join("")];
   return treeOf({
@@ -133,7 +135,7 @@ function treeOf(files: Readonly<Record<string, string>>): string {
   return root;
 }
 
-/** Instruments the files, calls one function in a process of its own, and returns what it saw. */
+/** Instruments the files, calls one function in a new process, and returns the recorded trace. */
 function traceOf(root: string, paths: readonly string[], entry: string, name: string): unknown {
   const files = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
   for (const file of files) writeFileSync(join(root, file.path), instrument(file));

@@ -9,14 +9,14 @@ import * as rules from "./support/tidy-rules.ts";
 
 const project = readProject();
 
-/** Per rule: what it must complain about and what it must let pass. Paths map to texts. */
+/** Per rule: what it must report and what it must accept. Paths map to texts. */
 interface Sample {
   readonly rule: rules.Rule;
   readonly wrong: Readonly<Record<string, string>>;
   readonly right: Readonly<Record<string, string>>;
 }
 
-// Written in pieces, so that this file does not itself contain what it forbids.
+// Written in pieces, so that this file does not contain what it forbids.
 const outside = ["..", "shared", "notes.md"].join("/");
 const machinePath = ["", "work", "main"].join("/");
 const server = ["registry", "example", "com"].join(".");
@@ -202,15 +202,15 @@ const samples: Readonly<Record<string, Sample>> = {
 };
 
 describe.each(Object.entries(samples))("%s", (_name, { rule, wrong, right }) => {
-  test("here", () => {
+  test("this project keeps the rule", () => {
     expect(rule(project)).toEqual([]);
   });
 
-  test.each(Object.keys(wrong))("catches the violation in %s", (path) => {
+  test.each(Object.keys(wrong))("reports the violation in %s", (path) => {
     expect(rule(asFiles(wrong)).filter((told) => told.startsWith(path))).not.toEqual([]);
   });
 
-  test("lets pass what is right", () => {
+  test("accepts correct files", () => {
     expect(rule(asFiles(right))).toEqual([]);
   });
 });
@@ -227,12 +227,12 @@ test("a file that does not parse is an error, not a pass", () => {
 });
 
 describe("the generated Lua module", () => {
-  test("is fresh", () => {
+  test("is up to date", () => {
     const present = readFileSync(join(scriptsFolder, "generated.ts"), "utf8");
     expect(present === renderModule(scriptsFolder), "run `npm run generate`").toBe(true);
   });
 
-  test("inlines parts, drops comments and indentation, and knows the SHA-1", () => {
+  test("inlines parts, drops comments and indentation, and has the right SHA-1", () => {
     const folder = luaFolder({
       "_owner.lua": "-- a part\nlocal function owner(key)\n  return key\nend\n",
       "plain-acquire.lua": "-- KEYS\n\n-- @include owner\n  return owner(`x`) -- why\n",
@@ -248,7 +248,7 @@ describe("the generated Lua module", () => {
     expect(module).not.toContain("export const owner");
   });
 
-  test("is the text that its SHA-1 is of, with parts in parts", async () => {
+  test("has the SHA-1 of its text, also with parts in parts", async () => {
     const folder = luaFolder({
       "_inner.lua": "local a = '${x}'",
       "_outer.lua": "-- @include inner\nlocal b = a",

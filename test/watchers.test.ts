@@ -4,8 +4,8 @@ import { beforeAll, expect, test } from "vitest";
 import { projectRoot } from "./support/source-files.ts";
 
 /**
- * What watches the other tests (support/leaks.ts, support/no-unhandled-rejections.ts, the closing
- * line) is itself seen to fail here, on fixtures that leave things behind.
+ * The checks that watch the other tests (support/leaks.ts, support/no-unhandled-rejections.ts, the
+ * closing line) must fail here, on fixtures that leave things behind.
  */
 
 interface Report {
@@ -44,7 +44,7 @@ test.each(["leaks", "library"])("a test that leaves something behind fails (%s)"
 });
 
 test.each(["rejection", "warning"])(
-  "a file that causes a %s fails though its tests pass",
+  "a file that causes a %s fails although its tests pass",
   (name) => {
     expect(fixture(name).assertionResults.map(({ status }) => status)).toEqual(["passed"]);
     expect(fixture(name).status).toBe("failed");

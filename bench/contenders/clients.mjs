@@ -1,5 +1,5 @@
 // @ts-check
-/** Redis clients as a user would make them, and a count of the commands they send. */
+/** Redis clients as a user would create them, with a count of the commands that they send. */
 
 import { createRequire } from "node:module";
 import { Redis } from "ioredis";
@@ -8,12 +8,14 @@ import { createClient } from "redis";
 let sent = 0;
 let isCounting = false;
 
-/** How many commands the clients of this process have sent since counting began. */
+/**
+ * Returns the number of commands that the clients of this process have sent since counting began.
+ */
 export function commandsSent() {
   return sent;
 }
 
-/** For clients of our own that report to the same count. */
+/** Adds one to the count, for clients written here. */
 export function countCommand() {
   sent += 1;
 }
@@ -23,8 +25,8 @@ export function countCommand() {
  */
 
 /**
- * Every command of ioredis goes through this method, pipelined or not. What a script does inside
- * the server is not counted: it is one command.
+ * Counts every command of ioredis: all go through this method, pipelined or not. A script counts
+ * as one command.
  */
 function countIoredis() {
   if (isCounting) return;
@@ -71,7 +73,7 @@ export async function nodeRedisClients(ports, { countCommands }) {
 
 const require = createRequire(new URL("../package.json", import.meta.url));
 
-/** The address of a package that is installed for the benchmark alone. @param {string} name */
+/** Returns the address of a package that only the benchmark needs. @param {string} name */
 export function peerAddress(name) {
   return require.resolve(name);
 }

@@ -1,5 +1,7 @@
 // @ts-check
-/** F: the hand-written lock on ioredis 5. With a wait it is the raw polling of the contended rows. */
+/**
+ * F: the hand-written lock on ioredis 5. With a wait it is the raw polling of the contended rows.
+ */
 
 import { ioredisClients } from "./clients.mjs";
 import { rawLock, renewScript, unsetScript } from "./raw-lock.mjs";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Holdfast as it was built into dist/, with its own defaults for everything but TTL and wait. */
+/** Holdfast as built into dist/, with its defaults apart from TTL and wait. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { ioredisClients, nodeRedisClients } from "./clients.mjs";
@@ -9,12 +9,12 @@ import { ioredisClients, nodeRedisClients } from "./clients.mjs";
 
 const dist = process.env["HOLDFAST_BENCH_DIST"] ?? new URL("../../dist/", import.meta.url).href;
 
-/** The address of a file of the build. @param {string} path */
+/** Returns the address of a file of the build. @param {string} path */
 export function addressOf(path) {
   return new URL(path, dist).href;
 }
 
-// Three and more fresh servers vote only after a quarantine of this length.
+// Three or more fresh servers vote only after a quarantine of this length.
 const admissionMaxMs = 60_000;
 
 /**
@@ -55,7 +55,7 @@ export async function openHoldfast(settings, { fencing, client }) {
 }
 
 /**
- * Each call by a manager of its own, as if it came from another process.
+ * Makes each call with another manager, as if it came from another process.
  *
  * @param {readonly Locks[]} managers
  * @returns {Pick<Contender, "acquire" | "release">}

@@ -1,5 +1,7 @@
 // @ts-check
-/** The limit: the hand-written lock on a socket of its own, one write per turn of the event loop. */
+/**
+ * The limit: the hand-written lock on a plain socket, with one write per turn of the event loop.
+ */
 
 import { rawLock, renewScript, unsetScript } from "./raw-lock.mjs";
 import { encode, openRespSocket } from "./resp-socket.mjs";

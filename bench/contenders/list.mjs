@@ -1,5 +1,5 @@
 // @ts-check
-/** Everybody who is measured. */
+/** All contenders. */
 
 import { openFloor } from "./floor.mjs";
 import { openHoldfast } from "./holdfast.mjs";

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The lock as one writes it by hand, over whatever sends its commands: SET NX PX, and a script that
- * deletes what is still ours. On several nodes a majority decides, as soon as it is certain, and a
- * failed attempt is taken back everywhere.
+ * The lock as one writes it by hand, for any way of sending commands: SET NX PX, and a script that
+ * deletes the key if the value is still ours. On several nodes a majority decides, as soon as it
+ * is certain, and a failed attempt is undone on all nodes.
  */
 
 import { randomBytes } from "node:crypto";
@@ -53,7 +53,7 @@ function majority(nodes, call) {
  * @returns {Contender}
  */
 export function rawLock(nodes, { ttlMs, waitMs, pollMs = 10, renewEveryMs }, close) {
-  // Unique without asking for randomness each time, as the fastest hand-written lock would do it.
+  // Unique without random bytes for each lock, as in the fastest hand-written one.
   const process = randomBytes(8).toString("hex");
   let count = 0;
 

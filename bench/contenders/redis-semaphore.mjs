@@ -21,11 +21,12 @@ export async function openRedisSemaphore(settings, clientOptions) {
   const { ttlMs, waitMs, pollMs, renewEveryMs } = settings;
   const options = {
     lockTimeout: ttlMs,
-    // It takes no 0; with one attempt the time does not matter.
+    // 0 is not allowed; with one attempt the timeout does not matter.
     acquireTimeout: waitMs === 0 ? ttlMs : waitMs,
     ...(waitMs === 0 ? { acquireAttemptsLimit: 1 } : {}),
     ...(pollMs === undefined ? {} : { retryInterval: pollMs }),
-    // Every mutex renews itself unless told not to; nobody else here does, so it would be unfair.
+    // By default every mutex renews itself. No other contender does in this case, so it would be
+    // unfair.
     refreshInterval: 0,
   };
   const keptOptions = { ...options, refreshInterval: renewEveryMs };

@@ -45,7 +45,7 @@ export async function openRedlockUniversal(settings) {
       const { lock, handle } = /** @type {Held} */ (held);
       if (!(await lock.release(handle))) throw new Error("not released");
     },
-    // It renews when a fifth of the TTL is left, and cannot be told otherwise.
+    // It renews when a fifth of the TTL is left, which cannot be configured.
     keep: (resource) => scoped((work) => make(resource).using(work)),
     drop: (kept) => /** @type {{ end(): Promise<void> }} */ (kept).end(),
     async close() {

@@ -19,7 +19,7 @@ import { ioredisClients, peerAddress, requirePeer } from "./clients.mjs";
 function retrySettings({ waitMs, pollMs }) {
   if (waitMs === 0) return { retryCount: 0 };
   if (pollMs === undefined) return { retryCount: Math.ceil(waitMs / 200) };
-  // Both versions take the jitter off and put it on: the same spread as that of raw polling.
+  // Both versions subtract and add the jitter, which gives the same spread as raw polling.
   const retryCount = Math.ceil(waitMs / pollMs);
   return { retryCount, retryDelay: pollMs, retryJitter: pollMs / 2 };
 }
@@ -39,7 +39,7 @@ export async function openRedlock4(settings) {
     release: (held) => /** @type {Lock4} */ (held).unlock(),
     async keep(resource) {
       const lock = await redlock.lock(resource, ttlMs);
-      // It has no renewal of its own.
+      // The library has no renewal.
       const renew = () => void lock.extend(ttlMs).catch(() => undefined);
       return { lock, timer: setInterval(renew, renewEveryMs) };
     },
@@ -62,7 +62,7 @@ export async function openRedlock5(settings) {
   );
   const clients = await ioredisClients(settings.ports, settings);
   const { ttlMs, renewEveryMs } = settings;
-  // The expiration it counts down from has its drift taken off already.
+  // The library counts down from an expiration without the drift.
   const automaticExtensionThreshold = Math.max(0, ttlMs - renewEveryMs);
   const redlock = new Redlock(clients, { ...retrySettings(settings), automaticExtensionThreshold });
   redlock.on("error", () => undefined);
@@ -80,7 +80,7 @@ export async function openRedlock5(settings) {
 /** @typedef {{ end(): Promise<void> }} Scope */
 
 /**
- * Turns a library's `using`, which ends with its routine, into something that ends when told.
+ * Turns a library's `using`, which ends with its routine, into a scope that is ended by a call.
  *
  * @param {(work: () => Promise<void>) => Promise<void>} using
  * @returns {Promise<Scope>}

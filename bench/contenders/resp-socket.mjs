@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The least that can stand between a lock and Redis: one socket, one write per turn of the event
- * loop, and a parser for the three kinds of replies that a lock's commands have.
+ * The smallest layer between a lock and Redis: one socket, one write per turn of the event loop,
+ * and a parser for the three kinds of replies to a lock's commands.
  */
 
 import { connect } from "node:net";
@@ -19,7 +19,7 @@ export function encode(...parts) {
   return text;
 }
 
-/** Reads what is complete in `text`, tells each reply, and returns what is left. */
+/** Parses the complete replies in a text, passes each to its receiver, and keeps the rest. */
 export class Replies {
   #unread = "";
   /** @type {Heard[]} */

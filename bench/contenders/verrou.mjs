@@ -1,5 +1,5 @@
 // @ts-check
-/** Verrou on its Redis store, which takes one server. */
+/** Verrou on its Redis store, which supports one server. */
 
 import { pathToFileURL } from "node:url";
 import { ioredisClients, peerAddress } from "./clients.mjs";
@@ -39,7 +39,7 @@ export async function openVerrou(settings) {
     release: (held) => /** @type {Lock} */ (held).release(),
     async keep(resource) {
       const lock = await acquired(resource);
-      // It has no renewal of its own.
+      // The library has no renewal.
       const renew = () => void lock.extend(ttlMs).catch(() => undefined);
       return { lock, timer: setInterval(renew, renewEveryMs) };
     },

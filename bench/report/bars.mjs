@@ -1,5 +1,5 @@
 // @ts-check
-/** What Holdfast has to show, beside what it showed. */
+/** The goals of Holdfast, and whether it reached them. */
 
 import { titleOf } from "../contenders/list.mjs";
 
@@ -29,7 +29,7 @@ function verdict(what, sign, bar, value, unit) {
   return { what, bar: text, ours: `${short(value)}${unit}`, met };
 }
 
-/** Workload, in flight, metric, sign, and the bars: unfenced N = 1 and 5, fenced N = 1 and 5. */
+/** Workload, in flight, metric, sign, and the goals: unfenced N = 1 and 5, fenced N = 1 and 5. */
 const throughputBars = /** @type {const} */ ([
   ["sequential", "1", "perSecond", "≥", [0.95, 1.0], [0.85, 0.95]],
   ["inflight", "64", "perSecond", "≥", [2.3, 3.4], [1.7, 2.6]],
@@ -51,7 +51,9 @@ function throughputVerdicts(lookup) {
   );
 }
 
-/** Label, nodes, and: against raw polling, against the best peer, commands, wait, re-grabs. */
+/**
+ * Label, nodes, and goals: against raw polling, against the best peer, commands, wait, re-grabs.
+ */
 const contendedBars = /** @type {const} */ ([
   { label: "1 × 50, 1 ms", nodes: 1, polling: 1.5, peer: 1.5, commands: 1.5, waitMs: 150 },
   { label: "4 × 10, 1 ms", nodes: 1, polling: 1.15, commands: 2, regrab: 5 },
@@ -84,7 +86,8 @@ function contendedVerdicts(lookup) {
       list.push(verdict(what, "≥", bars.peer, best?.ratio, " ×"));
       const passed = againstBestPeer(lookup, place, "fenced", "passedOnPerSecond", true);
       if (passed !== undefined) {
-        // No bar, but what sections alone do not show: a peer that starves others looks fast.
+        // Without a goal. Shows what the number of sections hides: a peer that starves others looks
+        // fast.
         const ours = `${short(passed.ratio)} ×`;
         const who = titleOf(passed.peer);
         list.push({
@@ -184,12 +187,12 @@ function otherVerdicts(lookup) {
   return [...sick, ...renew, ...held];
 }
 
-/** What many waiting managers cost. @param {Lookup} lookup @returns {Verdict[]} */
+/** Verdicts on the cost of many waiting managers. @param {Lookup} lookup @returns {Verdict[]} */
 function waitingVerdicts(lookup) {
   const place = (/** @type {number} */ count) => {
     return { workload: "waiting", label: `${count} waiters`, nodes: 1 };
   };
-  /** How much more `metric` is with so many waiters than with so few. */
+  /** Returns the ratio of `metric` with `many` waiters to `metric` with `few`. */
   const growth = (
     /** @type {string} */ metric,
     /** @type {number} */ few,
@@ -248,7 +251,7 @@ export function verdictsOf(lookup) {
 }
 
 /**
- * The peer that does best, and how we do against it in the same rounds.
+ * Returns the best peer, and our ratio to it in the same rounds.
  *
  * @param {Lookup} lookup
  * @param {Place} place

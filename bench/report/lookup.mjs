@@ -1,5 +1,5 @@
 // @ts-check
-/** Finds figures in the results by where they were measured. */
+/** Finds figures in the results by workload, case and number of nodes. */
 
 import { contenderKinds } from "../contenders/list.mjs";
 import { median, pairedRatios } from "./statistics.mjs";
@@ -29,7 +29,9 @@ export class Lookup {
     return median(this.find(place, contender)?.values[metric] ?? []);
   }
 
-  /** The worst round. @param {Place} place @param {string} contender @param {string} metric */
+  /**
+   * Returns the worst round. @param {Place} place @param {string} contender @param {string} metric
+   */
   greatest(place, contender, metric) {
     const values = (this.find(place, contender)?.values[metric] ?? []).filter(
       (value) => value !== undefined,
@@ -38,7 +40,7 @@ export class Lookup {
   }
 
   /**
-   * The median of the paired ratios.
+   * Returns the median of the paired ratios.
    *
    * @param {Place} place
    * @param {string} contender
@@ -49,7 +51,7 @@ export class Lookup {
     return median(pairedRatios(this.find(place, contender), this.find(place, base), metric));
   }
 
-  /** Peers that were measured here, with their figures. @param {Place} place @param {string} metric */
+  /** Returns the measured peers with their figures. @param {Place} place @param {string} metric */
   peers(place, metric) {
     return contenderKinds
       .filter(({ peer }) => peer)
@@ -59,7 +61,7 @@ export class Lookup {
       });
   }
 
-  /** Whoever was measured here, in the order of the list. @param {Place} place */
+  /** Returns the measured contenders, in the order of the list. @param {Place} place */
   contenders(place) {
     const here = this.series.filter(
       (each) =>
@@ -75,7 +77,7 @@ export class Lookup {
     return here.sort((a, b) => rank(a) - rank(b));
   }
 
-  /** The places of a workload, in the order in which they were measured. @param {string} workload */
+  /** Returns the cases of a workload, in the order of measurement. @param {string} workload */
   places(workload) {
     /** @type {Map<string, Place>} */
     const seen = new Map();

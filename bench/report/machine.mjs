@@ -1,5 +1,5 @@
 // @ts-check
-/** Where and with what it was measured. */
+/** Describes the machine and the versions of a run. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -40,7 +40,9 @@ export function describeMachine() {
   };
 }
 
-/** Versions of what is measured. @param {boolean} peers @returns {Record<string, string>} */
+/**
+ * Returns the versions of the contenders. @param {boolean} peers @returns {Record<string, string>}
+ */
 export function versionsInUse(peers) {
   /** @type {Record<string, string>} */
   const versions = {};

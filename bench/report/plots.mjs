@@ -1,5 +1,5 @@
 // @ts-check
-/** Which plots are drawn, and under which names. */
+/** The plots and their file names. */
 
 import { kindOf, titleOf } from "../contenders/list.mjs";
 import { barChart, lineChart } from "./svg.mjs";
@@ -48,7 +48,7 @@ export function nameOf({ workload, label, nodes }) {
 function barsOf(lookup, place) {
   const { metric = "", columns = [], heading = "" } = layouts[place.workload] ?? {};
   const column = columns.find((each) => each.metric === metric);
-  // Where F is the measure, it is drawn as well.
+  // If F is the unit, its bar is drawn as well.
   const isRatio = column?.ratio === true;
   const isWaiting = place.workload === "contended";
   const bars = lookup.contenders(place).flatMap(({ contender }) => {

@@ -26,8 +26,8 @@ export function spreadOf(values) {
 }
 
 /**
- * Each round's value against the base's value of the same round, so that a busy moment of the
- * machine falls on both.
+ * Returns each round's value divided by the base's value of the same round, so that a busy moment
+ * of the machine affects both.
  *
  * @param {Series | undefined} series
  * @param {Series | undefined} base

@@ -59,7 +59,7 @@ export function barChart({ title, unit, bars, mark }) {
 }
 
 /**
- * Both axes are logarithmic: straight and level means that size does not matter.
+ * Draws lines on two logarithmic axes: a level line means that the size does not matter.
  *
  * @param {{ title: string, xTitle: string, yTitle: string,
  *   lines: readonly { label: string, points: readonly (readonly [number, number])[] }[] }} chart

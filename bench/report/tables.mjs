@@ -1,5 +1,5 @@
 // @ts-check
-/** One table per case that was measured. */
+/** One table per measured case. */
 
 import { titleOf } from "../contenders/list.mjs";
 import { againstBestPeer } from "./bars.mjs";
@@ -131,7 +131,9 @@ export function titleOfPlace({ workload, label, nodes }) {
   return workload === "sequential" ? `N = ${nodes}` : `N = ${nodes}: ${name}`;
 }
 
-/** Where there is something to wait for, the floor polls. @param {Place} place @param {string} id */
+/**
+ * Returns a title. If a case has waits, the floor polls. @param {Place} place @param {string} id
+ */
 export function titleHere({ workload, label }, id) {
   const isWaiting = workload === "contended" || workload === "killed" || label.endsWith(" waiters");
   return id === "floor" && isWaiting ? "raw polling, ioredis" : titleOf(id);
@@ -175,7 +177,7 @@ function cells(lookup, place, contender, { metric, digits, factor = 1, ratio, wo
   return [text + spread, against === undefined ? "–" : against.toFixed(2)];
 }
 
-/** How Holdfast stands against the best peer of every row. @param {Lookup} lookup */
+/** Returns a table that compares Holdfast with the best peer of each row. @param {Lookup} lookup */
 export function peersTable(lookup) {
   const rows = Object.entries(layouts).flatMap(([workload, { metric, more, heading }]) =>
     lookup.places(workload).flatMap((place) => {

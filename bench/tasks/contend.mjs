@@ -67,7 +67,7 @@ export async function contend(contender, input) {
   state.isOver = true;
   const commands = commandsSent() - sentBefore;
   const usedUs = cpuUs() - cpuBeforeUs;
-  // Those who still wait get their turn and go, unless nobody gets anywhere.
+  // Lets tasks that still wait have a last turn, up to a time limit.
   const grace = new AbortController();
   await Promise.race([
     all.then(() => grace.abort()),

@@ -1,5 +1,5 @@
 // @ts-check
-/** Many that wait for one resource, and get it one after the other. */
+/** Many callers that wait for one resource, and get it one after the other. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failures, machineMs } from "./failures.mjs";
@@ -14,7 +14,7 @@ let crowd = { isOver: false, unserved: 0, failures: new Failures(), turns: [] };
 let all = Promise.resolve();
 
 /**
- * Begins to wait, and returns at once.
+ * Starts the waits, and returns at once.
  *
  * @param {Contender} contender
  * @param {{ resource: string, count: number }} input
@@ -43,7 +43,7 @@ async function takeTurns(contender, resource, own) {
 }
 
 /**
- * Each waits for its last turn and goes.
+ * Lets each waiter have its last turn, and ends the crowd.
  *
  * @param {{ boundMs: number }} input
  * @returns {Promise<CrowdResult>}

@@ -1,5 +1,5 @@
 // @ts-check
-/** Acquire and release, so many in flight, each on a resource of its own. */
+/** Cycles of acquire and release, with a number of them in flight, each on its own resource. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { quantile } from "../report/statistics.mjs";
@@ -32,7 +32,7 @@ export async function runCycles(contender, { prefix, inFlight, durationMs }) {
         state.cycles += 1;
       } catch (error) {
         failures.add("cycle", error);
-        // A library that refuses at once must not spin.
+        // A library that refuses at once must not loop without a pause.
         await sleep(1);
       }
       if (latencies.length < samplesMax) latencies.push(performance.now() - beganMs);
@@ -40,7 +40,8 @@ export async function runCycles(contender, { prefix, inFlight, durationMs }) {
     state.running -= 1;
   };
   const workers = Promise.all(Array.from({ length: inFlight }, (_, task) => worker(task)));
-  // Counted from when every task has had its first: before, all of them do the same at once.
+  // Measures from the moment when every task has had a cycle, because at first all do the same at
+  // once.
   const rampUntilMs = performance.now() + durationMs;
   while (state.cycles < inFlight && performance.now() < rampUntilMs) await sleep(5);
   latencies.length = 0;
@@ -65,7 +66,7 @@ export async function runCycles(contender, { prefix, inFlight, durationMs }) {
     failures: failures.counts,
     p50Ms: quantile(latencies, 0.5),
     p99Ms: quantile(latencies, 0.99),
-    // What never came back took at least this long.
+    // A cycle that did not end took at least this long.
     maxMs: state.running > 0 ? elapsedMs + graceMs : (latencies.at(-1) ?? 0),
     unfinished: state.running,
   };

@@ -1,5 +1,5 @@
 // @ts-check
-/** Failures of a library, counted by their kind, so that none is hidden and none floods a report. */
+/** Counts failures of a library by kind, so that none is hidden and a report stays short. */
 
 export class Failures {
   /** @type {Record<string, number>} */
@@ -8,13 +8,13 @@ export class Failures {
   /** @param {string} where @param {unknown} error */
   add(where, error) {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    // Names of resources and numbers differ each time; the kind is what counts.
+    // Names and numbers differ each time, so they are removed from the kind.
     const kind = `${where}: ${text}`.replaceAll(/\b[\w-]*\d[\w:-]*\b/g, "…").slice(0, 120);
     this.counts[kind] = (this.counts[kind] ?? 0) + 1;
   }
 }
 
-/** On the machine's monotonic clock, which all its processes share. */
+/** Returns the machine's monotonic time, which all its processes share. */
 export function machineMs() {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1_000 + nanoseconds / 1e6;

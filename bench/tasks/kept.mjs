@@ -24,7 +24,8 @@ async function spread(count, work) {
 }
 
 /**
- * Keeps as many as `count` in all. The names are made before, so that they are no lock's heap.
+ * Keeps locks until there are `count`. Creates the names first, so that the heap of the locks does
+ * not include them.
  *
  * @param {Contender} contender
  * @param {{ prefix: string, count: number, renewing?: boolean }} input
@@ -68,7 +69,7 @@ export async function dropAll(contender) {
   return { failures: failures.counts };
 }
 
-/** Does nothing but let the library renew. @param {{ durationMs: number }} input */
+/** Waits while the library renews. Returns its CPU time. @param {{ durationMs: number }} input */
 export async function watchRenewals({ durationMs }) {
   const cpuBeforeUs = cpuUs();
   await sleep(durationMs);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Single turns on one resource, for what a killed process costs the others. */
+/** Single turns on one resource, to measure the effect of a killed process on the others. */
 
 import { machineMs } from "./failures.mjs";
 
@@ -8,19 +8,19 @@ import { machineMs } from "./failures.mjs";
 /** @type {unknown} */
 let held;
 
-/** Takes it and keeps it. @param {Contender} contender @param {string} resource */
+/** Acquires the lock and keeps it. @param {Contender} contender @param {string} resource */
 export async function grabTurn(contender, resource) {
   held = await contender.acquire(resource);
   return { grantedMs: machineMs() };
 }
 
-/** Takes it and renews it. @param {Contender} contender @param {string} resource */
+/** Acquires the lock and renews it. @param {Contender} contender @param {string} resource */
 export async function holdTurn(contender, resource) {
   held = await contender.keep(resource);
   return { grantedMs: machineMs() };
 }
 
-/** Gives back what was held and renewed. @param {Contender} contender */
+/** Releases the lock that was renewed. @param {Contender} contender */
 export async function dropTurn(contender) {
   const releasingMs = machineMs();
   await contender.drop(held);
@@ -34,7 +34,7 @@ export async function freeTurn(contender) {
   return { releasingMs };
 }
 
-/** Takes it and gives it back. @param {Contender} contender @param {string} resource */
+/** Acquires the lock and releases it. @param {Contender} contender @param {string} resource */
 export async function waitForTurn(contender, resource) {
   const got = await contender.acquire(resource);
   const grantedMs = machineMs();

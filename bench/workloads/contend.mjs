@@ -1,5 +1,5 @@
 // @ts-check
-/** Lets all processes of a contender want the same resource at the same time. */
+/** Lets all processes of a contender compete for the same resource at the same time. */
 
 import { machineMs } from "../tasks/failures.mjs";
 import { judgeSections } from "./sections.mjs";

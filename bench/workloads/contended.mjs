@@ -1,5 +1,5 @@
 // @ts-check
-/** Many tasks, one resource: in one process and in four, with and without time spent inside. */
+/** Many tasks and one resource: in one process and in four, with and without time spent inside. */
 
 import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
 import { keysLeft } from "../leftovers.mjs";
@@ -40,7 +40,7 @@ export async function contended(bench) {
 async function contendedCase(bench, { nodes, ports, shape, counterPort }) {
   const { label, processes, tasksEach } = shape;
   const { quick, contenders } = bench.options;
-  // Redlock 5 takes half a minute to be cut where it live-locks.
+  // If Redlock 5 live-locks, it takes half a minute until it is cut.
   const slow = quick ? ["unfenced", "redlock5"] : [];
   const left = new Set(["limit", "redis-semaphore-auto", ...slow]);
   const among = bench.contenders(nodes).filter((id) => contenders.includes(id) || !left.has(id));
@@ -49,10 +49,10 @@ async function contendedCase(bench, { nodes, ports, shape, counterPort }) {
   bench.tell(`${title}: ${among.length} contenders, raw polling every ${pollMs} ms`);
   bench.note(`${title}: raw polling and peers try again every ${pollMs} ms (± half of it)`);
   const durationMs = bench.timeMs(2_500, 500);
-  // Those who wait when the time is over are served afterwards; a library that starves some of
-  // them must not be cut for it.
+  // Tasks that wait at the end are served afterwards. A library that starves some of them must not
+  // be cut for that.
   const waitMs = durationMs + 15_000;
-  // With the pauses that the libraries have by default, where that is quickly seen.
+  // With the libraries' default pauses, in the case where the effect is seen quickly.
   const withDefaults =
     nodes === 1 && label === "1 × 50, 1 ms" && !bench.options.quick
       ? among.filter((id) => id.startsWith("red") || id === "verrou").map((id) => `${id}@defaults`)
@@ -70,7 +70,7 @@ async function contendedCase(bench, { nodes, ports, shape, counterPort }) {
     rounds: bench.options.rounds,
     seriesOf: (contender) => bench.seriesOf("contended", label, nodes, contender),
     open: (contender) => openWorkers(contender.split("@")[0] ?? "", processes, settings(contender)),
-    // Also a look at how many are inside that does not rest on clocks.
+    // Also counts the tasks inside, independent of clocks.
     async warmUp(contender, workers) {
       const series = bench.seriesOf("contended", label, nodes, contender);
       const checkMs = bench.timeMs(1_000, 250);
@@ -78,7 +78,7 @@ async function contendedCase(bench, { nodes, ports, shape, counterPort }) {
       const check = await contend(workers, name, shape, checkMs, counterPort);
       recordProblems(series, problemsOf(check));
       if (check.unfinished === 0) return;
-      // Figures of a live-lock are figures, too: new connections, so that the old tasks fail and go.
+      // A live-lock has figures, too. New connections make the old tasks fail and end.
       recordProblems(series, { [stuck]: 1 });
       await Promise.all(workers.map((each) => each.ask("open", settings(contender), 75_000)));
     },

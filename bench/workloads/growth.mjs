@@ -1,5 +1,5 @@
 // @ts-check
-/** How cost grows: from 10 to 100,000 held leases, and from 1 to 1,000 waiters. */
+/** Growth of the cost: from 10 to 100,000 held leases, and from 1 to 1,000 waiters. */
 
 import { endWorkers, openWorkers, record, recordCut, recordProblems } from "../bench.mjs";
 import { contend } from "./contend.mjs";
@@ -58,7 +58,7 @@ async function leasesStep(bench, contender, worker, count) {
   /** @type {{ heapEach: number, failures: Record<string, number> }} */
   const kept = await worker.ask("keep", { prefix: `${contender}:growth`, count }, 120_000);
   recordProblems(series, kept.failures);
-  // One whole interval, so that each of them is renewed once.
+  // One whole interval, so that each lease is renewed once.
   const idleMs = bench.options.quick ? renewEveryMs / 10 : renewEveryMs;
   /** @type {{ cpuUs: number }} */
   const { cpuUs } = await worker.ask("renewals", { durationMs: idleMs }, idleMs + 60_000);

@@ -1,5 +1,5 @@
 // @ts-check
-/** The heap that a held lease takes, with its renewal on. */
+/** The heap of a held lease, with renewal. */
 
 import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
 
@@ -14,7 +14,7 @@ export async function held(bench) {
   bench.tell(`held, N = 1: ${count} leases, ${contenders.length} contenders`);
   await takeTurns(bench, {
     contenders,
-    // Heap does not depend on how busy the machine is.
+    // The heap does not depend on the load of the machine.
     rounds: 1,
     seriesOf: (contender) => bench.seriesOf("held", String(count), 1, contender),
     open: (contender) =>
@@ -46,7 +46,7 @@ export async function held(bench) {
         const dropped = await worker.ask("drop", undefined, 120_000);
         recordProblems(series, dropped.failures);
       }
-      // Its heap is of no use to the others.
+      // Ends the process, because the other contenders do not need its heap.
       await worker.end();
     },
   });

@@ -1,5 +1,5 @@
 // @ts-check
-/** What a fresh process waits for until a library is loaded, without a client. */
+/** Time that a fresh process needs to load a library, without a client. */
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,10 @@ import { addressOf } from "../contenders/holdfast.mjs";
 
 const script = fileURLToPath(new URL("../import-time.mjs", import.meta.url));
 
-/** What a program imports to lock on Redis. @type {Readonly<Record<string, readonly string[]>>} */
+/**
+ * Modules that a program imports to lock on Redis. @type {Readonly<Record<string, readonly
+ * string[]>>}
+ */
 const imports = {
   fenced: [addressOf("index.js"), addressOf("stores/redis/index.js")],
   redlock4: ["redlock4"],
@@ -25,7 +28,7 @@ const imports = {
 export async function coldImport(bench) {
   const { quick, scale } = bench.options;
   const contenders = bench.contenders(1, Object.keys(imports));
-  // A process each: short, and so many that one that was held up does not count.
+  // Many short processes, so that a delayed one does not count.
   const rounds = scale < 1 ? 3 : quick ? 11 : 51;
   bench.tell(`import: ${rounds} processes each, ${contenders.length} contenders`);
   const seriesOf = (/** @type {string} */ contender) =>

@@ -1,5 +1,5 @@
 // @ts-check
-/** What it costs the others when a process dies: the one whose turn is next, or the one inside. */
+/** Effect of a killed process on the others: of the next waiter, or of the holder. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { endWorkers, openWorkers, record, recordCut, shuffled } from "../bench.mjs";
@@ -53,7 +53,8 @@ export async function killed(bench) {
 }
 
 /**
- * The first in line dies while another holds. Told is the time from the release to the next grant.
+ * Kills the first waiter while another process holds the lock. Returns the time from the release
+ * to the next grant.
  *
  * @param {readonly Worker[]} workers
  * @param {string} resource
@@ -73,9 +74,9 @@ async function killWaiter([holder, victim, ...others], resource) {
 }
 
 /**
- * The holder dies right after its grant. Told is the time from its death to the next grant. It
- * renews nothing, so its TTL began with that grant, a few milliseconds before: the worst case of a
- * death, for one between renewals has used up a part of its TTL.
+ * Kills the holder right after its grant. Returns the time from its death to the next grant. The
+ * holder renews nothing, so its TTL began a few milliseconds before. This is the worst case: a
+ * holder that dies between renewals has used up a part of its TTL.
  *
  * @param {readonly Worker[]} workers
  * @param {string} resource

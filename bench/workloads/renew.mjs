@@ -1,5 +1,7 @@
 // @ts-check
-/** Many leases that are renewed: what a renewal costs the client, and whether any is lost. */
+/**
+ * Many leases that are renewed: the cost of a renewal for the client, and whether a lease is lost.
+ */
 
 import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
 import { countKeys, keysLeft } from "../leftovers.mjs";
@@ -9,7 +11,9 @@ import { countKeys, keysLeft } from "../leftovers.mjs";
 const ttlMs = 9_000;
 const renewEveryMs = 3_000;
 
-/** How often a library renews where it cannot be told. @param {string} contender */
+/**
+ * Returns the renewal interval, which one library does not let us set. @param {string} contender
+ */
 function renewedEveryMs(contender) {
   return contender === "redlock-universal" ? 0.8 * ttlMs : renewEveryMs;
 }
@@ -44,15 +48,15 @@ export async function renew(bench) {
         /** @type {{ failures: Record<string, number> }} */
         const kept = await worker.ask("keep", { prefix, count }, 60_000);
         recordProblems(series, kept.failures);
-        // Twice round first, if not quick: code that has hardly run is not compiled yet.
+        // Two intervals first, unless quick, because code that has hardly run is not compiled yet.
         const warmMs = bench.timeMs(2 * renewEveryMs, 0);
         await worker.ask("renewals", { durationMs: warmMs }, warmMs + 30_000);
-        // With that, longer than the TTL: what is there afterwards was renewed.
+        // Together longer than the TTL, so the leases that exist afterwards were renewed.
         const durationMs = Math.max(bench.timeMs(9_000, 3_000), renewEveryMs);
         /** @type {{ cpuUs: number }} */
         const { cpuUs } = await worker.ask("renewals", { durationMs }, durationMs + 30_000);
         const present = await Promise.all(ports.map((port) => countKeys(port, prefix)));
-        // As many as a majority of the nodes still has.
+        // Number of leases that a majority of the nodes still has.
         const held = present.sort((a, b) => b - a)[ports.length >> 1] ?? 0;
         const renewals = count * (durationMs / renewedEveryMs(contender));
         record(series, round, { cpuUs: cpuUs / renewals, lost: count - held });

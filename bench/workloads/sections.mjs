@@ -1,5 +1,5 @@
 // @ts-check
-/** What can be told from the critical sections of all processes, on one clock. */
+/** Judges the critical sections of all processes, on one clock. */
 
 import { quantile } from "../report/statistics.mjs";
 
@@ -32,7 +32,7 @@ export function judgeSections(results, { startAtMs, durationMs, tasks }) {
     before = section;
   }
   handOvers.sort((a, b) => a - b);
-  // A task that waits when the time is over has waited until then at least.
+  // A task that still waits at the end has waited at least until then.
   const longestWaitMs = all.reduce(
     (longest, [, askedMs, grantedMs]) =>
       askedMs > endMs ? longest : Math.max(longest, Math.min(grantedMs, endMs) - askedMs),

@@ -1,5 +1,5 @@
 // @ts-check
-/** One node of five stopped, slow or killed: acquire + release against the same with all healthy. */
+/** One node of five stopped, slow or killed: acquire + release, compared with all nodes healthy. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -19,7 +19,7 @@ import { startProxy } from "./proxy.mjs";
 
 const inFlight = 4;
 const slowMs = 100;
-// A stopped node works off what was sent to it before it counts as healthy again.
+// Time in which a stopped node works off its input before it counts as healthy again.
 const recoveryMs = 500;
 
 /** @param {Bench} bench */
@@ -68,7 +68,8 @@ export async function sick(bench) {
 }
 
 /**
- * A killed node stays dead: everybody is opened and measured before, and measured again after.
+ * Measures a killed node, which stays dead: all contenders are opened and measured before, and
+ * measured again after the kill.
  *
  * @param {Bench} bench
  * @param {readonly string[]} contenders
@@ -112,7 +113,7 @@ async function openWarm(bench, contender, ports) {
 }
 
 /**
- * Throws where cycles did not end, after it has recorded what there was.
+ * Records the measured values. Throws if cycles did not end.
  *
  * @param {Bench} bench
  * @param {string} contender
@@ -129,7 +130,7 @@ async function measure(bench, contender, worker, { round, label }) {
   const { cycles, elapsedMs, p50Ms, p99Ms, maxMs, failures, unfinished } = result;
   record(series, round, {
     perSecond: (cycles / elapsedMs) * 1_000,
-    // Where nothing ended, the time it was waited for is the least it can be.
+    // If no cycle ended, the time waited is a lower limit.
     p50Ms: cycles === 0 ? maxMs : p50Ms,
     p99Ms: cycles === 0 || unfinished > 0 ? maxMs : p99Ms,
   });

@@ -1,5 +1,7 @@
 // @ts-check
-/** Nobody in the way: sequential, and 64 and 1000 in flight, each on a resource of its own. */
+/**
+ * Throughput without contention: sequential, and 64 and 1000 in flight, each on its own resource.
+ */
 
 import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
 import { keysLeft } from "../leftovers.mjs";
@@ -15,7 +17,9 @@ const levels = [
 
 const warmCycles = 3_000;
 
-/** Both workloads in the same processes. @param {Bench} bench @param {readonly string[]} names */
+/**
+ * Runs both workloads in the same processes. @param {Bench} bench @param {readonly string[]} names
+ */
 export async function throughput(bench, names) {
   const { rounds } = bench.options;
   const chosen = levels.filter(({ workload }) => names.includes(workload));
@@ -43,10 +47,11 @@ export async function throughput(bench, names) {
         const durationMs = bench.timeMs(1_000, 250);
         const [worker] = workers;
         const needed = warmCycles * Math.min(1, bench.options.scale);
-        // What goes alone may take another way than what goes together with others.
+        // A lone call may use another code path than calls in batches.
         for (const inFlight of names.includes("sequential") ? [64, 1] : [64]) {
           const input = { prefix: `${contender}:warm`, inFlight, durationMs };
-          // By count, because code that ran too rarely is not compiled yet; but not for ever.
+          // Until enough cycles have run, because code that ran rarely is not compiled yet; with a
+          // limit.
           for (let turn = 0, cycles = 0; turn < 5 && cycles < needed; turn += 1) {
             /** @type {CyclesResult | undefined} */
             const result = await worker?.ask("cycles", input, 2 * durationMs + 10_000);
@@ -62,7 +67,7 @@ export async function throughput(bench, names) {
           const input = { prefix, inFlight, durationMs };
           const [worker] = workers;
           if (worker === undefined) throw new Error("no process");
-          // After a thousand in flight in the round before, a compiler comes back to this way.
+          // After 1000 in flight in the round before, this code path must be compiled again.
           if (inFlight === 1) await worker.ask("cycles", input, 2 * durationMs + 10_000);
           /** @type {CyclesResult} */
           const result = await worker.ask("cycles", input, 2 * durationMs + 10_000);

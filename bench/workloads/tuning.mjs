@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * The pause of raw polling with which a resource is passed on to another task most often, found for
- * every case anew, so that nobody is compared with a badly chosen one. The peers poll as often.
- * Sections alone would not do: the longer the others pause, the more often the releaser takes it
- * again at once, and that looks fast while they starve.
+ * Finds the pause of raw polling with which a resource changes hands most often, anew for every
+ * case, so that no contender is compared with a badly chosen one. The peers use the same pause.
+ * The number of sections alone is not enough: the longer the others pause, the more often the
+ * releaser acquires again at once, which looks fast while the others starve.
  */
 
 import { endWorkers, openWorkers } from "../bench.mjs";

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Many managers that wait for one resource: what they cost the server while it is held, what they
- * cost a lock beside it, and how fast it is handed over. Beside them as many clients that poll.
+ * Many managers that wait for one resource: their cost on the server while it is held, their
+ * effect on another lock, and the speed of the hand-over. The same with as many clients that poll.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -111,13 +111,16 @@ async function gather(crowd, { resource, count, contender, server }) {
   }
 }
 
-/** While no waiter gets it. @param {Connection} server @param {string} contender @param {number} durationMs */
+/**
+ * Returns the server's cost while no waiter is granted.
+ * @param {Connection} server @param {string} contender @param {number} durationMs
+ */
 async function serverCost(server, contender, durationMs) {
   const commands = contender === "floor" ? ["set"] : ["evalsha", "eval"];
   const before = await usage(server, commands);
   await sleep(durationMs);
   const after = await usage(server, commands);
-  // Without waiters there are the holder's renewals alone.
+  // Without waiters there are only the holder's renewals.
   const asks = after.calls - before.calls;
   const seconds = (after.atMs - before.atMs) / 1_000;
   return {
@@ -142,7 +145,10 @@ async function usage(server, commands) {
   return { calls, usec, cpuSeconds: seconds("user") + seconds("sys"), atMs: performance.now() };
 }
 
-/** A lock that no other wants, beside them. @param {Bench} bench @param {string} contender @param {Worker | undefined} passer */
+/**
+ * Measures another lock, which has no waiters.
+ * @param {Bench} bench @param {string} contender @param {Worker | undefined} passer
+ */
 async function otherP99(bench, contender, passer) {
   const durationMs = bench.timeMs(5_000, 1_000);
   for (const warm of [true, false]) {
@@ -159,7 +165,7 @@ async function otherP99(bench, contender, passer) {
 }
 
 /**
- * The holder lets go; from then on each waiter gives it back at once and waits again.
+ * Releases the lock; from then on each waiter releases at once and waits again.
  *
  * @param {Bench} bench
  * @param {{ series: ReturnType<Bench["seriesOf"]>, round: number, holder: Worker | undefined, crowd: readonly Worker[] }} which
@@ -186,7 +192,10 @@ async function handOver(bench, { series, round, holder, crowd }) {
   if (unserved > 0) recordProblems(series, { "waiters that were not served": unserved });
 }
 
-/** From the beginning of a release to the next grant, sorted. @param {readonly Turn[]} turns @param {number} durationMs */
+/**
+ * Returns the sorted times from the begin of a release to the next grant.
+ * @param {readonly Turn[]} turns @param {number} durationMs
+ */
 function pauses(turns, durationMs) {
   const endMs = (turns[0]?.[0] ?? 0) + durationMs;
   const found = turns.slice(1).flatMap(([grantedMs], index) => {

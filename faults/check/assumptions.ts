@@ -1,19 +1,19 @@
 import type { History } from "../history.ts";
 
 /**
- * What mutual exclusion rests on. `clock`: no node's clock is stepped by more than the allowance
- * for drift while it keeps a lease. `eviction`: no node drops keys to save memory. `data`: no node
- * forgets what it granted; this one is not assumed by a store with strict admission, which keeps
- * such a node from voting until every lease it may have forgotten is over.
+ * Assumptions of mutual exclusion. `clock`: no node's clock is stepped by more than the drift
+ * while it keeps a lease. `eviction`: no node drops keys to save memory. `data`: no node forgets a
+ * grant. A store with strict admission does not need the last one: such a node may not vote until
+ * every lease that it may have forgotten is over.
  *
- * A client that is stopped breaks none of them: it learns that its lease is over before it goes on.
+ * A stopped client breaks none of them: it sees that its lease is over before it goes on.
  */
 export type Assumption = "clock" | "eviction" | "data";
 
 export interface BrokenWindow {
   readonly assumption: Assumption;
   readonly fromMs: number;
-  /** The longest TTL after the fault was healed: no lease from before is left by then. */
+  /** The longest TTL after the fault was healed, when every lease from before is over. */
   readonly toMs: number;
 }
 
@@ -24,7 +24,7 @@ const breaks: Readonly<Record<string, Assumption>> = {
   "flush-all": "data",
 };
 
-/** Nodes and clients do not do things at the very moment at which the nemesis writes them down. */
+/** Allowance for the delay between an action and the moment that the nemesis records for it. */
 const marginMs = 100;
 
 export function brokenWindows(history: History): BrokenWindow[] {
@@ -38,7 +38,7 @@ export function brokenWindows(history: History): BrokenWindow[] {
   });
 }
 
-/** The assumption that was broken at `atMs`; the gravest where it was several. */
+/** Returns the assumption that was broken at `atMs`; the gravest if there are several. */
 export function brokenAt(windows: readonly BrokenWindow[], atMs: number): Assumption | undefined {
   const found = windows.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs <= toMs);
   return (["clock", "eviction", "data"] as const).find((assumption) =>
@@ -46,7 +46,7 @@ export function brokenAt(windows: readonly BrokenWindow[], atMs: number): Assump
   );
 }
 
-/** How much of the run had none of `assumptions` broken, from 0 to 1. */
+/** Returns the share of the run with none of `assumptions` broken, from 0 to 1. */
 export function shareUnbroken(
   history: History,
   windows: readonly BrokenWindow[],

@@ -1,7 +1,7 @@
 import type { ClientEvent, FaultEvent, History } from "../history.ts";
 import type { Span } from "./spans.ts";
 
-/** How a holder learns that its lease is lost. */
+/** The way in which the library reports a loss to the holder. */
 export type ReportedBy = "signal" | "using" | "release" | "extend" | "prove";
 
 /** The first report that a lease was lost while it should still have been valid. */
@@ -11,21 +11,21 @@ export interface EarlyLoss {
   readonly by: ReportedBy;
   readonly reason: string;
   readonly atMs: number;
-  /** How much of its validity was left, by the monotonic clock. */
+  /** Validity left at the report, by the monotonic clock. */
   readonly leftMs: number;
-  /** What in the history explains it; undefined for a false loss. */
+  /** Event of the history that explains the loss; undefined for a false loss. */
   readonly explained: Explanation | undefined;
 }
 
 /**
- * `data`: a node forgot the lease, or had its clock set forward, which expires keys. `client clock`:
- * the wall clock of the holder's machine was set forward, and a lease ends by whichever clock says so
- * first. `rival`: another holder was granted the resource meanwhile, which is an overlap and is
- * judged as one.
+ * `data`: a node forgot the lease, or its clock was set forward, which expires keys. `client
+ * clock`: the wall clock of the holder's machine was set forward, and the earlier of both clocks
+ * ends a lease. `rival`: another holder was granted the resource meanwhile, which is judged as an
+ * overlap.
  */
 export type Explanation = "data" | "client clock" | "rival";
 
-/** Reasons of a LeaseLostError. Other libraries name none, and nothing is judged of theirs. */
+/** Reasons of a LeaseLostError. Other libraries give none, so their losses are not judged. */
 const reasons: ReadonlySet<string> = new Set([
   "expired",
   "taken",
@@ -34,18 +34,20 @@ const reasons: ReadonlySet<string> = new Set([
   "maxHold",
 ]);
 
-/** The library rounds the end down, and declares it a moment before a timer could miss it. */
+/** The library rounds the end down, and reports the loss shortly before a timer could miss it. */
 const endMarginMs = 20;
-/** Between what the nemesis does and when it is written down. */
+/** Allowance for the delay between an action of the nemesis and its record. */
 const marginMs = 100;
 
 /**
- * Losses that were reported before the end of validity. A lease is valid up to the latest end that
- * the library named for it, on the monotonic clock: a quorum of nodes keeps it at least that long,
- * unless they forget it or their clocks are set forward. Cut links, killed connections, refused
- * writes, stopped processes and wrong clocks do none of that, so they explain nothing.
+ * Returns losses that were reported before the end of validity. A lease is valid up to the latest
+ * end that the library reported for it, on the monotonic clock. A quorum of nodes keeps it at
+ * least that long, unless they forget it or their clocks are set forward. Cut links, killed
+ * connections, refused writes, stopped processes and wrong clocks do neither, so they explain no
+ * loss.
  *
- * A release counts by when it was called. A slow one must not turn finished work into lost work.
+ * A release counts from the moment of the call: a slow release must not turn finished work into
+ * lost work.
  */
 export function earlyLosses(history: History, spans: readonly Span[]): EarlyLoss[] {
   const spanOf = new Map(spans.map((span) => [span.lease, span]));
@@ -73,7 +75,7 @@ export function earlyLosses(history: History, spans: readonly Span[]): EarlyLoss
   return losses;
 }
 
-/** What of it says that the lease is lost; undefined if nothing does. */
+/** Returns how the event reports a loss of the lease; undefined if it does not. */
 function reportIn(
   event: ClientEvent,
 ): { readonly by: ReportedBy; readonly reason: string } | undefined {
@@ -81,7 +83,7 @@ function reportIn(
   if (event.what === "extend" || event.what === "prove") return ifLoss(event.what, event.outcome);
   if (event.what !== "released") return undefined;
   const { by, outcome } = event;
-  // Not confirmed is no loss. `using` rejects, so whatever reason it names, the work counts as lost.
+  // Not confirmed is not lost. But `using` rejects, so for any reason the work counts as lost.
   if (by === "release" && outcome !== "taken") return undefined;
   return by === undefined ? undefined : ifLoss(by, outcome);
 }
@@ -97,7 +99,7 @@ interface Report {
   readonly own: Span;
   readonly reason: string;
   readonly atMs: number;
-  /** When the answer was there: what happens to nodes until then may have shaped it. */
+  /** Moment of the reply. Faults of nodes until then may have caused it. */
   readonly settledMs: number;
 }
 
@@ -110,7 +112,8 @@ function explain(
     fromMs <= settledMs + marginMs && toMs >= sinceMs - marginMs;
   if (reason === "clock" || reason === "taken") {
     if (periodsOf(history, forgetsAt).some((period) => meets(period, own.startedMs))) return "data";
-    // A client learns of a step from the node's next reply, so it may act on it a little later.
+    // A client learns of a step from the node's next reply, so it may act on the step a little
+    // later.
     const sinceMs = own.startedMs - history.ttlMs;
     const steps = periodsOf(history, (fault) => stepsAt(fault, "clock-step"));
     if (steps.some((period) => meets(period, sinceMs))) return "data";
@@ -149,11 +152,11 @@ function periodsOf(
   });
 }
 
-/** When a node lost keys before their time. */
+/** Returns the period in which a node lost keys too early. */
 function forgetsAt({ begin, endMs }: WholeFault): Period | undefined {
   switch (begin.kind) {
     case "kill-empty":
-      // It comes back without votes, so that what it does after that costs no lease.
+      // The node comes back without a vote, so it costs no lease afterwards.
       return { fromMs: begin.t, toMs: begin.t };
     case "flush-all":
     case "evict":
@@ -163,7 +166,10 @@ function forgetsAt({ begin, endMs }: WholeFault): Period | undefined {
   }
 }
 
-/** When a clock was set forward: ahead of the time, or back to it from behind. */
+/**
+ * Returns the moment at which a clock was set forward: ahead of the time, or back to it from
+ * behind.
+ */
 function stepsAt({ begin, endMs }: WholeFault, kind: string): Period | undefined {
   if (begin.kind !== kind) return undefined;
   const atMs = begin.detail.startsWith("-") ? endMs : begin.t;

@@ -6,7 +6,7 @@ import type { History } from "../history.ts";
 import type { BrokenWindow } from "./assumptions.ts";
 import type { Span } from "./spans.ts";
 
-/** A run on real servers, judged by the rules that also judge simulated ones. */
+/** Checks a run on real servers by the same rules as simulated runs. */
 export function judged(
   history: History,
   spans: readonly Span[],
@@ -14,7 +14,7 @@ export function judged(
 ): Violation[] {
   const assumptions = new Assumptions();
   for (const { assumption, fromMs, toMs } of windows) {
-    // Data loss is what strict admission is for: it excuses nothing.
+    // Data loss excuses nothing, because strict admission must handle it.
     if (assumption !== "data") assumptions.breakExclusion(fromMs, toMs, assumption);
   }
   const uncertain = cutQuarantines(history);
@@ -28,7 +28,7 @@ export function judged(
   return judge({ grants, tenures: tenuresOf(spans) }, assumptions);
 }
 
-/** Every pair of fences that is out of order, whatever was broken at the time. */
+/** Returns every pair of fences that is out of order, whatever assumption was broken. */
 export function fenceFaults(spans: readonly Span[]): Violation[] {
   return checkFences(grantsOf(spans), () => 0);
 }
@@ -46,13 +46,14 @@ function tenuresOf(spans: readonly Span[]): TenureRecord[] {
 }
 
 /**
- * A node that lost its data counts its quarantine by its own clock. If that is set forward
- * meanwhile, the node votes too early, and neither exclusion nor the order of fences is promised.
+ * Returns quarantines that a clock step may have shortened. A node that lost its data measures its
+ * quarantine by its own clock. If that is set forward meanwhile, the node votes too early, and
+ * neither exclusion nor the order of fences is promised.
  */
 function cutQuarantines({ faults, ttlMs }: History): { fromMs: number; toMs: number }[] {
   const lostMs = new Map<number, number>();
   const found: { fromMs: number; toMs: number }[] = [];
-  // Far more than a quarantine: a node waits longer while too few others are there to copy from.
+  // Far more than a quarantine: a node waits longer while there are too few others to copy from.
   const quarantineMsMax = ttlMs * 5;
   for (const { kind, phase, nodes, detail, t } of faults) {
     const [node] = nodes;

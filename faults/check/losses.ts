@@ -1,21 +1,23 @@
 import type { History } from "../history.ts";
 
-/** How a holder learnt that its lease was lost. */
+/** A loss that the library reported to the holder. */
 export interface Loss {
   readonly lease: string;
   readonly reason: string;
-  /** When it was told, from the end of validity: negative is before it. */
+  /** Time of the report, relative to the end of validity; negative if it came before. */
   readonly lateMs: number | undefined;
-  /** The process was stopped when validity ended: it was told as soon as it ran again. */
+  /**
+   * True if the process was stopped at the end of validity: it got the report when it ran again.
+   */
   readonly wasFrozen: boolean;
-  /** It did something else after the end, and well before it was told: that was too late. */
+  /** True if it did something else after the end, well before the report: the report was late. */
   readonly ranMeanwhile: boolean;
 }
 
-/** The first turn of a process that wakes up on a busy machine can take this long. */
+/** Time that the first turn of a process may take after it wakes up on a busy machine. */
 const turnMs = 50;
 
-/** A process that was stopped needs a moment to get going again. */
+/** Time that a process needs to run normally after it was stopped. */
 const wakeMs = 100;
 
 export function lossesOf(history: History): Loss[] {
@@ -41,7 +43,7 @@ export function lossesOf(history: History): Loss[] {
   });
 }
 
-/** Looks that said yes after the end that the library itself had named. */
+/** Returns the looks that found the lease trusted after the end that the library reported. */
 export function flatteries(history: History): string[] {
   return history.events.flatMap((event) => {
     if (event.what !== "look" || !event.trusted || event.untilMs === undefined) return [];

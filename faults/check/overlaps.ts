@@ -8,7 +8,7 @@ export interface Overlap {
   readonly second: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** What was broken when the second was granted; undefined where nothing was. */
+  /** Assumption that was broken when the second was granted; undefined if none was. */
   readonly broken: Assumption | undefined;
 }
 

@@ -1,11 +1,11 @@
 import type { ClientEvent, History } from "../history.ts";
 
-/** From when until when the holder of a lease was told, by its library, that it may rely on it. */
+/** A period in which the library reported to the holder that the lease is valid. */
 export interface Span {
   readonly lease: string;
   readonly resource: string;
   readonly who: string;
-  /** Before the attempt that was granted; where that is not known, before the first one. */
+  /** Before the attempt that was granted; before the first attempt if that is not known. */
   readonly startedMs: number;
   readonly fromMs: number;
   readonly toMs: number;
@@ -18,17 +18,17 @@ interface Open {
   readonly fence: bigint | undefined;
   readonly resource: string;
   readonly who: string;
-  /** The last moment at which the library was asked and said yes. */
+  /** Latest look at which the library reported the lease as valid. */
   lastMs: number;
-  /** Until when it said yes beforehand. */
+  /** End of the validity that the library reported in advance. */
   untilMs: number | undefined;
   endedMs: number | undefined;
 }
 
 /**
- * The spans of trust, each no longer than the library's own words make it: up to the last look
- * that said yes, or, where the library names an end, up to that end, or up to the moment at which
- * it was told of the loss or gave the lease back, whichever came first.
+ * Returns the spans of trust, each no longer than the library's own reports: up to the last
+ * successful look, or up to the reported end if there is one, but at most up to the report of the
+ * loss or to the release.
  */
 export function spansOf(history: History): Span[] {
   const calls = new Map<string, number>();
@@ -69,7 +69,7 @@ function note(span: Open | undefined, event: ClientEvent): void {
   if (over) span.endedMs = event.t;
 }
 
-/** When each process was killed. */
+/** Returns the moment at which each process was killed. */
 function deathsOf({ faults }: History): Map<string, number> {
   const deaths = new Map<string, number>();
   const incarnations = new Map<number, number>();

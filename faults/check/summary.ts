@@ -17,7 +17,7 @@ export interface Findings {
   readonly earlyLosses: readonly EarlyLoss[];
   readonly waits: readonly Waits[];
   readonly summary: Summary;
-  /** Why the run counts as failed; empty when it does not. */
+  /** Reasons why the run counts as failed. Empty if it passed. */
   readonly failures: readonly string[];
 }
 
@@ -31,18 +31,20 @@ export interface Summary {
   readonly faultsByKind: Readonly<Record<string, number>>;
   readonly shareWithinAssumptions: number;
   readonly shareWithoutDataLoss: number;
-  /** Overlaps of trusted leases by what was broken: clock, eviction, data, or nothing. */
+  /**
+   * Number of overlaps of trusted leases by broken assumption: clock, eviction, data, or nothing.
+   */
   readonly overlapsByCause: Readonly<Record<string, number>>;
   readonly overlapLongestMs: number;
   readonly fenceFaults: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
   readonly toldRunning: Spread | undefined;
   readonly toldFrozen: Spread | undefined;
-  /** Told after the end, though the process had been doing other things for 50 ms or longer. */
+  /** Losses reported after the end, though the process was running for 50 ms or longer. */
   readonly toldLateThoughRunning: number;
-  /** Leases reported lost before their end though nothing explains it, by who said so and why. */
+  /** Unexplained losses before the end of the lease, by kind of report and reason. */
   readonly falseLosses: Readonly<Record<string, number>>;
-  /** Leases reported lost before their end, by what explains it. */
+  /** Explained losses before the end of the lease, by explanation. */
   readonly earlyLossesExplained: Readonly<Record<string, number>>;
   /** Calls that several later ones overtook, and those of them that were never granted. */
   readonly overtaken: number;
@@ -52,7 +54,7 @@ export interface Summary {
   readonly overdue: number;
 }
 
-/** Milliseconds from the end of validity to when the holder was told; negative is early. */
+/** Milliseconds from the end of validity to the report of the loss; negative is early. */
 export interface Spread {
   readonly count: number;
   readonly earliestMs: number;
@@ -61,7 +63,7 @@ export interface Spread {
   readonly latestMs: number;
 }
 
-/** Everything that the histories of a run say, and whether that is good enough. */
+/** Returns all findings of a run, and the reasons for which it failed. */
 export function findingsOf(history: History): Findings {
   const spans = spansOf(history);
   const windows = brokenWindows(history);
@@ -121,7 +123,7 @@ function failuresOf(
 ): string[] {
   const failures = [...history.misbehaved, ...found.violations, ...flatteries(history)];
   for (const { broken, first, second, resource, fromMs, toMs } of found.overlaps) {
-    // Data loss is what strict admission is for: it excuses nothing.
+    // Data loss excuses nothing, because strict admission must handle it.
     if (broken === "clock" || broken === "eviction") continue;
     const ms = (toMs - fromMs).toFixed(1);
     failures.push(`${resource}: ${first} and ${second} were both trusted for ${ms} ms`);

@@ -2,24 +2,27 @@ import { registers, type AppliedWrite, type History, type Register } from "../hi
 import type { WriteEvent } from "../history.ts";
 import type { Span } from "./spans.ts";
 
-/** What became of the updates of one kind of register. */
+/** Outcome of the updates of one kind of register. */
 export interface Updates {
   readonly register: Register;
   /** Writes that the server applied. */
   readonly applied: number;
-  /** Applied updates that the final value does not count: somebody wrote over them unseen. */
+  /** Applied updates that the final value does not contain: another write overwrote them unseen. */
   readonly lost: number;
-  /** Of the writes that lost others, those where each writer had every reason to trust its lease. */
+  /** Writes that overwrote others unseen, while every writer could trust its lease. */
   readonly blindTrusted: number;
-  /** And those where somebody wrote when its lease was over, or may have been … */
+  /** Writes that overwrote others unseen after a lease was over, or may have been over … */
   readonly blindLate: number;
-  /** … though it had looked right before: it was stopped between the look and the write. */
+  /**
+   * … though its holder had checked it right before: it was stopped between the check and the
+   * write.
+   */
   readonly blindLateCareful: number;
   /** Refused by the guard because of a greater fence, at the claim or at the write. */
   readonly refused: number;
   /** Applied although the register had seen a greater fence. */
   readonly staleAccepted: number;
-  /** What the client was told and what the server did disagree. */
+  /** Disagreements between the reply to a client and the writes that the server applied. */
   readonly contradictions: readonly string[];
 }
 
@@ -63,7 +66,9 @@ function updatesOfOne(
   return { register, applied: applied.length, refused: refused.length, ...count, contradictions };
 }
 
-/** Each write over something its writer had not read, together with what it wrote over. */
+/**
+ * Returns each write over a value that its writer had not read, with the writes that it overwrote.
+ */
 function blindWrites(chain: readonly AppliedWrite[]): AppliedWrite[][] {
   const places = new Map(chain.map(({ op }, index) => [op, index]));
   return chain.flatMap(({ base }, index) => {
@@ -72,7 +77,7 @@ function blindWrites(chain: readonly AppliedWrite[]): AppliedWrite[][] {
   });
 }
 
-/** The writes that certainly began and ended while their lease was trusted. */
+/** Returns the writes that certainly began and ended while their lease was trusted. */
 function writtenOnTime(writes: readonly WriteEvent[], spans: readonly Span[]): Set<string> {
   const ends = new Map(spans.map(({ lease, toMs }) => [lease, toMs]));
   const onTime = writes.filter(

@@ -1,9 +1,9 @@
 import type { ClientEvent, FaultEvent, History } from "../history.ts";
 
-/** How the calls of one client, over all its processes, waited. */
+/** How long the calls of one client waited, over all its processes. */
 export interface Waits {
   readonly client: number;
-  /** How far its wall clock was ahead. */
+  /** Offset of the client's wall clock; positive if it is ahead. */
   readonly clockOffsetMs: number;
   readonly calls: number;
   readonly granted: number;
@@ -11,11 +11,11 @@ export interface Waits {
   readonly longestWaitMs: number;
   /** Calls that four or more later calls of other clients overtook, with or without a grant. */
   readonly overtaken: number;
-  /** Those of them that ended without one. */
+  /** Overtaken calls that were never granted. */
   readonly starved: number;
 }
 
-/** So many are no longer a matter of luck: queues keep the order but for one or two. */
+/** More than chance explains: queues keep the order with at most one or two exceptions. */
 const overtakesMin = 4;
 
 interface Call {
@@ -27,9 +27,10 @@ interface Call {
 }
 
 /**
- * A call is overtaken by each call for its resource that another client made later and that was
- * granted before it ended. Calls during which a fault befell their client's process or links do not
- * count: those may well fall behind. Faults of nodes are the same for all clients.
+ * Returns the waits of each client. A call is overtaken by each call for its resource that another
+ * client made later and that was granted before it ended. Calls during a fault of their client's
+ * process or links do not count, because those may fall behind. Faults of nodes are the same for
+ * all clients.
  */
 export function waitsOf(history: History): Waits[] {
   const calls = callsOf(history.events);
@@ -78,7 +79,7 @@ function isOvertaken({ faults, endMs }: History, calls: readonly Call[], own: Ca
   return overtakes.length >= overtakesMin && !isHit(faults, own, endMs);
 }
 
-/** True if a fault befell the client's process or its links while the call waited. */
+/** True if the client's process or its links had a fault while the call waited. */
 function isHit(faults: readonly FaultEvent[], own: Call, runEndMs: number): boolean {
   return faults.some(({ phase, clients, t, id }) => {
     if (phase !== "begin" || !clients.includes(own.client) || t > own.endedMs) return false;

@@ -1,6 +1,6 @@
 /**
- * Counts only the time in which this process ran: a stopped process must not be blamed for being
- * late. A tick that came late counts as one tick.
+ * Interval for counting the time in which this process runs: a stopped process must not count as
+ * late. A tick that comes late counts as one tick.
  */
 const tickMs = 50;
 

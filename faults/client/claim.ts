@@ -3,8 +3,8 @@ import { FenceRejectedError } from "../../src/core/errors.ts";
 import { fenceOf, type Fenced } from "../../src/fencing/guard.ts";
 
 /**
- * Raises the fence of a guarded key and leaves its value alone. Fences are whole numbers as text,
- * beyond what Lua can count: the longer is the greater, then the one that sorts later.
+ * Raises the fence of a guarded key without changing its value. Fences are whole numbers as text,
+ * too great for Lua numbers: the longer one is greater, then the one that sorts later.
  */
 const script = `
 local last = redis.call('HGET', KEYS[1], 'fence')
@@ -13,8 +13,8 @@ redis.call('HSET', KEYS[1], 'fence', ARGV[1])
 return ARGV[1]`;
 
 /**
- * A holder that reads first and writes later has to shut out older holders before it reads: a
- * guard that first learns of its fence with the write lets an older one write in between, unseen.
+ * Raises the guard's fence before a read. A holder that reads first and writes later must exclude
+ * older holders before it reads: otherwise an older one could write in between, unseen.
  */
 export async function claim(
   client: Redis,

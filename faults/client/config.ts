@@ -1,13 +1,13 @@
 import type { LockName } from "../options.ts";
 
-/** All that a client process is told, as JSON on its command line. */
+/** Configuration of a client process, as JSON on its command line. */
 export interface ClientConfig {
   readonly who: string;
   readonly lock: LockName;
   readonly seed: number;
   readonly journal: string;
   readonly root: string;
-  /** Ports of its own links to the nodes. */
+  /** Ports of the client's own links to the nodes. */
   readonly nodePorts: readonly number[];
   readonly connections: "plain" | "tuned";
   readonly registerPort: number;

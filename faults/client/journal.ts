@@ -2,10 +2,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import type { ToJournal } from "../history.ts";
 import { nowMs } from "../monotonic.ts";
 
-/**
- * Writes each event at once and synchronously: a process that is killed the next moment has still
- * told what it did.
- */
+/** Writes each event at once and synchronously, so that it survives a kill in the next moment. */
 export class Journal {
   readonly #who: string;
   readonly #file: number;

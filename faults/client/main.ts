@@ -9,7 +9,7 @@ import { Journal } from "./journal.ts";
 import { postgresRegister, redisRegister } from "./registers.ts";
 import { work } from "./worker.ts";
 
-/** How long, awake, everything may take to come to an end once it was asked to. */
+/** Limit, awake, for finishing everything after the request to stop. */
 const stopMsMax = 15_000;
 
 const config = JSON.parse(process.argv[2] ?? "{}") as ClientConfig;
@@ -25,7 +25,7 @@ process.on("uncaughtException", (error) => {
   process.exit(70);
 });
 process.on("message", () => stop.abort());
-// Without its parent nobody would ever stop it.
+// Without its parent, no process would ever stop this one.
 process.on("disconnect", () => process.exit(0));
 
 await run();

@@ -6,19 +6,19 @@ import { guardedGet, guardedSet } from "../../src/fencing/redis.ts";
 import type { Register } from "../history.ts";
 import { claim } from "./claim.ts";
 
-/** What a register holds: how many updates, the last of them, and the one that one had read. */
+/** Content of a register: the number of updates, and the last of them. */
 export interface Content {
   readonly n: number;
   readonly op: string;
 }
 
 /**
- * A counter that is read, thought about, and written back. Whoever writes over an update that it
- * has not seen has lost it: that is what the lock is for.
+ * A counter that is read, and written back after a while. A write over an update that its writer
+ * has not seen loses that update, which the lock must prevent.
  */
 export interface CounterRegister {
   readonly name: Register;
-  /** With a fence: claims the register first, so that no older holder can write any more. */
+  /** With a fence it claims the register first, so that no older holder can write any more. */
   read(resource: string, fenced: Fenced | undefined): Promise<Content>;
   write(resource: string, fenced: Fenced | undefined, read: Content, op: string): Promise<void>;
 }

@@ -2,10 +2,10 @@ import type { BenchLease } from "../locks/bench-lock.ts";
 import { nowMs } from "../monotonic.ts";
 import type { Journal } from "./journal.ts";
 
-/** A look that says the same as the one before is written down only this often. */
+/** Interval for recording looks with the same result as the one before. */
 const lookEveryMs = 200;
 
-/** Notes in the journal what the library says about one lease, whenever anybody looks. */
+/** Records in the journal what the library reports about one lease at each look. */
 export class WatchedLease {
   readonly lease: BenchLease;
   readonly about: { readonly lease: string; readonly resource: string };
@@ -38,7 +38,10 @@ export class WatchedLease {
     });
   }
 
-  /** The moment is noted before the library is asked: what it says holds for then. */
+  /**
+   * Checks the lease. The moment is read before the library's answer, so the answer holds for
+   * then.
+   */
   look(): boolean {
     const t = nowMs();
     const trusted = this.lease.trusted();
@@ -54,7 +57,7 @@ export class WatchedLease {
     return trusted;
   }
 
-  /** To be called before the lease is given back. */
+  /** Must be called before the lease is released. */
   end(): void {
     this.look();
     this.#flush();

@@ -23,12 +23,15 @@ export interface WorkerTools {
   readonly stopping: AbortSignal;
 }
 
-/** Beyond these, awake, a call is overdue: it should have settled by its own bounds long before. */
+/**
+ * Beyond these limits, awake, a call is overdue: by its own bounds it should have settled long
+ * before.
+ */
 const acquireSlackMs = 3_000;
 const releaseMsMax = 5_000;
 const lookEveryMs = 15;
 
-/** Takes a lock, updates what it protects, gives it back; again and again. */
+/** Acquires a lock, updates what it protects, and releases it, again and again. */
 export async function work(tools: WorkerTools, worker: number): Promise<void> {
   for (let turn = 1; !tools.stopping.aborted; turn += 1) {
     const { resources, random } = tools;
@@ -66,7 +69,7 @@ async function oneTurn(
   }
 }
 
-/** Reads every register, thinks, and writes them all back. */
+/** Reads every register, waits, and writes them all back. */
 async function section(tools: WorkerTools, watched: WatchedLease): Promise<void> {
   const { random, plain, fenced, journal } = tools;
   const careful = random.fraction() < 0.5;
@@ -86,7 +89,7 @@ async function section(tools: WorkerTools, watched: WatchedLease): Promise<void>
   await Promise.all(open.map((read) => writeOne(watched, read, careful, journal)));
 }
 
-/** At times has the store extend the lease, or prove that it is still held. */
+/** Sometimes extends or proves the lease. */
 async function question(
   { random, awake, journal }: WorkerTools,
   watched: WatchedLease,
@@ -156,14 +159,14 @@ function writeEvent(
   return { what: "write", ...watched.about, register: register.name, op, careful, phase };
 }
 
-/** Mostly short, at times longer than the TTL, so that renewals and losses have their part. */
+/** Mostly short, sometimes longer than the TTL, so that renewals and losses occur. */
 function thinkMs({ random, ttlMs }: WorkerTools): number {
   const kind = random.fraction();
   if (kind < 0.78) return 5 + random.fraction() * 55;
   return kind < 0.95 ? 100 + random.fraction() * 500 : ttlMs * (0.5 + random.fraction() * 1.5);
 }
 
-/** Looks at the lease all the while; a careful holder stops when it is lost. */
+/** Checks the lease again and again; a careful holder stops when it is lost. */
 async function think(
   { stopping }: WorkerTools,
   watched: WatchedLease,

@@ -1,8 +1,8 @@
 import type { Fenced } from "../../src/fencing/guard.ts";
 
-/** A lock library as the bench sees it. */
+/** A lock library as this run uses it. */
 export interface BenchLock {
-  /** Waits as long as the library was told to; contention and faults are values here. */
+  /** Waits for as long as configured. Contention and faults are returned as values. */
   acquire(resource: string): Promise<Acquired>;
   close(): Promise<void>;
 }
@@ -12,20 +12,20 @@ export type Acquired =
   | { readonly kind: "refused"; readonly why: string };
 
 export interface BenchLease {
-  /** With a fence, where the library has such a thing. */
+  /** Undefined if the library has no fences. */
   readonly fenced: Fenced | undefined;
-  /** When the attempt began that was granted, where the library tells. */
+  /** Moment at which the granted attempt began, if the library reports it. */
   readonly startedMs: number | undefined;
-  /** Whether the library says, right now, that the lock may be relied upon. */
+  /** True if the library reports right now that the lock is valid. */
   trusted(): boolean;
-  /** Until when, on the bench's clock, it says so; undefined where it does not tell. */
+  /** End of the validity on the run's clock, if the library reports it. */
   untilMs(): number | undefined;
-  /** Called at most once, when the library tells of the loss by itself. */
+  /** Called at most once, when the library itself reports the loss. */
   onLost(listener: (reason: string) => void): void;
-  /** Has the store extend or prove the lease; left out where the library has no such thing. */
+  /** Extends or proves the lease; left out if the library cannot. */
   extend?(): Promise<string>;
   prove?(): Promise<string>;
-  /** What `release` does: ends a scoped form, or calls the lease's own release. */
+  /** Meaning of `release`: ends a scoped form, or calls the lease's own release. */
   readonly releasedBy?: "using" | "release";
   release(): Promise<string>;
 }
@@ -33,6 +33,6 @@ export interface BenchLease {
 export interface LockTerms {
   readonly ttlMs: number;
   readonly waitMs: number;
-  /** The pause between two attempts, about. */
+  /** Approximate pause between two attempts. */
   readonly retryMs: number;
 }

@@ -11,10 +11,10 @@ import { nowMs } from "../monotonic.ts";
 import type { Acquired, BenchLease, BenchLock, LockTerms } from "./bench-lock.ts";
 import { opened } from "./scoped.ts";
 
-/** After so many calls a manager is closed and another one opened on the same clients. */
+/** Number of calls after which a manager is replaced by a new one on the same clients. */
 const callsPerManager = 20;
 
-/** Every other lock is taken by `using`, and every other one by `acquire` and `release`. */
+/** Every other lock is acquired by `using`, and the rest by `acquire` and `release`. */
 export function holdfast(
   clients: readonly Redis[],
   terms: LockTerms,
@@ -41,12 +41,12 @@ export function holdfast(
   };
 }
 
-/** A lock manager and what has been taken from it. */
+/** A lock manager, with the number of its calls and leases that are still in use. */
 class ManagerInUse {
   readonly #locks: Locks;
-  /** When the attempt began that was granted last. */
+  /** Moment at which the last granted attempt for each resource began. */
   readonly #startsMs = new Map<string, number>();
-  /** Calls and leases that are not over yet. */
+  /** Number of calls and leases that are not over yet. */
   #open = 0;
   #retired: (() => void) | undefined;
 
@@ -61,7 +61,7 @@ class ManagerInUse {
       renew: true,
       retry: { minDelay: retryMs / 2, maxDelay: retryMs * 1.5 },
     });
-    // Of a lock that is passed on within the process, too: it began with its grant.
+    // Also for a lock that was handed over within the process, which began with its grant.
     this.#locks.on("attempt", ({ resources: [resource = ""], outcome, elapsedMs }) => {
       if (outcome === "granted") this.#startsMs.set(resource, nowMs() - elapsedMs);
     });
@@ -82,7 +82,7 @@ class ManagerInUse {
     }
   }
 
-  /** Closes it when nothing of it is in use any more. */
+  /** Closes it as soon as it is not in use any more. */
   async retire(): Promise<void> {
     await new Promise<void>((resolve) => {
       if (this.#open === 0) resolve();
@@ -141,7 +141,10 @@ function seen(
   };
 }
 
-/** In one word: what it resolved with, why the lease was lost, or the code of another error. */
+/**
+ * Returns one word: the description of the result, the reason of the loss, or the code of an
+ * error.
+ */
 async function outcomeOf<Result>(
   settling: Promise<Result>,
   describe: (result: Result) => string,

@@ -1,9 +1,9 @@
 import { Redis, type RedisOptions } from "ioredis";
 
 /**
- * `plain`: ioredis as it comes, only quicker to dial again. `tuned`: what a careful user of a
- * library without time limits of its own would set: every command ends within 500 ms, and nothing
- * waits in a queue for a connection.
+ * `plain`: ioredis with its defaults, apart from a quicker reconnect. `tuned`: settings of a
+ * careful user of a library without its own time limits: every command ends within 500 ms, and no
+ * command waits in a queue for a connection.
  */
 const options: Readonly<Record<"plain" | "tuned", RedisOptions>> = {
   plain: {},
@@ -27,11 +27,11 @@ export async function nodeClients(
       retryStrategy: (times) => Math.min(500, times * 50),
       lazyConnect: true,
     });
-    // A lost connection is dialled again; the lock library sees the failed command.
+    // ioredis reconnects by itself; the lock library sees the failed command.
     client.on("error", () => undefined);
     return client;
   });
-  // A node that is down right now is no reason not to start.
+  // A node that is down right now must not prevent the start.
   await Promise.race([
     Promise.allSettled(clients.map((client) => client.connect())),
     new Promise((resolve) => {

@@ -17,7 +17,7 @@ const packages: Readonly<Record<LockName, string>> = {
   "redlock-universal": "redlock-universal",
 };
 
-/** The name and version of what runs, or why it cannot. */
+/** Returns name and version of the library. Throws if it cannot run. */
 export function lockVersion(name: LockName, root: string): string {
   const peers = join(root, "faults", "peers", "node_modules");
   const folder = isHoldfast(name) ? root : join(peers, packages[name]);
@@ -29,7 +29,7 @@ export function lockVersion(name: LockName, root: string): string {
   return `${packages[name]} ${version.replace(/^v/, "")}`;
 }
 
-/** The peers are installed beside the bench, not with the project. */
+/** Opens a lock library. The peers are installed in this folder, not with the project. */
 export function openLock(
   name: LockName,
   root: string,

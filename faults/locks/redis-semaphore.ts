@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
 
-/** What is used of redis-semaphore 5. */
+/** The part of redis-semaphore 5 that is used here. */
 interface Mutex {
   readonly isAcquired: boolean;
   tryAcquire(): Promise<boolean>;
@@ -14,7 +14,7 @@ export type RedlockMutexClass = new (
   options: object,
 ) => Mutex;
 
-/** A lease is trusted while `isAcquired` says so: the library has no other word for it. */
+/** A lease is trusted while `isAcquired` is true, because the library reports nothing else. */
 export function redisSemaphore(
   RedlockMutex: RedlockMutexClass,
   clients: readonly Redis[],

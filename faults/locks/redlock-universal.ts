@@ -3,7 +3,7 @@ import { nowMs } from "../monotonic.ts";
 import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
 import { opened } from "./scoped.ts";
 
-/** What is used of redlock-universal 0.8. */
+/** The part of redlock-universal 0.8 that is used here. */
 interface Handle {
   readonly acquiredAt: number;
   readonly ttl: number;
@@ -21,16 +21,16 @@ export interface UniversalModule {
 }
 
 /**
- * `using` renews and gives a signal, but not the handle; its validity is read where the library
- * makes and extends it, counted as the library counts it: from the end of the call. A lease is
- * trusted while the signal is not aborted and that validity is not over.
+ * `using` renews and gives a signal, but not the handle. So the validity is read when the library
+ * creates and extends the handle, and counted as the library counts it: from the end of the call.
+ * A lease is trusted while the signal is not aborted and that validity is not over.
  */
 export function redlockUniversal(
   module: UniversalModule,
   clients: readonly Redis[],
   { ttlMs, waitMs, retryMs }: LockTerms,
 ): BenchLock {
-  // Its own time limit for a command is 5 s as it comes, longer than the TTL.
+  // The library's default timeout for a command is 5 s, longer than the TTL.
   const timeout = 500;
   const adapters = clients.map((client) => new module.IoredisAdapter(client, { timeout }));
   const retryAttempts = Math.ceil(waitMs / retryMs);

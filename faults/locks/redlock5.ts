@@ -3,7 +3,7 @@ import { nowMs } from "../monotonic.ts";
 import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
 import { opened } from "./scoped.ts";
 
-/** What is used of redlock 5.0.0-beta.2. */
+/** The part of redlock 5.0.0-beta.2 that is used here. */
 interface Lock {
   readonly value: string;
   readonly expiration: number;
@@ -22,8 +22,9 @@ interface Redlock {
 export type RedlockClass = new (clients: readonly Redis[], settings: object) => Redlock;
 
 /**
- * `using` renews and gives a signal, but not the lock; its expiration is read where the library
- * makes it. A lease is trusted while the signal is not aborted and the expiration is ahead.
+ * `using` renews and gives a signal, but not the lock. So the expiration is read when the library
+ * creates the lock. A lease is trusted while the signal is not aborted and the expiration is
+ * ahead.
  */
 export function redlock5(
   Redlock: RedlockClass,
@@ -34,7 +35,7 @@ export function redlock5(
   const retryCount = Math.ceil(waitMs / retryMs);
   return {
     async acquire(resource): Promise<Acquired> {
-      // One instance per lock, so that the locks it makes are this lock's.
+      // One instance for each lock, so that the locks it creates belong to this lease.
       const redlock = new Redlock(clients, { retryCount, retryDelay: retryMs, retryJitter });
       let expiration = 0;
       const noting =

@@ -1,6 +1,6 @@
 /**
- * Turns a scoped form, `using(work)`, into acquire and release: resolves with what the work is
- * given once it runs, and ends the work when told to.
+ * Turns a scoped form, `using(work)`, into acquire and release. Resolves with the argument of the
+ * work once it runs, and with a function that ends the work.
  */
 export async function opened<Given>(
   using: (work: (given: Given) => Promise<void>) => Promise<unknown>,
@@ -15,7 +15,7 @@ export async function opened<Given>(
       resolve(value);
       await ended;
     });
-    // Before the work has begun this is the refusal; after it, `end` has it.
+    // Before the work has begun this is the refusal; afterwards `end` returns it.
     scope.catch(reject);
   });
   return {

@@ -1,7 +1,7 @@
 import type { Options } from "../options.ts";
 import { retryMs } from "../world.ts";
 
-/** What each library was told, for the report. */
+/** Returns the settings of each library, for the report. */
 export function settingsOf({ lock, ttlMs, waitMs }: Options): string {
   const attempts = Math.ceil(waitMs / retryMs);
   switch (lock) {

@@ -4,7 +4,7 @@ interface TextStyle {
   readonly middle?: boolean;
 }
 
-/** Shapes from top to bottom, as an SVG that needs no style and no script. */
+/** Draws shapes from top to bottom, as an SVG that needs no style sheet and no script. */
 export class Canvas {
   y = 0;
   readonly #width: number;
@@ -14,7 +14,7 @@ export class Canvas {
     this.#width = width;
   }
 
-  /** Moves down and returns where it is now. */
+  /** Moves down, and returns the new position. */
   skip(height: number): number {
     this.y += height;
     return this.y;
@@ -35,7 +35,7 @@ export class Canvas {
     );
   }
 
-  /** A named line across; returns where it begins. */
+  /** Draws a named lane across the picture. Returns its upper edge. */
   lane(name: string, height: number, right: number): number {
     const { y } = this;
     this.text(8, y + height - 6, name, { size: 11 });

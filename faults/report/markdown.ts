@@ -6,7 +6,7 @@ import { settingsOf } from "../locks/settings.ts";
 import type { Finished } from "./report.ts";
 import { tableOf } from "./table.ts";
 
-/** The report as a page. Every figure in it is counted from the histories of the run. */
+/** Returns the report as a page. Every figure in it is counted from the histories of the run. */
 export function markdownOf(finished: Finished, name: string): string {
   const { version, options, findings } = finished;
   const { failures } = findings;

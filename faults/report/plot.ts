@@ -10,7 +10,7 @@ const laneHeight = 20;
 const zoomMs = 20_000;
 
 const holderColours = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#edc948"];
-/** Like no fault and no holder: not to be missed, and not to be mistaken. */
+/** Differs from the colours of all faults and holders, so that it stands out. */
 const overlapColour = "#000000";
 const falseLossColour = "#ff0000";
 const faultColours: Readonly<Record<FaultKind, string>> = {
@@ -40,11 +40,11 @@ interface Panel {
   readonly title: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** Too many leases to be seen one by one: their number in each second instead. */
+  /** True if there are too many leases to draw each: shows their number per second instead. */
   readonly counts: boolean;
 }
 
-/** Holders and faults over time: the whole run, and its most eventful stretch close up. */
+/** Draws holders and faults over time: the whole run, and its most eventful part enlarged. */
 export function plotOf(finished: Finished): string {
   const { history, version, options } = finished;
   const { startMs, endMs } = history;
@@ -172,7 +172,7 @@ function drawFaults(
     const at = x(fault.t);
     const kind = isFaultKind(fault.kind) ? fault.kind : undefined;
     const colour = kind === undefined ? "#000" : faultColours[kind];
-    // What befalls links is drawn thin: other links of the node may be well.
+    // A fault of links is drawn thin, because other links of the node may work.
     const thin = kind !== undefined && kindTerms[kind].victim === "links";
     const [offset, height] = thin ? [laneHeight - 7, 5] : [3, laneHeight - 8];
     canvas.rect(at, y + offset, Math.max(2, x(endMs) - at), height, colour, fault.kind);
@@ -227,7 +227,7 @@ function drawLegend(canvas: Canvas, { options }: Finished): void {
   canvas.legend(marks, left, width - right);
 }
 
-/** Where the most faults begin within one stretch of the close-up; what went wrong counts for more. */
+/** Returns the start of the enlarged part: most faults begin there, and failures count for more. */
 function busiestMs({ history, findings }: Finished): number {
   const { startMs, endMs, faults } = history;
   let best = { atMs: startMs, score: -1 };

@@ -13,7 +13,7 @@ export interface Finished {
   readonly findings: Findings;
 }
 
-/** What is left of a run: a page, the figures behind it, and a picture. */
+/** The report of a run: a page, its figures, and a picture. */
 export interface Report {
   readonly name: string;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** A Markdown table with even columns. */
+/** Returns a Markdown table with even columns. */
 export function tableOf(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],

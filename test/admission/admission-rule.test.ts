@@ -41,12 +41,12 @@ const silent = (forMs: number): NodeView => ({ kind: "silent", forMs });
 const judge = (views: readonly NodeView[], index = 0) =>
   verdict(options, views, index, Math.floor(views.length / 2) + 1);
 
-test("a quarantine is longer than the longest TTL and the clocks' error together", () => {
+test("a quarantine lasts the longest TTL plus the greatest clock error", () => {
   expect(waitMs).toBe(30_302);
 });
 
 describe("a node that lost its data", () => {
-  test("waits out its quarantine, however well the others are", () => {
+  test("waits for its whole quarantine, even if a quorum of the others is admitted", () => {
     expect(judge([blankFor(1_000), admitted, admitted])).toEqual({
       kind: "wait",
       leftMs: waitMs - 1_000,
@@ -61,12 +61,12 @@ describe("a node that lost its data", () => {
     });
   });
 
-  test("does not count itself to that quorum", () => {
+  test("is not part of the quorum that it copies from", () => {
     const views = [blankFor(waitMs), admitted, silent(0)];
     expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs });
   });
 
-  test("waits as long as the longest TTL that any node was told of", () => {
+  test("waits as long as the longest TTL that any node has recorded", () => {
     const longer = quarantineMs(options, 60_000);
     const views = [
       blankFor(waitMs),
@@ -76,11 +76,11 @@ describe("a node that lost its data", () => {
     expect(judge(views)).toEqual({ kind: "wait", leftMs: longer - waitMs });
   });
 
-  test("is nobody's to judge while it does not answer", () => {
+  test("is not judged while it does not answer", () => {
     expect(judge([silent(waitMs), admitted, admitted])).toEqual({ kind: "wait", leftMs: Infinity });
   });
 
-  test("waits all of it again when its clock was set back", () => {
+  test("waits for the whole quarantine again if its clock was set back", () => {
     expect(blankForMs(record({ since: String(serverMs + 5_000) }))).toBe(0);
   });
 });
@@ -88,36 +88,36 @@ describe("a node that lost its data", () => {
 describe("a first start", () => {
   const up = (ms: number) => view({ uptimeMs: ms });
 
-  test("needs no wait where every server has been up for the length of a quarantine", () => {
+  test("is admitted at once if every server has been up for the length of a quarantine", () => {
     const verdicts = [0, 1, 2].map((index) => judge([up(31_000), up(40_000), up(31_000)], index));
     const admit = { kind: "admit", mode: "bootstrap", quarantineMs: waitMs };
     expect(verdicts).toEqual([admit, admit, admit]);
   });
 
-  test("waits for the youngest server, so that all of them are admitted on the same ground", () => {
+  test("waits for the youngest server, so that all servers are admitted in the same mode", () => {
     const views = [up(31_000), up(30_000), up(31_000)];
     const verdicts = [0, 1, 2].map((index) => judge(views, index));
     const wait = { kind: "wait", leftMs: waitMs - 30_000 };
     expect(verdicts).toEqual([wait, wait, wait]);
   });
 
-  test("takes the time for which a server was seen blank as well as its uptime", () => {
+  test("counts the time for which a server was seen blank as well as its uptime", () => {
     const views = [blankFor(waitMs), up(31_000), up(31_000)];
     expect(judge(views, 1)).toMatchObject({ kind: "admit", mode: "bootstrap" });
   });
 
-  test("is not believed while one of the nodes does not answer: it may remember", () => {
+  test("is not assumed while one node does not answer, because that node may have a record", () => {
     expect(judge([up(99_000), up(99_000), silent(0)])).toMatchObject({ kind: "wait" });
   });
 
-  test("is not believed when one of the nodes was admitted before", () => {
+  test("is not assumed if one of the nodes was admitted before", () => {
     const views = [up(99_000), up(99_000), view({ uptimeMs: 99_000, everAdmitted: true })];
     expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs });
   });
 });
 
-describe("when too few are left to copy from", () => {
-  test("clocks decide, once that has lasted a quarantine", () => {
+describe("if too few admitted nodes are left to copy from", () => {
+  test("a node is admitted by clocks, once the shortage has lasted a quarantine", () => {
     const blank = blankFor(waitMs);
     expect(judge([blank, blank, admitted])).toMatchObject({ kind: "admit", mode: "clock" });
     expect(judge([blank, silent(waitMs), admitted])).toMatchObject({
@@ -127,7 +127,7 @@ describe("when too few are left to copy from", () => {
     expect(judge([blank, silent(waitMs - 1), admitted])).toEqual({ kind: "wait", leftMs: 1 });
   });
 
-  test("of five, a shortage begins with the third that is missing", () => {
+  test("of five nodes, a shortage begins when the third is missing", () => {
     const blank = blankFor(waitMs);
     const views = [blank, blankFor(90_000), blankFor(10_000), admitted, admitted];
     expect(judge(views)).toEqual({ kind: "wait", leftMs: waitMs - 10_000 });
@@ -136,7 +136,7 @@ describe("when too few are left to copy from", () => {
   });
 });
 
-test("whatever the views, nobody is admitted before its own quarantine, or by too few others", () => {
+test("for any views, no node is admitted before its own quarantine, or by too few others", () => {
   const ms = fc.integer({ min: 0, max: 2 * waitMs });
   const anyView = fc.oneof(
     ms.map(silent),
@@ -174,7 +174,7 @@ test("whatever the views, nobody is admitted before its own quarantine, or by to
   );
 });
 
-test("what is copied is the greatest counter of every shard, and the greatest floor", () => {
+test("a node copies the greatest counter of every shard and the greatest floor", () => {
   const counters = (...pairs: readonly (readonly [number, number])[]) => new Map(pairs);
   expect(
     greatestCounters([
@@ -185,10 +185,10 @@ test("what is copied is the greatest counter of every shard, and the greatest fl
   expect(greatestCounters([])).toEqual({ floor: 0, counters: new Map() });
 });
 
-test("an uptime of whole seconds counts as one less, because it may be almost that much less", () => {
+test("an uptime in whole seconds counts as one second less, because Redis may round it up", () => {
   const read = (uptime: number) =>
     nodeRecordCall(options).read(`W 100 0 ${uptime} rid f st Q since 1`, false).uptimeMs;
-  // Started at 10.9 s and seen at 12.0 s: Redis says 2.
+  // Started at 10.9 s and seen at 12.0 s: Redis reports 2.
   expect(read(2)).toBe(1_000);
   expect(read(0)).toBe(0);
 });

@@ -8,18 +8,18 @@ import { field, everyNodeVotes, maxTtl, openStrict, states } from "./strict-lock
 const redis = shareRedis(3);
 
 describe("servers that were started a moment ago", () => {
-  test("refuse, say why and for how long, and vote by themselves when they are old enough", async (context) => {
+  test("refuse with the reason and the waiting time, and vote by themselves when they are old enough", async (context) => {
     const servers = await startRedisServers(3);
     context.onTestFinished(async () => {
       await Promise.all(servers.map((server) => server.stop()));
     });
-    // So long a TTL that the first attempt surely comes before the end of the wait.
+    // A TTL so long that the first attempt certainly comes before the end of the quarantine.
     const clients = servers.map(({ port }) => dial(port));
     const patient = openLocks(clients, { admission: "strict", maxTtl: "1h" }, { ttl: "1s" });
     await expect.poll(() => clients.every(({ status }) => status === "ready")).toBe(true);
     const error = await rejection(patient.acquire("a", { wait: 0 }));
     if (!(error instanceof QuorumError)) throw error;
-    // Two of three are enough to know; the third may not have been waited for.
+    // Two of three votes decide; the attempt may have ended before the third one arrived.
     const blankVotes = error.votes.filter(({ vote }) => vote === "blank");
     expect(blankVotes.length).toBeGreaterThanOrEqual(2);
     expect(error.votes.filter(({ vote }) => vote === "granted")).toEqual([]);
@@ -29,7 +29,7 @@ describe("servers that were started a moment ago", () => {
     );
     expect(text).toMatch(/it may vote in about 36\d\d s/);
     expect(text).toContain('admission: "off"');
-    // Its records would tell the next client of an hour.
+    // Flushed, because its records would make the next client wait for an hour.
     await patient.close();
 
     await Promise.all(servers.map((server) => server.command("FLUSHALL")));
@@ -42,7 +42,7 @@ describe("servers that were started a moment ago", () => {
     const quarantined = collect(locks, "node-quarantined");
     const admitted = collect(locks, "node-admitted");
     const warnings = collect(locks, "warning");
-    // Nobody does anything but wait, and no operator is needed.
+    // The servers are admitted without any action of an operator.
     await using lease = await locks.acquire("a", { wait: "30s" });
     expect(lease.fence).toBeGreaterThan(0n);
     await everyNodeVotes(locks);
@@ -53,14 +53,14 @@ describe("servers that were started a moment ago", () => {
     );
     expect(new Set(quarantined.map(({ node }) => node))).toEqual(new Set(nodes));
     for (const { leftMs } of quarantined) expect(leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
-    // All on the same ground, though they were not started in the same second.
+    // All in the same mode, although they were started in different seconds.
     expect(admitted.map(({ node }) => node).sort()).toEqual(nodes);
     expect(new Set(admitted.map(({ mode }) => mode))).toEqual(new Set(["bootstrap"]));
     expect(warnings).toEqual([]);
   });
 });
 
-/** Uptime is what counts, whoever started the client and whenever. */
+/** Waits until the uptime of every server is long enough for a first start. */
 async function untilOldEnough(): Promise<void> {
   for (const server of redis.servers) {
     await eventually(async () => {
@@ -81,7 +81,7 @@ test("servers that are old enough vote at the first call", async () => {
   }
 });
 
-test("several clients that start at once agree, and nobody is admitted by clocks", async () => {
+test("several clients that start at once agree, and no node is admitted by clocks", async () => {
   await untilOldEnough();
   const many = await Promise.all(Array.from({ length: 4 }, () => openStrict(redis)));
   const warnings = many.map((locks) => collect(locks, "warning"));
@@ -94,14 +94,14 @@ test("several clients that start at once agree, and nobody is admitted by clocks
   for (const server of redis.servers) expect(await field(server, "mode")).toBe("bootstrap");
 });
 
-test("with admission off nothing is asked of a fresh server", async () => {
+test("with admission off a fresh server grants without a quarantine", async () => {
   const locks = await openStrict(redis, { admission: "off" });
   await using lease = await locks.acquire("a", { wait: 0 });
   expect(lease.state).toBe("held");
   expect(await states(locks)).toEqual(["off", "off", "off"]);
 });
 
-test("a single node votes at once unless admission is asked for", async () => {
+test("a single node votes at once, because its admission is off by default", async () => {
   const [server] = redis.servers;
   if (server === undefined) throw new Error("no server");
   await using lease = await openLocks([dial(server.port)]).acquire("a", { wait: "5s" });

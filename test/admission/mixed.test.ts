@@ -4,15 +4,17 @@ import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
 import { admit, field, maxTtl, openAdmitted, openStrict } from "./strict-locks.ts";
 
 /**
- * Clients with admission off beside strict ones, on the same nodes. What a quarantine waits for are
- * the leases that the strict deployment knows of: none may last longer than its `maxTtl`, whoever
- * asks for it, and no vote may come from a node that sits one out.
+ * Clients with admission off beside strict ones, on the same nodes. A quarantine waits for the
+ * leases that the strict deployment knows of. So no lease may last longer than its `maxTtl`, even
+ * one of another client, and a quarantined node must not vote for any client.
  */
 
 const redis = shareRedis(3);
 const long = { admission: "off", maxTtl: "30s" } as const;
 
-/** A client that knows nothing of the strict deployment. */
+/**
+ * Opens a manager with admission off, a longer `maxTtl`, and no knowledge of the strict clients.
+ */
 function openStray(): Promise<Locks> {
   return openStrict(redis, long, { ttl: "20s" });
 }
@@ -23,7 +25,7 @@ async function refused(promise: Promise<unknown>): Promise<string> {
   return String(error);
 }
 
-describe("maxTtl of a strict node binds a client with admission off", () => {
+describe("maxTtl of a strict node limits a client with admission off", () => {
   test.each([
     ["one lock", (locks: Locks) => [locks.acquire("a")]],
     ["several in one lock", (locks: Locks) => [locks.acquire(["a", "b"])]],
@@ -37,10 +39,10 @@ describe("maxTtl of a strict node binds a client with admission off", () => {
     await (await stray.acquire("a", { ttl: maxTtl })).release();
   });
 
-  test("an extension, alone or with others", async () => {
+  test("also limits an extension, alone or together with others", async () => {
     const stray = await openStray();
     const leases = await Promise.all(["a", "b", "c"].map((name) => stray.acquire(name)));
-    // Granted before the deployment became strict: they end by themselves, or are given back.
+    // Granted before the deployment became strict: they expire, or their holders release them.
     await openAdmitted(redis);
     for (const message of await Promise.all(leases.map((lease) => refused(lease.extend())))) {
       expect(message).toContain(`above the deployment's maxTtl of ${maxTtl} ms`);
@@ -51,7 +53,7 @@ describe("maxTtl of a strict node binds a client with admission off", () => {
   });
 });
 
-/** Forgets the lock and keeps the record, as a restart from an older snapshot does. */
+/** Restarts the server without the lock but with its record, as after an older snapshot. */
 async function restartWithOldSnapshot(index: number): Promise<void> {
   const server = redis.server(index);
   const rid = String(await field(server, "rid"));
@@ -60,12 +62,12 @@ async function restartWithOldSnapshot(index: number): Promise<void> {
   await server.command("HSET", "holdfast:node", "rid", rid);
 }
 
-test("a node that restarted gives no vote to a client with admission off either", async () => {
+test("a node that restarted does not vote for a client with admission off either", async () => {
   const maxTtl = 10_000;
   const strict = await openAdmitted(redis, { maxTtl }, { ttl: maxTtl });
   const lease = await strict.acquire("a");
   await redis.valuesEverywhere("a");
-  // One of the three never got it; one of the others forgets it.
+  // Node 3 never had the lock, and node 2 forgets it.
   await redis.server(2).command("DEL", "a");
   await restartWithOldSnapshot(1);
   const stray = await openStray();
@@ -79,7 +81,7 @@ test("a node that restarted gives no vote to a client with admission off either"
   expect(await refused(later.acquire("a", { ttl: maxTtl }))).toContain("binds this client as well");
 });
 
-/** Also on the node that a quorum has no need to wait for. */
+/** Also waits for the slowest node, which a quorum does not need. */
 async function lockEverywhere(locks: Locks): Promise<void> {
   const lease = await locks.acquire("a", { ttl: maxTtl, renew: true });
   await redis.valuesEverywhere("a");
@@ -87,8 +89,8 @@ async function lockEverywhere(locks: Locks): Promise<void> {
   await redis.untilFree();
 }
 
-describe("the mixture is reported", () => {
-  test("to the client with admission off: a warning once per node, and findings", async () => {
+describe("a mixture of strict clients and clients with admission off", () => {
+  test("is reported to the client with admission off: a warning once per node, and findings", async () => {
     await openAdmitted(redis);
     const stray = await openStray();
     const warnings = collect(stray, "warning");
@@ -106,7 +108,7 @@ describe("the mixture is reported", () => {
     ]);
   });
 
-  test("to the strict clients: a warning once per node, and findings", async () => {
+  test("is reported to the strict clients: a warning once per node, and findings", async () => {
     const before = await openAdmitted(redis);
     expect((await before.doctor()).filter(({ code }) => code === "mixed-admission")).toEqual([]);
     const stray = await openStray();
@@ -123,7 +125,7 @@ describe("the mixture is reported", () => {
     expect(names).toHaveLength(3);
   });
 
-  test("to nobody where all clients have admission off", async () => {
+  test("is not reported if all clients have admission off", async () => {
     const stray = await openStray();
     const warnings = collect(stray, "warning");
     await lockEverywhere(stray);

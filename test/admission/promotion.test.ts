@@ -32,8 +32,11 @@ const follow = async (replica: RedisServer, master: RedisServer): Promise<void> 
   );
 };
 
-/** A replica keeps in its cache what it refused to run: that says nothing about its data. */
-test("a replica that was asked too early does not vote when it is promoted", async () => {
+/**
+ * A replica caches a script that it refused to run, so a cached script proves nothing about its
+ * data.
+ */
+test("a replica that received a request too early does not vote when it is promoted", async () => {
   await admit(m1);
   await follow(m2, m1);
   await expect(m2.command(...call("x").whole())).rejects.toThrow("READONLY");
@@ -59,7 +62,7 @@ test("a former master that followed its successor does not vote when it is promo
   await admit(m1);
   expect(String(await m1.command(...call("first").whole()))).toMatch(/^G /);
   await m1.command("DEL", "a");
-  // m2 is master now (it was promoted), m1 follows it and is resynchronised; its script cache stays.
+  // m2 is the master now. m1 follows it, is resynchronised, and keeps its script cache.
   await admit(m2);
   await follow(m1, m2);
   await m1.command("REPLICAOF", "NO", "ONE");

@@ -3,7 +3,7 @@ import { AcquireTimeoutError, InvalidOptionError, QuorumError } from "../../src/
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { field, maxTtl, openAdmitted, openStrict, states } from "./strict-locks.ts";
 
-/** What a client is refused for good: waiting would not help, so it does not wait. */
+/** Refusals that waiting cannot cure: the client fails at once. */
 
 const redis = shareRedis(3);
 const patient = { wait: "40s" } as const;
@@ -26,20 +26,20 @@ test("a TTL above maxTtl is refused before anything is sent", async () => {
   await expect(off.acquire("a", { ttl: maxTtl + 1 })).rejects.toThrow(InvalidOptionError);
 });
 
-test("a TTL above what the nodes were told is refused by them", async () => {
+test("a TTL above the maxTtl in the nodes' records is refused by the nodes", async () => {
   await openAdmitted(redis);
   const locks = await openStrict(redis, { maxTtl: "5s" });
   const error = await refusedCall(locks.acquire("a", { ...patient, ttl: "2s" }));
   expect(String(error)).toContain(`above the deployment's maxTtl of ${maxTtl} ms`);
   expect(String(error)).toContain("the field `max` of the key `holdfast:node`");
-  // Within it the two clients get along; beyond it an extension is refused as well.
+  // Both clients can use TTLs up to that limit. An extension beyond it is refused as well.
   const lease = await locks.acquire("a", { ttl: maxTtl });
   const refused = await refusedCall(lease.extend("2s"));
   expect(String(refused)).toContain(`above the deployment's maxTtl of ${maxTtl} ms`);
   await lease.release();
 });
 
-test("the longest maxTtl that a node has heard of decides how long a quarantine lasts", async () => {
+test("the longest maxTtl that a node has received decides how long a quarantine lasts", async () => {
   await openAdmitted(redis);
   for (const server of redis.servers) await server.command("HSET", "holdfast:node", "max", "60000");
   await redis.server(0).command("HSET", "holdfast:node", "st", "Q", "since", "0");
@@ -53,7 +53,7 @@ test("the longest maxTtl that a node has heard of decides how long a quarantine 
   expect(first?.quarantineLeftMs).toBeLessThanOrEqual(31_000);
 });
 
-test("a node with another wire format refuses, and keeps its record as it is", async () => {
+test("a node with another wire format refuses, and keeps its record unchanged", async () => {
   const locks = await openAdmitted(redis);
   for (const server of redis.servers) {
     await server.command("HSET", "holdfast:node", "fmt", "0:other");
@@ -66,24 +66,24 @@ test("a node with another wire format refuses, and keeps its record as it is", a
   }
 });
 
-test("one node of another format is outvoted like one that is down", async () => {
+test("one node with another wire format does not prevent a lock, like one node that is down", async () => {
   const locks = await openAdmitted(redis);
   await redis.server(0).command("HSET", "holdfast:node", "fmt", "0:other");
   await using lease = await locks.acquire("a");
   expect(lease.state).toBe("held");
 });
 
-/** Clients of a user who may do everything but look at INFO. */
+/** Connects as a user who may run every command except INFO. */
 async function connectBlind(): Promise<object[]> {
   for (const server of redis.servers) {
     await server.command("ACL", "SETUSER", "blind", "on", "nopass", "~*", "&*", "+@all", "-info");
   }
-  // The ready check of ioredis is an INFO as well.
+  // ioredis runs INFO as its ready check as well.
   const login = { username: "blind", password: "any", enableReadyCheck: false };
   return await Promise.all(redis.servers.map(({ port }) => connect(port, login)));
 }
 
-test("a user without INFO is told so, and takes nobody's vote away", async () => {
+test("a user without INFO gets an error that says so, and every node keeps its vote", async () => {
   const trusted = await openAdmitted(redis);
   const strict = { admission: "strict", maxTtl } as const;
   const blind = openLocks(await connectBlind(), strict, { ttl: maxTtl });
@@ -93,7 +93,7 @@ test("a user without INFO is told so, and takes nobody's vote away", async () =>
   expect(String(error)).toContain("may not run INFO");
   expect(String(error)).toContain("+info");
   expect(warnings.map(({ what }) => what)).toContain("node-1: this user may not run INFO");
-  // The others go on as if nothing had happened.
+  // The other clients are not affected.
   for (const server of redis.servers) expect(await field(server, "st")).toBe("A");
   const lost = collect(trusted, "node-blank");
   await (await trusted.acquire("a")).release();
@@ -101,17 +101,17 @@ test("a user without INFO is told so, and takes nobody's vote away", async () =>
   expect(lost).toEqual([]);
 });
 
-test("a user without INFO may lock where admission is off for all clients", async () => {
+test("a user without INFO may lock if admission is off for all clients", async () => {
   const blind = openLocks(await connectBlind(), { admission: "off", maxTtl }, { ttl: maxTtl });
   await (await blind.acquire("b")).release();
-  // Strict nodes would grant to it without knowing whether they have restarted.
+  // Strict nodes would otherwise grant without a check of whether they restarted.
   await openAdmitted(redis);
   const error = await refusedCall(blind.acquire("b", patient));
   expect(String(error)).toContain("may not run INFO");
   for (const server of redis.servers) expect(await field(server, "st")).toBe("A");
 });
 
-test("a wait that a quarantined server made hopeless names it, for each call in line", async () => {
+test("if a quarantined server makes a wait hopeless, the error of each waiting call names it", async () => {
   const locks = await openAdmitted(redis, { maxTtl: 30_000 }, { ttl: 10_000 });
   await redis.server(0).restart({ empty: true });
   await redis.holdByForeigner([1], "a");

@@ -15,7 +15,7 @@ import {
   openDoor,
 } from "./strict-locks.ts";
 
-/** Every way in which a server comes back with less than it had. */
+/** Every way in which a server comes back with less data than it had. */
 
 const redis = shareRedis(3);
 const patient = { wait: "40s", retry: { minDelay: 5, maxDelay: 50 } } as const;
@@ -26,7 +26,9 @@ async function useOnce(journal: FenceJournal, locks: Locks, resource = "a"): Pro
   return lease.fence;
 }
 
-/** Goes on until this server has taken part as well: a quorum does not wait for the slowest. */
+/**
+ * Acquires until this server has granted as well, because a quorum does not wait for the slowest.
+ */
 async function useUntilCounted(journal: FenceJournal, locks: Locks, server: RedisServer) {
   let last = 0n;
   await expect
@@ -41,7 +43,7 @@ async function useUntilCounted(journal: FenceJournal, locks: Locks, server: Redi
   return last;
 }
 
-/** Goes on acquiring until node-1 has been noticed as blank. */
+/** Acquires until node-1 is reported as blank. */
 async function useUntilBlank(journal: FenceJournal, locks: Locks): Promise<void> {
   const blank = collect(locks, "node-blank");
   await expect
@@ -55,7 +57,9 @@ async function useUntilBlank(journal: FenceJournal, locks: Locks): Promise<void>
     .toBeGreaterThan(0);
 }
 
-/** No lock was granted by this server since it came back, and its counter is behind. */
+/**
+ * Expects that this server has granted no lock since it came back, and that its counter is behind.
+ */
 async function expectNothingGranted(server: RedisServer, below: bigint): Promise<void> {
   const counter = await field(server, String(shardOf("a")));
   expect(BigInt(counter ?? 0)).toBeLessThan(below);
@@ -88,17 +92,17 @@ test("a server that comes back empty is quarantined, copies the counters, and th
   expect(why[0]?.why).toContain("has no record of its own");
   expect(left[0]?.leftMs).toBeGreaterThan(0);
   expect(left[0]?.leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
-  // What it never saw itself: the counters of the others.
+  // Copied from the other nodes: this server never had it.
   const counter = await field(server, String(shardOf("a")));
   expect(BigInt(counter ?? 0)).toBeGreaterThanOrEqual(fence);
-  // And now its vote is needed.
+  // Now its vote is needed.
   redis.freeze(1);
   await useOnce(journal, locks);
   redis.thaw(1);
   expect(journal.disorder()).toEqual([]);
 });
 
-test("a server that comes back from an old snapshot knows that it is old", async () => {
+test("a server that comes back from an old snapshot detects that it restarted", async () => {
   const locks = await openAdmitted(redis);
   const journal = new FenceJournal();
   await useOnce(journal, locks);
@@ -108,8 +112,8 @@ test("a server that comes back from an old snapshot knows that it is old", async
   const modes = collect(locks, "node-admitted");
   const why = collect(locks, "node-blank");
   await server.restart();
-  // Its record says "admitted", of a process that is no more; or a driver that sends again what was
-  // under way has already had it looked at.
+  // The record says "admitted", but by an earlier process. Or a driver has already sent a command
+  // again, and the server was quarantined by it.
   expect(["A", "Q"]).toContain(await field(server, "st"));
   await useUntilBlank(journal, locks);
   await expectNothingGranted(server, last);
@@ -124,7 +128,7 @@ test("a server that comes back from an old snapshot knows that it is old", async
   expect(journal.disorder()).toEqual([]);
 });
 
-test("a server that comes back from its append-only file is asked to wait as well", async () => {
+test("a server that comes back from its append-only file is quarantined as well", async () => {
   const server = redis.server(0);
   await server.restart({ empty: true, args: ["--appendonly", "yes", "--appendfsync", "always"] });
   const locks = await openAdmitted(redis);
@@ -132,7 +136,7 @@ test("a server that comes back from its append-only file is asked to wait as wel
   const last = await useUntilCounted(journal, locks, server);
   const modes = collect(locks, "node-admitted");
   await server.restart();
-  // Nothing was lost this time; how should the server know?
+  // Nothing was lost this time, but the server cannot know that.
   expect(await field(server, String(shardOf("a")))).toBe(String(last));
   await useUntilBlank(journal, locks);
   expect(await field(server, "st")).toBe("Q");
@@ -142,7 +146,7 @@ test("a server that comes back from its append-only file is asked to wait as wel
   await server.restart({ empty: true, args: [] });
 });
 
-test("a replica in its master's place is quarantined like any other", async (context) => {
+test("a replica that takes its master's place is quarantined like any other server", async (context) => {
   const master = redis.server(0);
   const replica = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
   context.onTestFinished(() => replica.stop());
@@ -175,8 +179,8 @@ test("a replica in its master's place is quarantined like any other", async (con
   await master.restart();
 });
 
-test("a held lease outlives one server's restart, and its renewals go on", async () => {
-  // Long enough to be renewed in time on a busy machine as well.
+test("a held lease outlives the restart of one server, and is still renewed", async () => {
+  // Long enough to be renewed in time on a busy machine.
   const ttl = 4_000;
   const locks = await openAdmitted(redis, { maxTtl: ttl }, { ttl });
   const lease = await locks.acquire("a", { renew: true });
@@ -189,7 +193,7 @@ test("a held lease outlives one server's restart, and its renewals go on", async
   expect(await lease.prove()).toBe(true);
   expect(lease.state).toBe("held");
   expect(lost).toEqual([]);
-  // A node without the key stays without it: extending never creates one.
+  // An extension never creates a missing key.
   expect(await redis.server(0).command("EXISTS", "a")).toBe(0);
   expect(await lease.release()).toEqual({ released: true });
 });
@@ -197,7 +201,7 @@ test("a held lease outlives one server's restart, and its renewals go on", async
 test("a lease cannot be stolen through a server that comes back empty", async () => {
   const mine = await openAdmitted(redis);
   const rival = await openAdmitted(redis);
-  // A holds nodes 1 and 2 only: another was on node 3 a moment ago.
+  // The lease is on nodes 1 and 2 only: node 3 was held by another client.
   await redis.holdByForeigner([2], "a");
   const held: Lease = await mine.acquire("a");
   await redis.freeByForeigner([2], "a");
@@ -205,13 +209,14 @@ test("a lease cannot be stolen through a server that comes back empty", async ()
   expect(String(key)).toContain(`|${held.fence}`);
   await redis.server(0).restart({ empty: true });
   const stolen = await rival.acquire("a", patient);
-  // Nodes 1 and 3 would have been a quorum at once; instead it took until A was over.
+  // Without a quarantine, nodes 1 and 3 would have granted at once. It took until the lease
+  // expired.
   expect(held.state).toBe("lost");
   expect(stolen.fence).toBeGreaterThan(held.fence);
   await stolen.release();
 });
 
-test("when a majority lost its data, clocks decide after the quarantine, and say so", async () => {
+test("when a majority lost its data, nodes are admitted by clocks after the quarantine, with a warning", async () => {
   const locks = await openAdmitted(redis);
   const journal = new FenceJournal();
   await useOnce(journal, locks);
@@ -221,7 +226,7 @@ test("when a majority lost its data, clocks decide after the quarantine, and say
   await useOnce(journal, locks);
   await everyNodeVotes(locks);
   expect(modes.map(({ node }) => node).sort()).toEqual(["node-1", "node-2"]);
-  // The second may find the first admitted already, and copy.
+  // The second node may find the first one admitted already, and copy from it.
   expect(modes[0]?.mode).toBe("clock");
   expect(warnings.length).toBeGreaterThan(0);
   expect(warnings[0]?.what).toContain("was admitted without a copy of the counters");
@@ -229,7 +234,7 @@ test("when a majority lost its data, clocks decide after the quarantine, and say
   expect(journal.disorder()).toEqual([]);
 });
 
-test("when the record is deleted, the node waits and copies though it still has its keys", async () => {
+test("when its record is deleted, a node waits and copies, although it still has its keys", async () => {
   const locks = await openAdmitted(redis);
   const journal = new FenceJournal();
   const last = await useOnce(journal, locks);

@@ -11,16 +11,18 @@ import type { RedisServer } from "../support/redis-server.ts";
 import { admit, everyNodeVotes, field, maxTtl, openAdmitted } from "./strict-locks.ts";
 
 /**
- * A script that grants is sent by its SHA-1 and then does not ask which process it runs in. That is
- * enough as long as it can enter a process's cache only through a call that did ask, and that took
- * the admission away if the answer was another one. These tests take one server through what may
- * happen between the two.
+ * A client sends a granting script by its SHA-1, and such a call does not check which process of
+ * the server runs it. That is safe as long as a script enters the cache of a process only by a
+ * call that did check it, and that took the admission away if the process was another one. These
+ * tests take one server through what may happen between the two calls.
  */
 
 const redis = shareRedis(3);
 const options = resolveStoreOptions({ maxTtl }, 3);
 
-/** An acquire as the client sends it: first by its SHA-1, and in full when that is not known. */
+/**
+ * Returns an acquire as the client sends it: first by its SHA-1, in full if the script is unknown.
+ */
 function acquire(owner: string): ScriptCall<AcquireReply> {
   return fencedDialect(options).acquire(["a"], owner, maxTtl, 1) as ScriptCall<AcquireReply>;
 }
@@ -33,7 +35,7 @@ async function inFull(server: RedisServer, owner: string): Promise<string> {
   return String(await server.command(...acquire(owner).whole()));
 }
 
-/** The server as it was before it granted a lock of which it knows nothing now. */
+/** Returns a server that restarted from a snapshot, and so forgot a lock that it had granted. */
 async function backFromOldSnapshot(): Promise<RedisServer> {
   const server = redis.server(0);
   await admit(server);
@@ -47,35 +49,35 @@ async function backFromOldSnapshot(): Promise<RedisServer> {
   return server;
 }
 
-test("after a restart a script enters the cache only by a call that looks where it is", async () => {
+test("after a restart a script enters the cache only by a call that checks the process", async () => {
   const server = await backFromOldSnapshot();
   await expect(bySha(server, "rival")).rejects.toThrow("NOSCRIPT");
   expect(await inFull(server, "rival")).toMatch(/^B /);
-  // From now on the short form is known to everybody, and the record says no.
+  // From now on the script is cached, but the record says that the node is quarantined.
   expect(await field(server, "st")).toBe("Q");
   expect(await bySha(server, "another")).toMatch(/^B /);
   expect(await server.command("EXISTS", "a")).toBe(0);
 });
 
-test("a call that does not look would grant what is still held", async () => {
-  // The rule taken out: told not to look.
+test("a call without the check would grant a lock that is still held", async () => {
+  // The counterexample: the argument that turns the check on is set to "0".
   const server = await backFromOldSnapshot();
   const careless = acquire("rival")
     .whole()
     .map((word, index, all) => (index === 3 + Number(all[2]) ? "0" : word));
   expect(String(await server.command(...careless))).toMatch(/^G /);
   await server.command("DEL", "a");
-  // Whoever follows it is not misled by a script that somebody else left in the cache.
+  // The next call is refused by the record, although the script is cached now.
   expect(await bySha(server, "another")).toMatch(/^B /);
 });
 
-test("a command that a driver sends again after the restart finds the same closed door", async () => {
+test("a command that a driver sends again after the restart is refused as well", async () => {
   const server = redis.server(0);
   await admit(server);
   expect(await inFull(server, "first")).toMatch(/^G /);
   await server.command("DEL", "a");
   await server.command("SAVE");
-  // ioredis sends what was in flight again, as soon as it is connected to the new process.
+  // ioredis sends commands in flight again as soon as it is connected to the new process.
   const connection = connectionOf(await connect(server.port));
   const other = connectionOf(await connect(server.port));
   server.pause();
@@ -90,7 +92,7 @@ test("a command that a driver sends again after the restart finds the same close
   expect(await server.command("EXISTS", "a")).toBe(0);
 });
 
-test("a second client that has long known the script meets the verdict of the first", async () => {
+test("a second client that has long known the script sees the node as blank as well", async () => {
   const first = await openAdmitted(redis);
   const second = await openAdmitted(redis);
   for (const locks of [first, second]) await (await locks.acquire("a")).release();
@@ -98,7 +100,8 @@ test("a second client that has long known the script meets the verdict of the fi
   await server.command("SAVE");
   await server.restart();
   expect(await inFull(server, "first client")).toMatch(/^B /);
-  // The second client's SHA-1 is known to the new process by now: there is no NOSCRIPT to warn it.
+  // The new process has cached the script by now, so the second client gets no NOSCRIPT as a
+  // warning.
   const blank = collect(second, "node-blank");
   await expect
     .poll(
@@ -112,7 +115,7 @@ test("a second client that has long known the script meets the verdict of the fi
   await everyNodeVotes(second);
 });
 
-test("an emptied script cache costs nobody a vote", async () => {
+test("an emptied script cache costs no node its vote", async () => {
   const locks = await openAdmitted(redis);
   const blank = collect(locks, "node-blank");
   await (await locks.acquire("a")).release();
@@ -126,7 +129,7 @@ test("an emptied script cache costs nobody a vote", async () => {
   expect(blank).toEqual([]);
 });
 
-test("a flushed server is blank at once, though its script cache is full", async () => {
+test("a flushed server is blank at once, although its script cache is full", async () => {
   const locks = await openAdmitted(redis);
   await (await locks.acquire("a")).release();
   const server = redis.server(0);
@@ -145,18 +148,18 @@ test("a flushed server is blank at once, though its script cache is full", async
   expect(Number(own)).toBeGreaterThanOrEqual(Number(other));
 });
 
-test("what was seen can be written down also where no memory is left", async () => {
+test("a node can be marked as quarantined even if the server is out of memory", async () => {
   const server = await backFromOldSnapshot();
   await server.command("CONFIG", "SET", "maxmemory", "1");
   const told = await inFull(server, "rival").catch(String);
   await server.command("CONFIG", "SET", "maxmemory", "0");
   expect(told).toMatch(/^B /);
-  // It is in the cache now.
+  // The script is in the cache now.
   expect(await server.command("SCRIPT", "EXISTS", scripts.acquire.sha)).toEqual([1]);
   expect(await bySha(server, "rival")).toMatch(/^B /);
 });
 
-test("a client of another format cannot open the door for others", async () => {
+test("a client with another wire format cannot make a quarantined node grant", async () => {
   const server = await backFromOldSnapshot();
   const stranger = acquire("stranger")
     .whole()

@@ -8,24 +8,24 @@ import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 /**
- * The shortest TTL that is comfortable on a busy machine: a quarantine lasts this long and a little
- * more. A first start needs servers that have been up for two whole seconds.
+ * The shortest TTL that works on a busy machine. A quarantine lasts this long and a little more. A
+ * first start needs servers that have been up for two whole seconds.
  */
 export const maxTtl = 1_000;
 
-/** A manager with admission over the bench's servers; nobody needs to be admitted yet. */
+/** Opens a manager with strict admission on the servers, which may not be admitted yet. */
 export async function openStrict(
   redis: RedisBench,
   store: RedisStoreOptions = {},
   defaults: CreateLocksOptions = {},
 ): Promise<Locks> {
-  // A busy machine is not a node that is down.
+  // A busy machine must not look like a node that is down.
   const nodeTimeout = "3s";
   const options: RedisStoreOptions = { admission: "strict", maxTtl, nodeTimeout, ...store };
   return openLocks(await redis.connectAll(), options, { ttl: maxTtl, ...defaults });
 }
 
-/** What a first start leaves on a server, without the wait for it. */
+/** Writes the record that a first start leaves on a server, without the wait for it. */
 export async function admit(server: RedisServer, ttlMaxMs = maxTtl): Promise<void> {
   const rid = /run_id:(\w+)/.exec(String(await server.command("INFO", "server")))?.[1] ?? "";
   const state = ["st", "A", "ever", "1", "mode", "bootstrap", "since", "0"];
@@ -33,7 +33,7 @@ export async function admit(server: RedisServer, ttlMaxMs = maxTtl): Promise<voi
   await server.command("HSET", "holdfast:node", "rid", rid, ...state, ...format);
 }
 
-/** The same on servers that were admitted before. */
+/** The same on servers that are already admitted. */
 export async function openAdmitted(
   redis: RedisBench,
   store: RedisStoreOptions & { readonly maxTtl?: number } = {},
@@ -49,19 +49,19 @@ export async function states(locks: Locks): Promise<string[]> {
   return (await locks.nodes()).map(({ admission }) => admission);
 }
 
-/** A bound for what takes one quarantine or one first start, not a claim about how long. */
+/** Waits until every node is admitted. The limit is generous: no test measures that time. */
 export async function everyNodeVotes(locks: Locks): Promise<void> {
   await expect
     .poll(async () => [...new Set(await states(locks))], { timeout: 30_000 })
     .toEqual(["admitted"]);
 }
 
-/** What one node's record says; null where it has no such field. */
+/** Returns a field of a node's record, or null if it is missing. */
 export async function field(server: RedisServer, name: string): Promise<string | null> {
   return (await server.command("HGET", "holdfast:node", name)) as string | null;
 }
 
-/** A door that always has the same port, whichever server is behind it. */
+/** A proxy with a fixed port, which can lead to one server after another. */
 export interface Door {
   readonly port: number;
   leadTo(port: number): void;
@@ -99,7 +99,7 @@ export async function openDoor(target: number): Promise<Door> {
   };
 }
 
-/** Clients of servers at these ports; ready or about to be. */
+/** Creates clients for servers at these ports. They may still be connecting. */
 export function dialAll(ports: readonly number[]): object[] {
   return ports.map((port) => dial(port));
 }

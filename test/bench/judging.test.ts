@@ -11,7 +11,7 @@ function seen(...lists: readonly (readonly Section[])[]): ContendResult[] {
   return lists.map((sections) => ({ ...quiet, sections }));
 }
 
-test("sections of two processes are told in the order of their grants", () => {
+test("sections of two processes are ordered by the moment of their grants", () => {
   const { overlaps, values } = judgeSections(
     seen(
       [
@@ -31,7 +31,7 @@ test("sections of two processes are told in the order of their grants", () => {
     handOverP50Ms: 2,
     commands: 6,
     cpuUs: 150,
-    // The third task never came in, so it has waited all the time.
+    // The third task never got the lock, so it waited for the whole window.
     longestWaitMs: 100,
     starved: 1,
     overlaps: 0,
@@ -49,7 +49,7 @@ test("a grant before the other began to release is an overlap", () => {
   expect(judgeSections(counted, window).overlaps).toBe(2);
 });
 
-test("what was granted after the end counts for nobody", () => {
+test("a grant after the end of the window is not counted", () => {
   const { values } = judgeSections(seen([[0, 90, 120, 121, 122]]), { ...window, tasks: 1 });
   expect(values).toMatchObject({ perSecond: 0, starved: 1, longestWaitMs: 100 });
 });
@@ -60,7 +60,7 @@ function series(contender: string, perSecond: (number | undefined)[]): Series {
 }
 
 test("a bar is judged by the median of the ratios within a round", () => {
-  // The second round fell on a busy moment, for both; in the fourth the floor was cut.
+  // In the second round the machine was busy for both; in the fourth the floor has no result.
   const own = series("unfenced", [2_400, 600, 2_500, 9_000]);
   const floor = series("floor", [1_000, 250, 1_000, undefined]);
   const verdicts = verdictsOf(new Lookup([own, floor]));
@@ -75,7 +75,7 @@ test("a bar is judged by the median of the ratios within a round", () => {
   expect(others.every(({ met }) => met === undefined)).toBe(true);
 });
 
-test("many waiters are judged against few of them, and against as many that poll", () => {
+test("many waiters are compared with few waiters, and with as many that poll", () => {
   const waiting = (contender: string, count: number, values: Series["values"]): Series => {
     return {
       workload: "waiting",

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
-/** A compiler and a dozen processes, side by side with other tests. */
+/** Limit for a compiler and a dozen processes, while other tests run. */
 const boundMs = 240_000;
 
 const program = join(projectRoot, "bench", "start.mjs");
@@ -80,7 +80,7 @@ test(
   },
 );
 
-test("what it does not know is told, before anything is started", async () => {
+test("an unknown argument is reported before any process is started", async () => {
   const { code, output } = await run(["sequental"], "/nowhere");
   expect(code).toBe(1);
   expect(output).toContain("no workload is called sequental");

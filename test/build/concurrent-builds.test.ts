@@ -14,7 +14,7 @@ function filesIn(folder: string): Map<string, string> {
   return new Map(paths.toSorted().map((path) => [path, readFileSync(join(folder, path), "utf8")]));
 }
 
-test("builds at the same time leave the same whole files, and none of an older build", async () => {
+test("builds at the same time leave the same complete files, and none of an older build", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-builds-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, "core"));

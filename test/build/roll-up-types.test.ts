@@ -10,7 +10,7 @@ function rollUp(files: Readonly<Record<string, string>>, entries = ["./a.d.ts", 
 }
 
 describe("declarations", () => {
-  test("stand in the one entry that needs them, or in the shared file, once", () => {
+  test("are written once: in the only entry that needs them, or in the shared file", () => {
     const files = rollUp({
       "./a.d.ts": `import type { Shared } from "./core/shared.ts";\nexport interface A { s: Shared }\n`,
       "./sub/b.d.ts": `export { Shared, type Own as Mine } from "../core/shared.ts";\n`,
@@ -29,7 +29,7 @@ describe("declarations", () => {
     });
   });
 
-  test("of the same name are kept apart, also from a global name", () => {
+  test("of the same name get different names, also if a global has that name", () => {
     const files = rollUp(
       {
         "./a.d.ts":
@@ -49,7 +49,7 @@ describe("declarations", () => {
     expect(text).toContain("{ Options: Options2, of(Error: Error2): Error2 }");
   });
 
-  test("are left as they are where a name is a type parameter", () => {
+  test("are unchanged if a type parameter has their name", () => {
     const files = rollUp(
       {
         "./a.d.ts":
@@ -85,7 +85,7 @@ describe("declarations", () => {
     ["all of another module", `export * from "./b.ts";`],
     ["several variables in a statement", "export declare const a: 1, b: 2;"],
     ["a name that is not there", `export { B } from "./b.ts";`],
-  ])("refuse %s", (_what, text) => {
+  ])("with %s are rejected", (_what, text) => {
     expect(() => rollUp({ "./a.d.ts": text, "./b.d.ts": "" }, ["./a.d.ts"])).toThrow();
   });
 });

@@ -2,7 +2,7 @@ import { SourceMap } from "node:module";
 import { expect, test } from "vitest";
 import { mapLines } from "../../scripts/source-maps.mjs";
 
-/** Columns of `a();b();c=1;d()`, of which the first two stand on one line of the source. */
+/** Columns of `a();b();c=1;d()`. The first two calls are on one line of the source. */
 const code = "a();b();c=1;d()";
 const full = {
   file: "x.js",
@@ -19,12 +19,12 @@ function lineAt(map: ReturnType<typeof mapLines>, column: number): number | unde
   return "originalLine" in entry ? entry.originalLine : undefined;
 }
 
-test("each call is still on its line of the source", () => {
+test("each call is mapped to its line of the source", () => {
   const map = mapLines(code, full);
   expect([0, 4, 12].map((column) => lineAt(map, column))).toEqual([0, 0, 2]);
 });
 
-test("a line that cannot be in a stack trace is left out, and so are names and texts", () => {
+test("a line that cannot be in a stack trace, names and texts are left out", () => {
   const map = mapLines(code, full);
   expect(map).toEqual({
     version: 3,

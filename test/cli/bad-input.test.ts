@@ -7,7 +7,7 @@ import { builtCli, type Ended } from "./cli-process.ts";
 const cli = builtCli();
 watchLeaks();
 
-/** One line on stderr that says what is wrong, nothing on stdout, and no stack trace. */
+/** Expects one line on stderr that matches `told`, nothing on stdout, and no stack trace. */
 function expectRefusal({ code, stdout, stderr }: Ended, wanted: number, told: RegExp): void {
   expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
   expect(stderr).toMatch(/^holdfast: [^\n]+\n$/);
@@ -60,7 +60,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["ls --store redis://127.0.0.1?fencing=perhaps", /expected fencing to be true or false/],
 ];
 
-describe("misuse ends with 64 and one line", () => {
+describe("misuse ends with exit code 64 and one line on stderr", () => {
   test.each(misuses)("%s", async (line, told) => {
     expectRefusal(await cli.run(line.split(" ")), 64, told);
   });
@@ -81,7 +81,7 @@ describe("misuse ends with 64 and one line", () => {
     expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, told);
   });
 
-  test("a break that cannot ask", async () => {
+  test("a break that needs a confirmation but has no terminal", async () => {
     const store = `embedded:${cli.folder()}`;
     const inner = [process.execPath, cli.program, "break", "r", "--store", store];
     const ended = await cli.run(["exec", "r", "--store", store, "--", ...inner]);
@@ -89,7 +89,7 @@ describe("misuse ends with 64 and one line", () => {
   });
 });
 
-test("--json tells errors as JSON, --debug with a stack trace", async () => {
+test("--json prints errors as JSON, --debug adds a stack trace", async () => {
   const json = await cli.run(["ls", "--store", "nothing", "--json"]);
   expect(json.code).toBe(64);
   expect(JSON.parse(json.stderr)).toMatchObject({ error: { exit: "misuse", code: 64 } });
@@ -103,7 +103,7 @@ test("a password never appears in a message", async () => {
   expect(stderr).not.toContain("hidden");
 });
 
-test("a directory that cannot be one is told in one line", async () => {
+test("a directory that cannot be created is reported in one line", async () => {
   const file = join(cli.folder(), "file");
   writeFileSync(file, "");
   expectRefusal(await cli.run(["ls", "--store", `embedded:${file}`]), 64, /directory/);

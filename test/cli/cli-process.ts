@@ -7,21 +7,23 @@ import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
-/** The command line as users run it: built from these sources, a process of its own each time. */
+/** Runs the command line as users do: built from these sources, in a process for each run. */
 export interface Cli {
-  /** Runs to its end. */
+  /** Resolves when the run has ended. */
   run(args: readonly string[], options?: RunOptions): Promise<Ended>;
   start(args: readonly string[], options?: RunOptions): Running;
-  /** A script that runs the built program, for commands inside commands. */
+  /** Path of a script that runs the built program, for commands inside commands. */
   readonly program: string;
-  /** A new folder for one test. */
+  /** Creates a folder for one test. */
   folder(): string;
 }
 
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Run through this program, such as `script`, with the command line as its last arguments. */
+  /**
+   * Runs it through this program, such as `script`, with the command line as its last arguments.
+   */
   readonly through?: (command: readonly string[]) => readonly string[];
 }
 
@@ -40,12 +42,13 @@ export interface Running {
   stderr(): string;
 }
 
-/** Builds once for the tests of a file. */
+/** Builds the programs once for the tests of a file. */
 export function builtCli(): Cli {
   const root = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
   const program = join(root, "dist", "cli", "main.js");
   const running = new Set<ChildProcess>();
-  // Each test has a default store of its own: what one leaves held must not hold up the next.
+  // Each test has its own default store, so that a lock that one leaves held does not block the
+  // next.
   let state = root;
   beforeEach(() => {
     state = mkdtempSync(join(root, "state-"));
@@ -97,7 +100,7 @@ export function builtCli(): Cli {
   };
 }
 
-/** Waits for something that must come about; how long it takes is not what is tested. */
+/** Waits until `holds` returns true. The limit is generous: no test measures that time. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 30_000;
   while (!(await holds())) {
@@ -106,7 +109,7 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   }
 }
 
-/** The text of a file, once it has so many whole lines. */
+/** Returns the lines of a file, once it has `count` complete ones. */
 export async function linesOf(path: string, count: number): Promise<readonly string[]> {
   const read = (): string[] =>
     existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
@@ -114,19 +117,19 @@ export async function linesOf(path: string, count: number): Promise<readonly str
   return read();
 }
 
-/** Whether a process runs. One that nobody has buried yet does not. */
+/** True if the process runs. A zombie does not. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     const status = readFileSync(`/proc/${pid}/stat`, "utf8");
     return !/^[ZX]/.test(status.slice(status.lastIndexOf(")") + 2));
   } catch (error) {
-    // Without /proc its answer to the signal has to do.
+    // Without /proc, only the error of the signal is left to decide.
     return (error as NodeJS.ErrnoException).code === "ENOENT" && process.platform !== "linux";
   }
 }
 
-/** A shell command that writes its pid and that of a child, and then works on. */
+/** Returns a shell command that writes its pid and that of a child, and then keeps running. */
 export function worker(file: string, onTerm = "exit 0"): readonly string[] {
   const script = `trap '${onTerm}' TERM; sleep 1000 & echo $$ >> ${file}; echo $! >> ${file}; wait`;
   return ["sh", "-c", script];

@@ -18,14 +18,14 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 watchLeaks();
 
-describe("looking", () => {
-  test("ls and inspect show what is held, for people and for programs", async () => {
+describe("commands that look at locks", () => {
+  test("ls and inspect show what is held, as text and as JSON", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     const lease = await locks.acquire("jobs:1", { ttl: "30s", label: "a\u001B[2Jb" });
     const store = ["--store", `embedded:${folder}`];
     const listed = await cli.run(["ls", ...store]);
-    // What a label holds must not reach the terminal as it is.
+    // Control characters in a label must not reach the terminal.
     expect(listed.stdout).toMatch(/^RESOURCE +HOLDER +LEFT +FENCE +WAITERS\njobs:1 +a\uFFFD\[2Jb /);
     const { stdout } = await cli.run(["ls", "--json", ...store]);
     const held = { resource: "jobs:1", state: "held", fence: String(lease.fence) };
@@ -39,7 +39,7 @@ describe("looking", () => {
     await locks.close();
   });
 
-  test("watch tells changes where there is no terminal, and the table with --once", async () => {
+  test("watch prints changes if there is no terminal, and the table with --once", async () => {
     const folder = cli.folder();
     const store = ["--store", `embedded:${folder}`];
     const locks = createLocks(embedded(folder));
@@ -56,7 +56,7 @@ describe("looking", () => {
     await locks.close();
   });
 
-  test("wait ends when it is free, or with 75", async () => {
+  test("wait ends with 0 when the lock is free, with 75 when its timeout is over", async () => {
     const folder = cli.folder();
     const store = ["--store", `embedded:${folder}`];
     const locks = createLocks(embedded(folder));
@@ -70,7 +70,7 @@ describe("looking", () => {
     await locks.close();
   });
 
-  test("doctor tells by its exit code how grave it is", async () => {
+  test("doctor ends with an exit code that depends on the gravest finding", async () => {
     const well = await cli.run(["doctor", "--store", `embedded:${cli.folder()}`, "--json"]);
     const { findings } = JSON.parse(well.stdout) as { findings: { level: string }[] };
     const grave = findings.filter(({ level }) => level !== "info");
@@ -86,7 +86,7 @@ describe("looking", () => {
 });
 
 describe("the store", () => {
-  test("is the flag's, the environment's, the config file's, or the user's own", async () => {
+  test("is taken from the flag, else the environment, else the config file, else the user's own folder", async () => {
     const folder = cli.folder();
     const inner = join(folder, "a", "b");
     mkdirSync(inner, { recursive: true });
@@ -96,7 +96,7 @@ describe("the store", () => {
       return (JSON.parse(stdout) as { store: string }).store;
     };
     const env = { HOLDFAST_STORE: `embedded:${folder}/from-environment` };
-    // Relative to the file that says so, not to where we happen to be.
+    // Relative to the file that names it, not to the working directory.
     expect(await storeOf([])).toBe(`embedded:${folder}/from-config`);
     expect(await storeOf([], env)).toBe(`embedded:${folder}/from-environment`);
     expect(await storeOf(["--store", "embedded:./flag"], env)).toBe(`embedded:${inner}/flag`);
@@ -108,7 +108,7 @@ describe("the store", () => {
 });
 
 describe("bench and simulate", () => {
-  test("bench measures, and leaves nothing behind", async () => {
+  test("bench measures, and leaves no lock and no file behind", async () => {
     const args = ["bench", "--duration", "200ms", "--in-flight", "8", "--store", server.url];
     const { stdout, stderr, code } = await cli.run([...args, "--json"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -120,7 +120,7 @@ describe("bench and simulate", () => {
     expect(await server.command("KEYS", "*bench*")).toEqual([]);
   });
 
-  test("simulate replays a seed, and draws it", async () => {
+  test("simulate replays a seed, and draws its timeline", async () => {
     const page = join(cli.folder(), "world.html");
     const first = await cli.run(["simulate", "--seed", "7", "--html", page, "--json"]);
     const again = await cli.run(["simulate", "--seed", "7", "--json"]);
@@ -136,7 +136,7 @@ describe("bench and simulate", () => {
 });
 
 describe("fence check", () => {
-  test("in a file: passes what is not smaller, refuses the rest with 79", async () => {
+  test("in a file passes a fence that is not smaller, and refuses a smaller one with 79", async () => {
     const file = join(cli.folder(), "report.fence");
     const check = (fence: string) => cli.run(["fence", "check", "--file", file, fence]);
     expect(await check("7")).toMatchObject({ code: 0, stdout: "", stderr: "" });
@@ -146,12 +146,12 @@ describe("fence check", () => {
       stderr: "holdfast: fence 6 is stale: 7 was seen\n",
     });
     expect(readFileSync(file, "utf8")).toBe("7\n");
-    // Beyond 2^53, where numbers of JavaScript would no longer tell them apart.
+    // Beyond 2^53, where JavaScript numbers could not distinguish the two.
     expect((await check("9007199254740993")).code).toBe(0);
     expect((await check("9007199254740992")).code).toBe(79);
   });
 
-  test("a crash after the fence was left, and before it was shown, forgets nothing", async () => {
+  test("in a file still refuses a smaller fence after a crash in the middle of a check", async () => {
     const file = join(cli.folder(), "report.fence");
     mkdirSync(`${file}.fences`);
     writeFileSync(join(`${file}.fences`, "9".padStart(19, "0")), "");
@@ -159,7 +159,7 @@ describe("fence check", () => {
     expect((await cli.run(["fence", "check", "--file", file, "9"])).code).toBe(0);
   });
 
-  test("a file with something else in it is left alone", async () => {
+  test("leaves a file with other content unchanged", async () => {
     const file = join(cli.folder(), "notes");
     writeFileSync(file, "my notes\n");
     const { code, stderr } = await cli.run(["fence", "check", "--file", file, "8"]);
@@ -168,7 +168,7 @@ describe("fence check", () => {
     expect(readFileSync(file, "utf8")).toBe("my notes\n");
   });
 
-  test("in Redis, with the fence of exec's environment", async () => {
+  test("in Redis works with the fence from exec's environment", async () => {
     const check = ["fence", "check", "--redis", server.url, "--key", "guard:report"];
     expect((await cli.run([...check, "5"])).code).toBe(0);
     expect((await cli.run(check, { env: { HOLDFAST_FENCE: "6" } })).code).toBe(0);
@@ -182,7 +182,7 @@ describe("fence check", () => {
 });
 
 describe("help", () => {
-  test("is there for every command, with examples", async () => {
+  test("exists for every command, with examples", async () => {
     const { stdout } = await cli.run(["--help"]);
     const names = [...stdout.matchAll(/^ {2}([a-z]+)[ [<].*$/gm)].map(([, name]) => name ?? "");
     const commands = names.filter((name) => !["embedded", "redis", "holdfast"].includes(name));
@@ -204,7 +204,7 @@ describe("help", () => {
     for (const [code, means] of exitCodeRows()) expect(stdout).toContain(`${code}  ${means}`);
   });
 
-  test("the documentation tells of every command and every option", async () => {
+  test("every command and every option is documented", async () => {
     const page = readFileSync(join(projectRoot, "docs", "reference", "cli.md"), "utf8");
     const script = (await cli.run(["completion", "fish"])).stdout;
     const options = new Set([...script.matchAll(/ -l ([a-z-]+) /g)].map(([, name]) => name));
@@ -219,7 +219,7 @@ describe("help", () => {
 
 describe("completion", () => {
   test.each(["bash", "zsh", "fish"])(
-    "of %s is a script that this shell can read",
+    "of %s is a script that this shell can parse",
     async (shell) => {
       const { code, stdout } = await cli.run(["completion", shell]);
       expect(code).toBe(0);
@@ -250,7 +250,7 @@ describe("completion", () => {
   });
 });
 
-test("the version is the package's", async () => {
+test("--version prints the version of the package", async () => {
   const { version } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
   expect((await cli.run(["--version"])).stdout).toBe(`${version}\n`);
   expect(existsSync(cli.program)).toBe(true);

@@ -11,7 +11,8 @@ test("fifty execs of one resource run one at a time", { timeout: 120_000 }, asyn
   const folder = cli.folder();
   const count = 50;
   writeFileSync(join(folder, "counter"), "0\n");
-  // Read, pause, write: two at a time would lose one, and find each other's folder.
+  // Reads, pauses and writes. Two runs at a time would lose an update, and find each other's
+  // folder.
   const script = `mkdir busy 2>/dev/null || echo overlap >> overlaps
     n=$(cat counter); sleep 0.01; echo $((n + 1)) > counter
     rmdir busy; echo "$HOLDFAST_FENCE" >> fences`;
@@ -28,7 +29,7 @@ test("fifty execs of one resource run one at a time", { timeout: 120_000 }, asyn
   expect(new Set(fences).size).toBe(count);
 });
 
-test("concurrent checks of fences never let a smaller one pass after a greater one", async () => {
+test("concurrent checks of fences never accept a smaller one after a greater one", async () => {
   const folder = cli.folder();
   const file = join(folder, "fence");
   const fences = Array.from({ length: 12 }, (_, index) => ((index * 7) % 12) + 1);

@@ -27,7 +27,7 @@ async function paused(): Promise<RedisServer> {
   return server;
 }
 
-/** Notes the time of SIGTERM, and works on for as long as it is let. */
+/** Returns a command that writes its pid and the time of SIGTERM to `file`, and keeps running. */
 function noting(file: string): readonly string[] {
   const script = `trap 'date +%s%3N >> ${file}' TERM; echo $$ >> ${file}; 
     while :; do sleep 0.01; done`;
@@ -45,7 +45,7 @@ describe("exec on Redis", () => {
     expect(await servers[0]?.command("EXISTS", "r")).toBe(0);
   });
 
-  test("--no-fence is a plain lock, and the command has no fence", async () => {
+  test("with --no-fence takes a plain lock, and the command has no fence", async () => {
     const args = ["exec", "plain", "--no-fence", "--store", servers[0]?.url ?? "", "--"];
     const show = 'echo "${HOLDFAST_FENCE-none}"';
     expect(await cli.run([...args, "sh", "-c", show])).toMatchObject({ code: 0, stdout: "none\n" });
@@ -60,14 +60,14 @@ describe("exec on Redis", () => {
     expect(await cli.run(args)).toMatchObject({ code: 0, stdout: "1\n" });
   });
 
-  test("a server that stops answering: the command is told inside the validity", async () => {
+  test("stops the command before the validity ends if the server stops answering", async () => {
     const server = await paused();
     const file = join(cli.folder(), "times");
     const args = ["exec", "r", "--store", server.url, "--ttl", "3s", "--grace", "500ms", "--"];
     const { ended } = cli.start([...args, ...noting(file)]);
     const [pid] = await linesOf(file, 1);
     const expiry = async (): Promise<number> => Number(await server.command("PEXPIRETIME", "r"));
-    // Right after a renewal: none can slip in between the look and the stop.
+    // Right after a renewal, so that no other one comes between reading the expiry and the pause.
     const first = await expiry();
     await until("it was renewed", async () => (await expiry()) > first);
     const expiresMs = await expiry();
@@ -81,7 +81,7 @@ describe("exec on Redis", () => {
     expect(isRunning(Number(pid))).toBe(false);
   });
 
-  test("a stopped minority of servers does not disturb it", async () => {
+  test("goes on while a minority of the servers is paused", async () => {
     const three = await startRedisServers(3);
     onTestFinished(async () => {
       await Promise.all(three.map((server) => server.stop()));
@@ -98,7 +98,7 @@ describe("exec on Redis", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: "done\n" });
   });
 
-  test("a killed exec: the command has its grace, and others wait for the TTL", async () => {
+  test("that is killed leaves its command the grace, and its lock for the TTL", async () => {
     const file = join(cli.folder(), "pids");
     const store = servers[1]?.url ?? "";
     const args = ["exec", "orphan", "--store", store, "--ttl", "5s", "--grace", "3s", "--"];
@@ -114,7 +114,7 @@ describe("exec on Redis", () => {
     expect(await servers[1]?.command("EXISTS", "orphan")).toBe(0);
   });
 
-  test("break on three servers fences the old holder off", async () => {
+  test("break on three servers makes guards refuse the old holder", async () => {
     const store = redlock();
     const file = join(cli.folder(), "pids");
     const args = ["exec", "r", "--store", store, "--ttl", "1s", "--json", "--", ...worker(file)];
@@ -129,8 +129,8 @@ describe("exec on Redis", () => {
   });
 });
 
-describe("a server by TLS, for a user with few rights", () => {
-  test("is reached with its certificate, and refuses what the user may not", async (context) => {
+describe("a server with TLS, for a user with few rights", () => {
+  test("is reached with its certificate, and refuses what the user may not do", async (context) => {
     const folder = cli.folder();
     const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
@@ -163,7 +163,7 @@ describe("a server by TLS, for a user with few rights", () => {
 });
 
 describe("a store that cannot be used", () => {
-  test("nobody listens: 69, at once", async () => {
+  test("ends with 69 at once if the server refuses connections", async () => {
     const server = await startRedis();
     await server.stop();
     const args = ["exec", "r", "--store", server.url, "--", "true"];
@@ -174,7 +174,7 @@ describe("a store that cannot be used", () => {
     );
   });
 
-  test("a server that accepts and says nothing: 69, in bounded time", async () => {
+  test("ends with 69 within 5 s if a server accepts connections and never answers", async () => {
     const server = await paused();
     server.pause();
     const { code, stderr } = await cli.run(["ls", "--store", server.url]);
@@ -183,7 +183,7 @@ describe("a store that cannot be used", () => {
     expect(stderr).toMatch(/^holdfast: cannot reach the store: .*no answer within 5 s\n$/);
   });
 
-  test("a minority of the servers: 69; a majority: a warning, and it works", async () => {
+  test("ends with 69 if only a minority is reachable, and works with a warning if a majority is", async () => {
     const gone = await startRedis();
     await gone.stop();
     const [one, other] = servers;
@@ -205,19 +205,22 @@ describe("a store that cannot be used", () => {
     expect(stderr).toMatch(/^holdfast: warning: a server cannot be reached: .*\n$/);
   });
 
-  test.each(["wrong", ""])("a password that is wrong or missing: 77 (%j)", async (password) => {
-    const server = await startRedis({ args: ["--requirepass", "right"] });
-    onTestFinished(() => server.stop());
-    const user = password === "" ? "" : `:${password}@`;
-    const store = `redis://${user}127.0.0.1:${server.port}`;
-    for (const args of [
-      ["exec", "r", "--store", store, "--", "true"],
-      ["ls", "-s", store],
-    ]) {
-      const { code, stdout, stderr } = await cli.run(args);
-      expect({ code, stdout }).toEqual({ code: 77, stdout: "" });
-      expect(stderr).toMatch(/^holdfast: the server refused us: .*(WRONGPASS|NOAUTH).*\n$/);
-      expect(stderr).not.toContain("wrong@");
-    }
-  });
+  test.each(["wrong", ""])(
+    "ends with 77 if the password is wrong or missing (%j)",
+    async (password) => {
+      const server = await startRedis({ args: ["--requirepass", "right"] });
+      onTestFinished(() => server.stop());
+      const user = password === "" ? "" : `:${password}@`;
+      const store = `redis://${user}127.0.0.1:${server.port}`;
+      for (const args of [
+        ["exec", "r", "--store", store, "--", "true"],
+        ["ls", "-s", store],
+      ]) {
+        const { code, stdout, stderr } = await cli.run(args);
+        expect({ code, stdout }).toEqual({ code: 77, stdout: "" });
+        expect(stderr).toMatch(/^holdfast: the server refused us: .*(WRONGPASS|NOAUTH).*\n$/);
+        expect(stderr).not.toContain("wrong@");
+      }
+    },
+  );
 });

@@ -10,7 +10,7 @@ const cli = builtCli();
 watchLeaks();
 
 describe("the command of exec", () => {
-  test("has the lock, and its particulars in the environment", async () => {
+  test("runs under the lock, with resources, fence and expiry in its environment", async () => {
     const folder = cli.folder();
     const show = 'echo "$HOLDFAST_RESOURCE|$HOLDFAST_FENCE|$HOLDFAST_EXPIRES_AT"';
     const before = Date.now();
@@ -26,17 +26,20 @@ describe("the command of exec", () => {
     expect(Number(expiresAt)).toBeLessThan(Date.now() + 20_000);
   });
 
-  test.each([0, 1, 42, 75, 255])("passes on its exit code %d", async (wanted) => {
-    const { code } = await cli.run(["exec", "r", "--", "sh", "-c", `exit ${wanted}`]);
-    expect(code).toBe(wanted);
-  });
+  test.each([0, 1, 42, 75, 255])(
+    "ends with %d, and exec with the same exit code",
+    async (wanted) => {
+      const { code } = await cli.run(["exec", "r", "--", "sh", "-c", `exit ${wanted}`]);
+      expect(code).toBe(wanted);
+    },
+  );
 
-  test("that was killed by a signal ends exec with 128 and its number", async () => {
+  test("is killed by a signal, and exec ends with 128 plus its number", async () => {
     const { code, signal } = await cli.run(["exec", "r", "--", "sh", "-c", "kill -KILL $$"]);
     expect({ code, signal }).toEqual({ code: 137, signal: null });
   });
 
-  test("that is not there, or not executable, is told as shells do", async () => {
+  test("is missing or not executable, and exec reports it as shells do", async () => {
     const missing = await cli.run(["exec", "r", "--", "no-such-command"]);
     expect(missing.code).toBe(127);
     expect(missing.stderr).toBe("holdfast: no-such-command: command not found\n");
@@ -46,17 +49,17 @@ describe("the command of exec", () => {
     const { code, stderr } = await cli.run(["exec", "r", "--", plain]);
     expect(code).toBe(126);
     expect(stderr).toMatch(/^holdfast: .*permission denied\n$/);
-    // Neither leaves the lock behind.
+    // Neither run leaves the lock behind.
     expect((await cli.run(["exec", "r", "--wait", "0", "--", "true"])).code).toBe(0);
   });
 
-  test("keeps its input and its output", async () => {
+  test("gets exec's input, and its output is exec's output", async () => {
     const { child, ended } = cli.start(["exec", "r", "--", "cat"]);
     child.stdin?.end("one\ntwo\n");
     expect(await ended).toMatchObject({ code: 0, stdout: "one\ntwo\n", stderr: "" });
   });
 
-  test("may outlive its TTL: the lease is renewed", async () => {
+  test("may run longer than the TTL, because the lease is renewed", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const done = join(folder, "done");
@@ -83,7 +86,7 @@ describe("the command of exec", () => {
 
 describe("signals", () => {
   test.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)(
-    "%s goes on to the command, which decides",
+    "%s is passed on to the command, which decides what to do",
     async (signal) => {
       const file = join(cli.folder(), "said");
       const name = signal.slice(3);
@@ -97,7 +100,7 @@ describe("signals", () => {
     },
   );
 
-  test("one that ends the command by default ends exec with 128 and its number", async () => {
+  test("one that ends the command by default makes exec end with 128 plus its number", async () => {
     const file = join(cli.folder(), "pids");
     const { ended, pid } = cli.start(["exec", "r", "--", "sh", "-c", `echo >> ${file}; sleep 99`]);
     await linesOf(file, 1);
@@ -105,7 +108,7 @@ describe("signals", () => {
     expect((await ended).code).toBe(128 + 15);
   });
 
-  test("while it waits for the lock, they end exec and run nothing", async () => {
+  test("while exec waits for the lock, a signal ends it, and the command never runs", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const locks = createLocks(embedded(folder));
@@ -141,8 +144,8 @@ describe("signals", () => {
   });
 });
 
-describe("a lock that others hold", () => {
-  test("is waited for, and then given up with 75", async () => {
+describe("a lock with another holder", () => {
+  test("is waited for until the wait is over, then exec ends with 75", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     await locks.acquire("r", { ttl: "30s", label: "the other" });
@@ -156,7 +159,7 @@ describe("a lock that others hold", () => {
     await locks.close();
   });
 
-  test("of an exec that died is free at once", async () => {
+  test("is free at once if it was held by an exec that died", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const file = join(folder, "pids");
@@ -169,7 +172,7 @@ describe("a lock that others hold", () => {
 });
 
 describe("a lease that is lost", () => {
-  test("by break: the command is told to end, and exec ends with 76", async () => {
+  test("by break makes exec stop the command and end with 76", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const file = join(folder, "pids");
@@ -187,7 +190,7 @@ describe("a lease that is lost", () => {
     await until("all of it has ended", () => !isRunning(Number(child)));
   });
 
-  test("a command that does not end is killed after the grace, with all it started", async () => {
+  test("kills the command and all its children if it does not end within the grace", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const file = join(folder, "pids");
@@ -201,10 +204,10 @@ describe("a lease that is lost", () => {
     for (const pid of pids) await until(`${pid} has ended`, () => !isRunning(Number(pid)));
   });
 
-  test("a command that ended well without its lease has not succeeded", async () => {
+  test("makes exec end with 76 even if the command ended with 0", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
-    // It breaks its own lock, and ends before the next renewal could tell.
+    // It breaks its own lock, and ends before the next renewal could detect that.
     const inner = `node ${cli.program} break r --yes --store ${store}`;
     const args = ["exec", "r", "--store", store, "--ttl", "30s", "--", "sh", "-c", inner];
     const { code, stderr } = await cli.run(args);
@@ -212,7 +215,7 @@ describe("a lease that is lost", () => {
     expect(stderr).toContain("the lease was lost while the command ran (taken)");
   });
 
-  test("by a maximum of holding: --max-hold ends it", async () => {
+  test("at the end of --max-hold stops the command", async () => {
     const args = ["exec", "r", "--ttl", "1s", "--max-hold", "1s", "--", "sleep", "1000"];
     const { code, stderr } = await cli.run(args);
     expect(code).toBe(76);
@@ -221,7 +224,7 @@ describe("a lease that is lost", () => {
 });
 
 describe("a killed or stopped exec", () => {
-  test("takes its command along, with all it started", async () => {
+  test("takes its command and all its children down with it", async () => {
     const folder = cli.folder();
     const file = join(folder, "pids");
     const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "30s", "--"];
@@ -232,7 +235,7 @@ describe("a killed or stopped exec", () => {
     await ended;
   });
 
-  test("that is stopped for longer than the lease has its command ended meanwhile", async () => {
+  test("has its command ended if it is stopped for longer than the lease", async () => {
     const folder = cli.folder();
     const file = join(folder, "pids");
     const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "1s", "--"];
@@ -245,7 +248,7 @@ describe("a killed or stopped exec", () => {
     expect((await ended).code).toBe(76);
   });
 
-  test("starts a watchdog anew that was killed", async () => {
+  test("starts a new watchdog if the watchdog was killed", async () => {
     const folder = cli.folder();
     const file = join(folder, "pids");
     const args = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "30s", "--"];
@@ -270,20 +273,20 @@ describe("exec within exec", () => {
     return ["exec", outer, "--store", store, "--", ...program, ...innerArgs];
   };
 
-  test("takes another lock", async () => {
+  test("works for another lock", async () => {
     const store = `embedded:${cli.folder()}`;
     const { code, stdout } = await cli.run(nested("outer", "inner", store));
     expect({ code, stdout }).toEqual({ code: 0, stdout: "inside\n" });
   });
 
-  test("of the same lock is refused at once instead of waiting for itself", async () => {
+  test("fails at once for the same lock instead of waiting for itself", async () => {
     const store = `embedded:${cli.folder()}`;
     const { code, stdout, stderr } = await cli.run(nested("same", "same", store));
     expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
     expect(stderr).toMatch(/^holdfast: "same" is held by the exec around this one \(pid \d+\)/);
   });
 
-  test("of a lock of that name in another store is another lock", async () => {
+  test("works for a lock of the same name in another store", async () => {
     const [one, other] = [cli.folder(), cli.folder()];
     const program = [process.execPath, cli.program];
     const inner = ["exec", "same", "--store", `embedded:${other}`, "--", "echo", "inside"];
@@ -291,7 +294,7 @@ describe("exec within exec", () => {
     expect(await cli.run(args)).toMatchObject({ code: 0, stdout: "inside\n" });
   });
 
-  test("after the outer one has ended is an ordinary exec", async () => {
+  test("is an ordinary exec if the outer one has ended", async () => {
     const store = `embedded:${cli.folder()}`;
     const show = ["exec", "same", "--store", store, "--", "printenv", "HOLDFAST_HELD"];
     const { stdout } = await cli.run(show);
@@ -301,7 +304,7 @@ describe("exec within exec", () => {
   });
 });
 
-/** The one child of exec that runs our watchdog, looked up as an administrator would. */
+/** Returns the pid of the child of exec that runs the watchdog, or -1. Found through /proc. */
 async function watchdogOf(parent: number): Promise<number> {
   const { readdirSync } = await import("node:fs");
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));

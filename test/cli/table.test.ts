@@ -16,7 +16,7 @@ function plain(rows: readonly (readonly string[])[], width: number): string[] {
   );
 }
 
-test("columns are as wide as their cells, numbers end at the right", () => {
+test("columns are as wide as their cells, and numbers are aligned to the right", () => {
   expect(
     plain(
       [
@@ -28,14 +28,14 @@ test("columns are as wide as their cells, numbers end at the right", () => {
   ).toEqual(["RESOURCE       LEFT  LABEL", "a               3 s  report", "longer name  12.5 s"]);
 });
 
-test("a terminal that is too narrow cuts the column that may be cut", () => {
+test("a terminal that is too narrow cuts only the column that may be cut", () => {
   expect(plain([["resource/with/a/long/name", "3 s", "report"]], 30)).toEqual([
     "RESOURCE        LEFT  LABEL",
     "resource/with…   3 s  report",
   ]);
 });
 
-test("characters that take two places are counted as two", () => {
+test("a wide character counts as two columns", () => {
   expect(
     plain(
       [
@@ -47,7 +47,7 @@ test("characters that take two places are counted as two", () => {
   ).toEqual(["RESOURCE      LEFT  LABEL", "漢字漢字漢…    3 s  👍", "a              1 s  b"]);
 });
 
-test("a colour ends after the cut", () => {
+test("a colour is ended after a cut", () => {
   const text = renderTable(columns, [[colors.red("resource/with/a/name"), "3 s", "x"]], {
     columns: 26,
     colors,

@@ -9,8 +9,8 @@ import { watchLeaks } from "../support/leaks.ts";
 import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli-process.ts";
 
 /**
- * In a pseudo-terminal, as people use it. `script` of util-linux opens one, and passes on what it is
- * given as if it were typed.
+ * Tests in a pseudo-terminal, as people use the command line. `script` of util-linux opens one,
+ * and passes its input on as if it were typed.
  */
 const tool = spawnSync("script", ["--version"], { encoding: "utf8" });
 const usable = tool.status === 0 && tool.stdout.includes("util-linux");
@@ -34,7 +34,7 @@ function type(running: Running, text: string): void {
 }
 
 describe.skipIf(!usable)("exec in a terminal", () => {
-  test("gives the command the terminal, and passes on its exit code", async () => {
+  test("gives the command the terminal, and passes its exit code on", async () => {
     const script = "test -t 0 && test -t 1 && test -t 2 && read line && echo got:$line && exit 9";
     const running = start(["exec", "r", "--", "sh", "-c", script]);
     type(running, "hello\n");
@@ -43,7 +43,7 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     expect(code).toBe(9);
   });
 
-  test("Ctrl-C reaches the command once, and it decides", async () => {
+  test("passes Ctrl-C to the command once, and the command decides what to do", async () => {
     const file = join(cli.folder(), "said");
     const script = `trap 'echo INT >> ${file}' INT; trap 'exit 5' USR2; echo ready >> ${file};
       while :; do sleep 0.02; done`;
@@ -52,13 +52,13 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     type(running, "\u0003");
     await linesOf(file, 2);
     const pid = commandPid(running.pid, "trap");
-    // A second one, passed on by us, would have come before this.
+    // If exec had passed the signal on a second time, it would have arrived before this one.
     process.kill(pid, "SIGUSR2");
     expect((await running.ended).code).toBe(5);
     expect(readFileSync(file, "utf8")).toBe("ready\nINT\n");
   });
 
-  test("Ctrl-Z stops both, and fg continues both", async () => {
+  test("stops with its command on Ctrl-Z, and continues with it on fg", async () => {
     const folder = cli.folder();
     const [file, done] = [join(folder, "ticks"), join(folder, "done")];
     const script = `while [ ! -e ${done} ]; do echo x >> ${file}; sleep 0.05; done; echo all done`;
@@ -83,7 +83,7 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     expect((await shell.ended).code).toBe(0);
   });
 
-  test("a lost lease ends the command and all it started, and nobody else", async () => {
+  test("ends the command and all its children when the lease is lost, and no other process", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;
     const file = join(folder, "pids");
@@ -114,7 +114,7 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     expect(Number(other)).toBeGreaterThan(0);
   });
 
-  test("a killed exec takes its command along, with all it started", async () => {
+  test("takes its command and all its children down with it when it is killed", async () => {
     const folder = cli.folder();
     const file = join(folder, "pids");
     const running = start(["exec", "r", "--store", `embedded:${folder}`, "--", ...worker(file)]);
@@ -130,22 +130,25 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     ["y", 0, "free"],
     ["n", 1, "held"],
     ["", 1, "held"],
-  ] as const)("break asks, and %j means it (%d)", async (answer, wanted, after) => {
-    const folder = cli.folder();
-    const locks = createLocks(embedded(folder));
-    const lease = await locks.acquire("r", { ttl: "30s", label: "somebody" });
-    const running = start(["break", "r", "--store", `embedded:${folder}`]);
-    await until("it asks", () => running.stdout().includes("[y/N]"));
-    expect(stripVTControlCharacters(running.stdout())).toContain("held by somebody");
-    expect(running.stdout()).toContain("Its holder is not stopped");
-    type(running, `${answer}\r`);
-    expect((await running.ended).code).toBe(wanted);
-    expect((await locks.inspect("r")).state).toBe(after);
-    await lease.release();
-    await locks.close();
-  });
+  ] as const)(
+    "break asks for a confirmation, and the answer %j ends it with %d",
+    async (answer, wanted, after) => {
+      const folder = cli.folder();
+      const locks = createLocks(embedded(folder));
+      const lease = await locks.acquire("r", { ttl: "30s", label: "somebody" });
+      const running = start(["break", "r", "--store", `embedded:${folder}`]);
+      await until("it asks", () => running.stdout().includes("[y/N]"));
+      expect(stripVTControlCharacters(running.stdout())).toContain("held by somebody");
+      expect(running.stdout()).toContain("Its holder is not stopped");
+      type(running, `${answer}\r`);
+      expect((await running.ended).code).toBe(wanted);
+      expect((await locks.inspect("r")).state).toBe(after);
+      await lease.release();
+      await locks.close();
+    },
+  );
 
-  test("break does not touch a holder that came while it asked", async () => {
+  test("break does not break a holder that came during the confirmation", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     const first = await locks.acquire("r", { ttl: "30s" });
@@ -159,7 +162,7 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     await locks.close();
   });
 
-  test("watch draws a table that follows, and gives the screen back", async () => {
+  test("watch draws a table that is updated, and restores the screen at the end", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     const lease = await locks.acquire("shown:first", { ttl: "30s", label: "me" });
@@ -174,7 +177,7 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     await locks.close();
   });
 
-  test("NO_COLOR and --no-color take the colours away", async () => {
+  test("NO_COLOR and --no-color turn colours off", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     await locks.acquire("r", { ttl: "30s" });
@@ -188,7 +191,7 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     await locks.close();
   });
 
-  test("a pipe gets no colours, whatever the environment says of CI", async () => {
+  test("output to a pipe has no colours, even if CI or FORCE_COLOR is set", async () => {
     const folder = cli.folder();
     const locks = createLocks(embedded(folder));
     await locks.acquire("r", { ttl: "30s" });
@@ -200,7 +203,10 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
   });
 });
 
-/** A process below `root` whose command line has `part` in it, and that is no `script` or shell of it. */
+/**
+ * Returns the pid of a process below `root` with `part` in its command line, apart from `script`
+ * and its shells.
+ */
 function commandPid(root: number, part: string): number {
   const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" });
   const all = stdout.split("\n").map((line) => {

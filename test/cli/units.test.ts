@@ -8,23 +8,23 @@ import type { Inspection } from "../../src/core/store.ts";
 describe("when to stop a command", () => {
   const terms = { ttlMs: 10_000, graceMs: 2_500 };
 
-  test("SIGTERM leaves room for the grace, SIGKILL comes before the end", () => {
+  test("SIGTERM is sent early enough for the grace, and SIGKILL before the end of the lease", () => {
     const leftMs = stopLeftMs(terms);
     expect(leftMs).toBeGreaterThan(terms.graceMs);
     expect(killAfterMs(terms, leftMs)).toBe(terms.graceMs);
     expect(killAfterMs(terms, leftMs)).toBeLessThan(leftMs);
   });
 
-  test("a grace that no longer fits is cut, to nothing if need be", () => {
+  test("a grace that is longer than the time left is cut, down to 0", () => {
     expect(killAfterMs(terms, 1_000)).toBeLessThan(1_000);
     expect(killAfterMs(terms, 1)).toBe(0);
   });
 
-  test("what was taken has no validity left: the grace alone counts", () => {
+  test("after a loss without validity left, the whole grace is given", () => {
     expect(killAfterMs(terms, 0)).toBe(terms.graceMs);
   });
 
-  test("a lease that renews well is never near it, whatever the grace", () => {
+  test("a lease that is renewed in time never comes near that moment, even with the longest grace", () => {
     for (const ttlMs of [100, 1_000, 10_000, 86_400_000]) {
       const longest = { ttlMs, graceMs: ttlMs };
       // A renewal is due with two thirds left, and one server may take a fifth to answer.
@@ -56,7 +56,7 @@ describe("store addresses", () => {
     expect(quorum).toMatchObject({ kind: "redlock", settings: { maxTtl: "5s" } });
   });
 
-  test("the same locks have the same identity, also in another order or with other users", () => {
+  test("of the same locks have the same identity, in any order and with any user", () => {
     const identity = (text: string): string => storeIdentity(parseStoreAddress(text, "/base"));
     expect(identity("redlock:redis://a,redis://b")).toBe(identity("redlock:redis://b,redis://x@a"));
     expect(identity("redis://a")).toBe(identity("redis://:secret@a:6379/0"));
@@ -65,7 +65,7 @@ describe("store addresses", () => {
     expect(identity("embedded:x")).toBe(identity("embedded:/base/x"));
   });
 
-  test("passwords are taken out of messages", () => {
+  test("lose their passwords in messages", () => {
     const text = "redlock:redis://u:p@a,rediss://:q@b";
     expect(redacted(text)).toBe("redlock:redis://u:***@a,rediss://:***@b");
   });
@@ -81,7 +81,7 @@ describe("sightings", () => {
     nodes: [{ node: "n", vote: "held", holder: { owner } }],
   });
 
-  test("count from the first look, and tell a new holder from a renewal", () => {
+  test("count the time from the first look, and distinguish a new holder from a renewal", () => {
     const sightings = new Sightings();
     expect(sightings.update([seen("r", "one", 800)], 0)).toMatchObject([{ kind: "held" }]);
     expect(sightings.update([seen("r", "one", 1_000)], 100)).toEqual([]);
@@ -95,7 +95,7 @@ describe("sightings", () => {
 });
 
 describe("measurements", () => {
-  test("a histogram counts everything once, in few buckets that join", () => {
+  test("a histogram counts every value once, in few adjacent buckets", () => {
     const sorted = Array.from({ length: 1_000 }, (_, index) => 0.1 * 1.02 ** index);
     const buckets = histogram(sorted);
     expect(buckets.length).toBeLessThanOrEqual(14);

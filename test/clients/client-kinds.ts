@@ -14,24 +14,24 @@ export interface OpenClient {
   close(): unknown;
 }
 
-/** One library in one version: how a test opens a client, with options in that library's words. */
+/** One library in one version: how a test opens a client, with options of that library. */
 export interface ClientKind {
   readonly name: string;
   readonly library: string;
-  /** Whether the client can tell that it is not connected. GLIDE cannot. */
+  /** True if the client shows that it is not connected. GLIDE does not. */
   readonly showsState: boolean;
   /** Resolves when the client is connected. */
   open(port: number, options?: object): Promise<OpenClient>;
-  /** A client that has just begun to connect. */
+  /** Returns a client that has just begun to connect. */
   readonly openConnecting?: (port: number) => OpenClient;
   readonly openConnectingCluster?: (ports: readonly number[]) => OpenClient;
-  /** A client that was never told to connect, and what tells it. */
+  /** Returns a client that was not requested to connect, and a function that connects it. */
   readonly openIdle?: (port: number) => OpenClient & { connect(): Promise<unknown> };
   openCluster(ports: readonly number[], options?: object): Promise<OpenClient>;
 }
 
 const host = "127.0.0.1";
-// Quick to come back after a test has restarted the server.
+// Short, so that clients reconnect quickly after a test has restarted the server.
 const retryStrategy = () => 50;
 
 function ioredisKind(

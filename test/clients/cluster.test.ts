@@ -24,7 +24,7 @@ const script =
   "redis.call('SET', KEYS[1], ARGV[1]); redis.call('SET', KEYS[2], 'x'); return KEYS[1]";
 
 test.each(["", "foo", "{user}:a", "a{}b", "a{}{b}", "{{b}}", "a{b", "}a{b}", "ключ{鍵}🔒"])(
-  "puts the key %j in the slot where the server puts it",
+  "the computed slot of the key %j is the same as the server's",
   async (key) => {
     expect(hashSlot(key)).toBe(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", key));
   },
@@ -47,13 +47,13 @@ describe.each(allKinds)("$name", (kind) => {
     }
   });
 
-  test("replies with NOSCRIPT where the owner of the slot does not know the script", async () => {
+  test("replies with NOSCRIPT if the node that owns the slot does not have the script", async () => {
     const connection = adapt(await kind.openCluster(ports));
     const sent = connection.send("some", ["EVALSHA", "0".repeat(40), "1", "some"]);
     await expect(sent).rejects.toThrow(/^NOSCRIPT /);
   });
 
-  test("rejects when its client was closed", async () => {
+  test("rejects if its client was closed", async () => {
     const opened = await kind.openCluster(ports);
     const connection = adapt(opened);
     await opened.close();
@@ -62,7 +62,7 @@ describe.each(allKinds)("$name", (kind) => {
 });
 
 describe.each(allKinds)("$name", (kind) => {
-  test("subscribes to sharded channels wherever they live", async () => {
+  test("subscribes to sharded channels on the nodes that own them", async () => {
     const connection = adapt(await kind.openCluster(ports));
     const heard: string[] = [];
     const channels = resources.slice(0, 10).map((resource) => `wake:{${resource}}`);
@@ -103,7 +103,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
   });
 });
 
-test("wakes a lazy cluster by the send that it refuses", async () => {
+test("a lazy cluster is woken with the command that it refuses", async () => {
   const client = new Cluster([{ host: "127.0.0.1", port: ports[0] ?? 0 }], { lazyConnect: true });
   const connection = adapt({ client, close: () => client.disconnect() });
   await expect(connection.send("k", ["SET", "early", "x"])).rejects.toThrow(NotConnectedError);
@@ -112,7 +112,7 @@ test("wakes a lazy cluster by the send that it refuses", async () => {
 });
 
 describe.each(nodeRedisKinds)("$name", (kind) => {
-  test("dials a node of a minimised cluster by the send that it refuses", async () => {
+  test("connects to a node of a minimised cluster with the command that it refuses", async () => {
     const connection = adapt(await kind.openCluster(ports, { minimizeConnections: true }));
     const send = () => connection.send("early", ["SET", "early", "x"]);
     await expect(send()).rejects.toThrow(NotConnectedError);
@@ -143,7 +143,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
   });
 });
 
-test("applies the user's keyPrefix in a cluster of node-redis 6", async () => {
+test("a cluster of node-redis 6 applies the user's keyPrefix", async () => {
   const kind = nodeRedisKinds.find(({ name }) => name === "node-redis 6");
   const opened = await kind?.openCluster(ports, { keyPrefix: "app:" });
   if (opened === undefined) throw new Error("node-redis 6 is not among the kinds");

@@ -49,14 +49,14 @@ function managerOn(
   return locks;
 }
 
-/** How many listeners each event of a client has. */
+/** Returns the number of listeners for each event of a client. */
 function listenersOf(client: object): Map<string | symbol, number> {
   const emitter = client as EventEmitter;
   const events = emitter.eventNames().filter((event) => emitter.listenerCount(event) > 0);
   return new Map(events.map((event) => [event, emitter.listenerCount(event)]));
 }
 
-/** The very first attempt is granted. */
+/** Expects that the very first attempt is granted. */
 async function expectGrantAtOnce(locks: Locks): Promise<void> {
   const attempts = collect(locks, "attempt");
   const lease = await locks.acquire("first", { wait: "10s" });
@@ -65,19 +65,19 @@ async function expectGrantAtOnce(locks: Locks): Promise<void> {
 }
 
 describe.each(kinds)("$name", ({ openConnecting, openConnectingCluster }) => {
-  test("a client that has just begun to connect gives a lease", async () => {
+  test("a client that has just begun to connect can acquire a lock", async () => {
     const client = closing(openConnecting(portOf(0)));
     const before = listenersOf(client);
     const locks = managerOn(client);
     const lease = await locks.tryAcquire("first");
     expect(lease?.state).toBe("held");
     await lease?.release();
-    // node-redis keeps one that watches for breaks, and had it before.
+    // node-redis has a listener for broken connections, and had it before.
     const added = [...listenersOf(client)].filter(([event, count]) => before.get(event) !== count);
     expect(added.filter(([event]) => event !== "reconnecting")).toEqual([]);
   });
 
-  test("what waits for the connect takes one attempt, and so does all else", async () => {
+  test("calls that wait for the connection take one attempt", async () => {
     const locks = managerOn(closing(openConnecting(portOf(0))));
     await Promise.all([expectGrantAtOnce(locks), locks.inspect("other"), locks.list()]);
   });
@@ -86,12 +86,12 @@ describe.each(kinds)("$name", ({ openConnecting, openConnectingCluster }) => {
     const down = await startRedis();
     onTestFinished(() => down.stop());
     await down.kill();
-    // No timer fires: only the client's own report can end it.
+    // No timer fires, so only the report of the client can end the call.
     const locks = managerOn(closing(openConnecting(down.port)), { runtime: withoutTimers });
     const error = await rejection(locks.tryAcquire("x"));
     expect(error).toBeInstanceOf(QuorumError);
     expect(String((error as QuorumError).votes[0]?.cause)).toContain("ECONNREFUSED");
-    // It has failed once: a vote is failed at once from now on.
+    // The client has failed once: from now on a vote fails at once.
     expect(await rejection(locks.tryAcquire("x"))).toBeInstanceOf(QuorumError);
   });
 
@@ -106,23 +106,23 @@ describe.each(kinds)("$name", ({ openConnecting, openConnectingCluster }) => {
     const error = await failing;
     expect(error).toBeInstanceOf(QuorumError);
     expect((error as QuorumError).votes[0]).toMatchObject({ vote: "failed" });
-    // Nothing was sent, and no call waits again.
+    // Nothing was sent, and the next call does not wait.
     expect(await rejection(locks.tryAcquire("x"))).toBeInstanceOf(QuorumError);
   });
 
-  test("two of three that connect decide, without the third", async () => {
+  test("two of three nodes that connect decide, without the third", async () => {
     const proxy = await startTcpProxy(portOf(2));
     proxy.mutesNew = true;
     const ports = [portOf(0), portOf(1), proxy.port];
     const clients = ports.map((port) => closing(openConnecting(port)));
     const locks = managerOn(clients, { runtime: withoutTimers });
     expect((await locks.tryAcquire("quorum"))?.state).toBe("held");
-    // The third one fails, so that giving back need not wait for it.
+    // Makes the third client fail, so that the release need not wait for it.
     proxy.accepts = false;
     proxy.reset();
   });
 
-  test("a Cluster that has just begun to connect gives a lease", async () => {
+  test("a Cluster client that has just begun to connect can acquire a lock", async () => {
     const client = closing(openConnectingCluster(cluster.nodes.map(({ port }) => port)));
     await expectGrantAtOnce(managerOn(client));
   });
@@ -137,9 +137,9 @@ afterAll(async () => {
   await Promise.all([cluster.stop(), sentinel.stop()]);
 });
 
-// The Sentinel client of node-redis 5 emits nothing when it is ready.
+// The Sentinel client of node-redis 5 emits no event when it is ready.
 test.each(sentinelLibraries.filter(({ name }) => name !== "node-redis 5"))(
-  "$name: a client behind Sentinel that has just begun to connect gives a lease",
+  "$name: a client behind Sentinel that has just begun to connect can acquire a lock",
   async ({ open }) => {
     const opened = open(sentinel);
     opened.connect().catch(() => undefined);
@@ -148,7 +148,7 @@ test.each(sentinelLibraries.filter(({ name }) => name !== "node-redis 5"))(
 );
 
 test.each(allKinds.filter(({ library }) => library === "ioredis"))(
-  "$name: a client that is lazy begins to connect, and gives a lease",
+  "$name: a lazy client begins to connect, and can acquire a lock",
   async ({ openIdle }) => {
     const opened = openIdle?.(portOf(0));
     if (opened !== undefined) await expectGrantAtOnce(managerOn(closing(opened)));

@@ -22,7 +22,7 @@ const setBoth =
   "redis.call('SET', KEYS[1], ARGV[1]); redis.call('SET', KEYS[2], KEYS[1]); return 1";
 
 describe.each(ioredisKinds)("$name", (kind) => {
-  test("encodes a long command once for all servers, and shows it to who traces", async () => {
+  test("encodes a long command once for all servers, and shows its arguments to tracing tools", async () => {
     const texts: unknown[] = [];
     const args: unknown[] = [];
     const words = Array.from({ length: 40 }, (_, n) => `word-${n}`);
@@ -44,7 +44,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     expect(texts[1]).toBe(texts[0]);
   });
 
-  test("sends to all servers commands of one class, each with its bytes counted", async () => {
+  test("uses one command class for all servers, with the bytes of each command counted", async () => {
     const classes = new Set<unknown>();
     for (let count = 0; count < 2; count += 1) {
       const opened = await kind.open(server.port);
@@ -86,7 +86,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     expect(heard).toEqual(["hello"]);
   });
 
-  test("replies with integers as strings where the user has stringNumbers", async () => {
+  test("replies with integers as strings if the user set stringNumbers", async () => {
     const connection = await openConnection(kind, server.port, { stringNumbers: true });
     expect(await connection.send("n", ["EVAL", "return {1, 'a', false}", "1", "n"])).toEqual([
       "1",
@@ -99,7 +99,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     await eventually(() => heard.length > 0);
   });
 
-  test("works with the user's auto-pipelining, errors included", async () => {
+  test("works with the user's auto-pipelining, including errors", async () => {
     const connection = await openConnection(kind, server.port, {
       enableAutoPipelining: true,
       keyPrefix: "app:",
@@ -118,7 +118,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     await subscribed(connection, "piped");
   });
 
-  test("works with the options of a careful user", async () => {
+  test("works with the options of a cautious user", async () => {
     const connection = await openConnection(kind, server.port, {
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
@@ -141,7 +141,7 @@ describe.each([{ protocol: 2 }, { protocol: 3 }, { protocol: 3, replyMapping: "r
   (options) => {
     const kind = ioredisKinds.find(({ name }) => name === "ioredis 6");
 
-    test("replies and delivers alike", async () => {
+    test("replies and delivers the same values", async () => {
       if (kind === undefined) throw new Error("ioredis 6 is not among the kinds");
       const connection = await openConnection(kind, server.port, options);
       const reply = await connection.send("k", [

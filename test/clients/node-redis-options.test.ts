@@ -2,14 +2,14 @@ import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
 import { commandOptionsOf } from "../../src/clients/node-redis-options.ts";
 
-test("aborts what still listens when the connection breaks, and nothing after that", () => {
+test("a broken connection aborts the remaining listeners, and no listener after that", () => {
   const client = new EventEmitter();
   const options = commandOptionsOf(client, "reconnecting");
   const { abortSignal } = options();
   const aborted: number[] = [];
   const listeners = Array.from({ length: 5000 }, (_, index) => () => aborted.push(index));
   for (const listener of listeners) abortSignal.addEventListener("abort", listener);
-  // Written in order, but for one that goes early, and one that was never there.
+  // Removed in order of arrival, apart from an early one and one that was never added.
   const [first, ...rest] = listeners;
   for (const listener of [listeners[3000], first, ...rest.slice(0, 4000), () => undefined]) {
     if (listener !== undefined) abortSignal.removeEventListener("abort", listener);
@@ -22,7 +22,7 @@ test("aborts what still listens when the connection breaks, and nothing after th
   expect(aborted).toHaveLength(999);
 });
 
-test("watches a client once, however often it is asked", () => {
+test("a client gets one listener, for any number of calls", () => {
   const client = new EventEmitter();
   const options = commandOptionsOf(client, "reconnecting");
   expect(commandOptionsOf(client, "reconnecting")).toBe(options);

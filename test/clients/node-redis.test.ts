@@ -24,7 +24,7 @@ const buffers = {
 
 describe.each(nodeRedisKinds)("$name", (kind) => {
   describe.each([2, 3])("with RESP %i", (RESP) => {
-    test("replies with strings whatever type mapping the user has", async () => {
+    test("replies with strings for any type mapping of the user", async () => {
       const opened = await kind.open(server.port, {
         RESP,
         commandOptions: { typeMapping: buffers },
@@ -44,7 +44,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
       expect(await client.get("k")).toEqual(Buffer.from("v"));
     });
 
-    test("delivers strings whatever type mapping the user has", async () => {
+    test("delivers strings for any type mapping of the user", async () => {
       const options = { RESP, commandOptions: { typeMapping: buffers } };
       const connection = await openConnection(kind, server.port, options);
       const heard: unknown[] = [];
@@ -68,7 +68,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
     expect(await timed?.send("k", ["ECHO", "text"])).toBe("text");
   });
 
-  test("arms no timeout for a command, also where the user asks for one", async () => {
+  test("starts no timeout for a command, even if the user configured one", async () => {
     const connection = await openConnection(kind, server.port, {
       commandOptions: { timeout: 60_000 },
     });

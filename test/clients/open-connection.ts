@@ -3,10 +3,10 @@ import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import type { ClientKind, OpenClient } from "./client-kinds.ts";
 
-/** A connection that can do all that one may. */
+/** A connection with all optional methods. */
 export type FullConnection = Required<RedisConnection>;
 
-/** The adapter of a client, which is closed when the test is over. */
+/** Returns the adapter of a client, which is closed when the test is over. */
 export function adapt(opened: OpenClient): FullConnection {
   const connection = connectionOf(opened.client);
   if (connection === undefined) throw new Error("the client was not recognised");
@@ -25,8 +25,9 @@ export async function openConnection(
 }
 
 /**
- * Subscribes, and resolves to what ends it once the server has confirmed; rejects if it is lost
- * before. `onLost` is called for a loss after that. Ended when the test is over.
+ * Subscribes, and resolves to a function that unsubscribes, once the server has confirmed. Rejects
+ * if the subscription is lost before, and calls `onLost` if it is lost later. Ended after the
+ * test.
  */
 export function subscribed(
   connection: FullConnection,

@@ -13,12 +13,12 @@ async function startOwn(): Promise<RedisServer> {
 }
 
 describe.each(allKinds)("$name", (kind) => {
-  test("rejects while the server is down, recovers after, and sends nothing late", async () => {
+  test("rejects while the server is down, recovers afterwards, and sends no command late", async () => {
     const server = await startOwn();
     const connection = await openConnection(kind, server.port);
     await connection.send("k", ["SET", "k", "before"]);
     await server.kill();
-    // Until the client has noticed, its own error is as good as ours.
+    // Until the client has detected the outage, an error of its own is fine as well.
     await eventually(async () => {
       const error = await connection.send("k", ["PING"]).catch((e: unknown) => e);
       return kind.showsState ? error instanceof NotConnectedError : error instanceof Error;
@@ -55,7 +55,7 @@ describe.each(allKinds.filter((kind) => kind.openIdle !== undefined))("idle $nam
     if (opened === undefined) return;
     const connection = adapt(opened);
     await expect(connection.send("k", ["SET", "early", "x"])).rejects.toThrow(NotConnectedError);
-    // A lazy ioredis client was woken by that, so it may be connecting by itself.
+    // A lazy ioredis client was woken by that command, so it may be connecting already.
     await opened.connect().catch(() => undefined);
     await eventually(() => connection.send("k", ["SET", "k", "x"]));
     expect(await server.command("KEYS", "*")).toEqual(["k"]);
@@ -63,7 +63,7 @@ describe.each(allKinds.filter((kind) => kind.openIdle !== undefined))("idle $nam
 });
 
 describe.each(ioredisKinds)("$name", (kind) => {
-  test("wakes a lazy client by the send that it refuses", async () => {
+  test("wakes a lazy client with the command that it refuses", async () => {
     const server = await startOwn();
     const opened = kind.openIdle?.(server.port);
     if (opened === undefined) return;
@@ -83,7 +83,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     expect(await eventually(() => connection.send("k", ["PING"]))).toBe("PONG");
   });
 
-  test("keeps out of the offline queue when the socket ends before the status", async () => {
+  test("does not enter the offline queue if the socket ends before the client's status changes", async () => {
     const server = await startOwn();
     const opened = await kind.open(server.port);
     const connection = adapt(opened);
@@ -107,7 +107,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
 });
 
 describe.each(nodeRedisKinds)("$name", (kind) => {
-  test("rejects a command in flight when the connection breaks, for good", async () => {
+  test("rejects a command in flight when the connection breaks, and never sends it again", async () => {
     const server = await startOwn();
     const connection = await openConnection(kind, server.port);
     server.pause();
@@ -116,7 +116,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
       () => "resolved",
       () => "rejected",
     );
-    // A turn of the event loop later it is written, and no longer only queued.
+    // Waits until the command is written, and no longer queued in the library.
     await new Promise((resolve) => setTimeout(resolve, 50));
     await server.restart();
     expect(await outcome).toBe("rejected");
@@ -124,15 +124,15 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
     expect(await server.command("EXISTS", "k")).toBe(0);
   });
 
-  test("rejects a command not yet written when the connection breaks, for good", async () => {
+  test("rejects a command not yet written when the connection breaks, and never sends it", async () => {
     const server = await startOwn();
     const opened = await kind.open(server.port);
     const connection = adapt(opened);
     const client = opened.client as { readonly isReady: boolean };
     const outcomes: Promise<unknown>[] = [];
     const killed = server.kill();
-    // The library writes one turn of the event loop after it accepted a command. With a command in
-    // every turn, the one of the turn in which the connection breaks is accepted but not written.
+    // The library writes a command one turn of the event loop after accepting it. With a command in
+    // every turn, the last one is accepted but not written when the connection breaks.
     while (client.isReady) {
       const sent = connection.send("late", ["SET", "late", "x"]);
       outcomes.push(sent.catch((error: unknown) => error));

@@ -15,11 +15,11 @@ test.each([
   ["something that only sends commands", { sendCommand() {}, isReady: true }],
   ["something that only sends", { send() {} }],
   ["a topology nobody knows", { send() {}, library: "x", topology: "ring" }],
-])("takes %s for no client", (_, value) => {
+])("%s is not recognised as a client", (_, value) => {
   expect(connectionOf(value)).toBeUndefined();
 });
 
-test("takes a pipeline and a pool for no client: both hold commands back", async () => {
+test("a pipeline or a pool is not recognised as a client, because both hold commands back", async () => {
   const client = new Redis({ lazyConnect: true });
   expect(connectionOf(client.pipeline())).toBeUndefined();
   expect(connectionOf(client.multi())).toBeUndefined();
@@ -27,7 +27,7 @@ test("takes a pipeline and a pool for no client: both hold commands back", async
   expect(connectionOf(createClient().multi())).toBeUndefined();
 });
 
-test("returns a RedisConnection as it is", () => {
+test("a RedisConnection is used as it is", () => {
   const connection = {
     library: "of my own",
     topology: "standalone",
@@ -36,7 +36,7 @@ test("returns a RedisConnection as it is", () => {
   expect(connectionOf(connection)).toBe(connection);
 });
 
-test("recognises a subclass, a proxy and a client that another copy of the library made", () => {
+test("a subclass, a proxy and a client of another copy of the library are recognised", () => {
   class Extended extends Redis {}
   const client = new Extended({ lazyConnect: true });
   expect(connectionOf(client)?.library).toBe("ioredis");
@@ -45,7 +45,7 @@ test("recognises a subclass, a proxy and a client that another copy of the libra
   expect(connectionOf(copy)?.library).toBe("node-redis");
 });
 
-test("opens nothing by recognising a client", () => {
+test("recognising a client opens no connection", () => {
   const client = new Redis({ lazyConnect: true });
   connectionOf(client);
   expect(client.status).toBe("wait");

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterAll(() => server.stop());
 
 describe.each(allKinds)("$name", (kind) => {
-  test("says which library and topology stand behind it", async () => {
+  test("reports its library and its topology", async () => {
     const connection = await openConnection(kind, server.port);
     expect(connection.library).toBe(kind.library);
     expect(connection.topology).toBe("standalone");
@@ -40,7 +40,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(await connection.send("k", ["EVALSHA", sha, "1", "k"])).toEqual(["k", kind.name]);
   });
 
-  test("replies to SET NX PX GET with what was there before", async () => {
+  test("replies to SET NX PX GET with the previous value", async () => {
     const connection = await openConnection(kind, server.port);
     const set = (owner: string) =>
       connection.send("lock", ["SET", "lock", owner, "NX", "PX", "60000", "GET"]);
@@ -51,7 +51,7 @@ describe.each(allKinds)("$name", (kind) => {
   });
 
   test.each(["ERR", "WRONGTYPE", "READONLY", "LOADING", "OOM", "BUSY", "NOPERM", "MISCONF"])(
-    "keeps the server's words for an error with the code %s",
+    "keeps the server's message for an error with the code %s",
     async (code) => {
       const connection = await openConnection(kind, server.port);
       const script = `return redis.error_reply('${code} some: words here')`;
@@ -61,7 +61,7 @@ describe.each(allKinds)("$name", (kind) => {
     },
   );
 
-  test("keeps keys and values of any script intact", async () => {
+  test("keeps keys and values in any writing system intact", async () => {
     const connection = await openConnection(kind, server.port);
     const key = "замок:ключ:鍵:🔒: \r\n";
     const value = "größe\u0000🗝️";
@@ -82,7 +82,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(replies).toEqual(numbers.map((n) => [`k${n}`, n]));
   });
 
-  test("sends one long command to several servers, word by word the same", async () => {
+  test("sends one long command to several servers with identical words", async () => {
     const connections = [
       await openConnection(kind, server.port),
       await openConnection(kind, server.port),
@@ -106,7 +106,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(replies).toEqual([first, first, second, second, first, first]);
   });
 
-  test("leaves the command it was given as it was", async () => {
+  test("does not change the command that it was given", async () => {
     const connection = await openConnection(kind, server.port);
     const command = Object.freeze(["EVAL", "return 1", "1", "k"]);
     await connection.send("k", command);

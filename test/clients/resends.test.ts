@@ -19,15 +19,19 @@ function locksOf(client: unknown): Locks {
   return locks;
 }
 
-/** The connection breaks after the server ran the release and before the reply arrives. */
+/**
+ * Releases, and breaks the connection after the server ran the release and before the reply
+ * arrives.
+ */
 async function releaseIntoCut(locks: Locks, proxies: readonly TcpProxy[], sha: string) {
-  // The first release of a server gets the script there.
+  // The first release on a server loads the script there.
   await (await locks.acquire(key)).release();
   const lease = await locks.acquire(key);
   for (const proxy of proxies) proxy.holdRepliesAfter(sha);
   const releasing = lease.release();
   await eventually(() => proxies.some((proxy) => proxy.hasHeldReplies));
-  // The others stay: a Cluster client that lost all its servers gives up, and sends nothing again.
+  // The other connections stay: a Cluster client without any connection gives up and resends
+  // nothing.
   for (const proxy of proxies) if (proxy.hasHeldReplies) proxy.cutBeforeReply();
   for (const proxy of proxies) proxy.replies = "pass";
   return await releasing;
@@ -35,40 +39,46 @@ async function releaseIntoCut(locks: Locks, proxies: readonly TcpProxy[], sha: s
 
 const unconfirmed = { released: false, reason: "unreachable" };
 
-test.each(allKinds)("$name: a release that may have run twice is not taken", async (kind) => {
-  const server = await startRedis();
-  onTestFinished(() => server.stop());
-  const proxy = await startTcpProxy(server.port);
-  const opened = await kind.open(proxy.port);
-  onTestFinished(() => void opened.close());
-  const locks = locksOf(opened.client);
-  expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
-  expect(await server.command("EXISTS", key)).toBe(0);
-  const lease = await locks.acquire(key);
-  await server.command("DEL", key);
-  expect(await lease.release()).toEqual({ released: false, reason: "taken" });
-});
-
-describe("in a Cluster", () => {
-  test.each([...ioredisKinds, ...nodeRedisKinds])("$name: the same", async (kind) => {
-    const cluster = await startRedisCluster(3);
-    onTestFinished(() => cluster.stop());
-    const ports = cluster.nodes.map(({ port }) => port);
-    const proxies = await Promise.all(ports.map((port) => startTcpProxy(port)));
-    const addresses = Object.fromEntries(
-      ports.map((port, index) => {
-        return [`127.0.0.1:${port}`, { host: "127.0.0.1", port: proxies[index]?.port ?? 0 }];
-      }),
-    );
-    const options = { natMap: addresses, nodeAddressMap: addresses };
-    const opened = await kind.openCluster(ports, options);
+test.each(allKinds)(
+  "$name: a release that may have run twice is not reported as taken",
+  async (kind) => {
+    const server = await startRedis();
+    onTestFinished(() => server.stop());
+    const proxy = await startTcpProxy(server.port);
+    const opened = await kind.open(proxy.port);
     onTestFinished(() => void opened.close());
     const locks = locksOf(opened.client);
-    expect(await releaseIntoCut(locks, proxies, clusterRelease.sha)).toEqual(unconfirmed);
+    expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
+    expect(await server.command("EXISTS", key)).toBe(0);
     const lease = await locks.acquire(key);
-    await (await cluster.nodeOf(key)).command("DEL", key);
+    await server.command("DEL", key);
     expect(await lease.release()).toEqual({ released: false, reason: "taken" });
-  });
+  },
+);
+
+describe("in a Cluster", () => {
+  test.each([...ioredisKinds, ...nodeRedisKinds])(
+    "$name: a release that may have run twice is not reported as taken",
+    async (kind) => {
+      const cluster = await startRedisCluster(3);
+      onTestFinished(() => cluster.stop());
+      const ports = cluster.nodes.map(({ port }) => port);
+      const proxies = await Promise.all(ports.map((port) => startTcpProxy(port)));
+      const addresses = Object.fromEntries(
+        ports.map((port, index) => {
+          return [`127.0.0.1:${port}`, { host: "127.0.0.1", port: proxies[index]?.port ?? 0 }];
+        }),
+      );
+      const options = { natMap: addresses, nodeAddressMap: addresses };
+      const opened = await kind.openCluster(ports, options);
+      onTestFinished(() => void opened.close());
+      const locks = locksOf(opened.client);
+      expect(await releaseIntoCut(locks, proxies, clusterRelease.sha)).toEqual(unconfirmed);
+      const lease = await locks.acquire(key);
+      await (await cluster.nodeOf(key)).command("DEL", key);
+      expect(await lease.release()).toEqual({ released: false, reason: "taken" });
+    },
+  );
 });
 
 describe("behind Sentinel", () => {
@@ -76,24 +86,27 @@ describe("behind Sentinel", () => {
     { name: "node-redis 5", create: createSentinel5 as unknown as typeof createSentinel6 },
     { name: "node-redis 6", create: createSentinel6 },
   ];
-  test.each(libraries)("$name: the same", async ({ create }) => {
-    const sentinel = await startRedisSentinel();
-    onTestFinished(() => sentinel.stop());
-    const proxy = await startTcpProxy(sentinel.master.port);
-    const address = { host: "127.0.0.1", port: proxy.port };
-    const client = create({
-      name: sentinel.name,
-      sentinelRootNodes: [...sentinel.sentinels],
-      nodeAddressMap: { [`127.0.0.1:${sentinel.master.port}`]: address },
-      nodeClientOptions: { socket: { reconnectStrategy: 50 } },
-    });
-    client.on("error", () => undefined);
-    await client.connect();
-    onTestFinished(() => void client.destroy());
-    const locks = locksOf(client);
-    expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
-    const lease = await locks.acquire(key);
-    await sentinel.master.command("DEL", key);
-    expect(await lease.release()).toEqual({ released: false, reason: "taken" });
-  });
+  test.each(libraries)(
+    "$name: a release that may have run twice is not reported as taken",
+    async ({ create }) => {
+      const sentinel = await startRedisSentinel();
+      onTestFinished(() => sentinel.stop());
+      const proxy = await startTcpProxy(sentinel.master.port);
+      const address = { host: "127.0.0.1", port: proxy.port };
+      const client = create({
+        name: sentinel.name,
+        sentinelRootNodes: [...sentinel.sentinels],
+        nodeAddressMap: { [`127.0.0.1:${sentinel.master.port}`]: address },
+        nodeClientOptions: { socket: { reconnectStrategy: 50 } },
+      });
+      client.on("error", () => undefined);
+      await client.connect();
+      onTestFinished(() => void client.destroy());
+      const locks = locksOf(client);
+      expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
+      const lease = await locks.acquire(key);
+      await sentinel.master.command("DEL", key);
+      expect(await lease.release()).toEqual({ released: false, reason: "taken" });
+    },
+  );
 });

@@ -8,7 +8,7 @@ import type { OpenClient } from "./client-kinds.ts";
 
 export interface SentinelLibrary {
   readonly name: string;
-  /** A client that is not connected yet. */
+  /** Returns a client that is not connected yet. */
   readonly open: (sentinel: RedisSentinel) => OpenClient & { connect(): Promise<unknown> };
 }
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => sentinel.stop());
 
-test.each(sentinelLibraries)("serves the master through $name", async ({ name, open }) => {
+test.each(sentinelLibraries)("the master is served through $name", async ({ name, open }) => {
   const opened = open(sentinel);
   const connection = adapt(opened);
   expect(connection.topology).toBe("standalone");
@@ -25,7 +25,7 @@ test.each(sentinelLibraries)("serves the master through $name", async ({ name, o
   ).toBe("v");
   expect(await sentinel.master.command("EXISTS", "early")).toBe(0);
   if (name === "node-redis 5") {
-    // Its Sentinel client cannot be duplicated.
+    // The Sentinel client of this library cannot be duplicated.
     expect(connection).not.toHaveProperty("subscribe");
     return;
   }
@@ -37,7 +37,7 @@ test.each(sentinelLibraries)("serves the master through $name", async ({ name, o
   await leave();
 });
 
-test("follows a failover through every library", async () => {
+test("every library follows a failover", async () => {
   const opened = sentinelLibraries.map(({ open }) => open(sentinel));
   const connections = opened.map((client) => adapt(client));
   await Promise.all(opened.map((client) => client.connect()));

@@ -12,20 +12,20 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** TCP sockets of clients in JavaScript, and the pipe to GLIDE's core. */
+/** Number of TCP sockets of JavaScript clients, plus the pipes to GLIDE's core. */
 function socketCount(): number {
   const sockets = new Set(["TCPSocketWrap", "PipeWrap"]);
   return process.getActiveResourcesInfo().filter((type) => sockets.has(type)).length;
 }
 
-/** A server that no client of an earlier test is still leaving. */
+/** Starts a server to which no client of an earlier test is still connected. */
 async function startOwn(): Promise<RedisServer> {
   const own = await startRedis();
   onTestFinished(() => own.stop());
   return own;
 }
 
-/** Connections that the server has, without the one that asks. */
+/** Number of connections of the server, without the one that counts them. */
 async function connectionCount(on: RedisServer): Promise<number> {
   return (
     String(await on.command("CLIENT", "LIST"))
@@ -59,7 +59,7 @@ describe.each(allKinds)("$name", (kind) => {
     await leaveSecond();
   });
 
-  test("counts one listener that was given twice as two", async () => {
+  test("counts a listener that was added twice as two subscriptions", async () => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
     const listener = (message: string) => heard.push(message);
@@ -85,7 +85,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(await connection.send("k", ["PING"])).toBe("PONG");
   });
 
-  test("closes what it opened and nothing else", async () => {
+  test("closes the connection that it opened and no other", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     const before = await connectionCount(own);
@@ -98,7 +98,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(await connection.send("k", ["PING"])).toBe("PONG");
   });
 
-  test("leaves no connection behind when it is ended before it is ready", async () => {
+  test("leaves no connection behind if it is ended before it is ready", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     const before = await connectionCount(own);
@@ -109,7 +109,7 @@ describe.each(allKinds)("$name", (kind) => {
       onMessage: () => calls.push("message"),
       onLost: () => calls.push("lost"),
     };
-    // In the same turn, while it dials, while it introduces itself, and while it subscribes.
+    // Ends it in the same turn, while it connects, during its handshake, and while it subscribes.
     for (let turns = 0; turns < 12; turns += 1) {
       const end = connection.subscribe("hasty", listener);
       for (let turn = 0; turn < turns; turn += 1) await setImmediate();
@@ -122,16 +122,16 @@ describe.each(allKinds)("$name", (kind) => {
     await eventually(() => socketCount() <= socketsBefore);
   });
 
-  test("subscribes again after the last left", async () => {
+  test("subscribes again after the last subscriber left", async () => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
     const leave = await subscribed(connection, "again", () => heard.push("first"));
     const stay = await subscribed(connection, "stay");
-    // Leaving and returning at once: the last word counts.
+    // Unsubscribes and subscribes at once: the last call decides.
     const left = leave();
     const leaveSecond = await subscribed(connection, "again", () => heard.push("second"));
     await left;
-    // GLIDE confirms before its server knows.
+    // GLIDE confirms before its server has the subscription.
     await eventually(async () => (await subscriberCount("again", server)) === 1);
     await stay();
     await leaveSecond();
@@ -152,7 +152,7 @@ describe.each(allKinds)("$name", (kind) => {
     expect(await subscriberCount("c", own)).toBe(1);
   });
 
-  test("ends only the subscription that is ended, whoever else has one", async () => {
+  test("ends only the subscription that is ended, while others exist", async () => {
     const connection = await openConnection(kind, server.port);
     const heard: string[] = [];
     const leaveOwn = await subscribed(connection, "own", () => heard.push("own"));
@@ -165,9 +165,9 @@ describe.each(allKinds)("$name", (kind) => {
   });
 });
 
-// GLIDE subscribes again by itself, and shows nothing of it.
+// GLIDE subscribes again by itself, and does not report the loss.
 describe.each(allKinds.filter(({ showsState }) => showsState))("$name", (kind) => {
-  test("reports each subscription that ends by itself, once, and can subscribe again", async () => {
+  test("reports each subscription that is lost, once, and can subscribe again", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     const lost: string[] = [];
@@ -185,7 +185,7 @@ describe.each(allKinds.filter(({ showsState }) => showsState))("$name", (kind) =
     expect([heard, lost.length]).toEqual([["hello"], 3]);
   });
 
-  test("reports what is lost with a server that restarts, and what it is refused", async () => {
+  test("reports a subscription lost by a restart, and one that the server denies", async () => {
     const own = await startOwn();
     const connection = await openConnection(kind, own.port);
     const lost: unknown[] = [];

@@ -36,14 +36,14 @@ describe.each(glideKinds)("$name", (kind) => {
     expect(heard).toEqual(["hello"]);
   });
 
-  test("leaves subscribe out for a version that cannot subscribe later", () => {
+  test("has no subscribe for a version that cannot subscribe after it was created", () => {
     const old = { customCommand() {}, close() {}, getPubSubMessage() {}, config: {} };
     const connection = connectionOf(old);
     expect(connection?.library).toBe("valkey-glide");
     expect(connection).not.toHaveProperty("subscribe");
   });
 
-  test("keeps errors that no server sent as they are", () => {
+  test("passes on errors of the library unchanged", () => {
     const timeout = new Error("timed out");
     expect(serverError(timeout)).toBe(timeout);
     expect(serverError("text")).toBe("text");

@@ -4,7 +4,7 @@ import type { ConformanceHarness } from "../../src/testing/index.ts";
 import type { ClientKind, OpenClient } from "../clients/client-kinds.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-/** Opens a client of `kinds[i]` for `servers[i]`, going round when there are more servers. */
+/** Opens a client of `kinds[i]` for `servers[i]`. Starts again with the first kind at the end. */
 export function openClients(
   servers: readonly RedisServer[],
   kinds: readonly ClientKind[],
@@ -18,21 +18,24 @@ export function openClients(
   );
 }
 
-/** The suite on `clients`: the store for one server with one of them, else the quorum store. */
+/**
+ * Returns the harness on `clients`: the store for one server if there is one client, else the
+ * quorum store.
+ */
 export function redisHarness(
   namespace: string,
   clients: readonly OpenClient[],
   options: RedisStoreOptions = {},
 ): ConformanceHarness {
   const given = clients.map(({ client }) => client as object);
-  // So many cases on so few cores: how soon a node must answer is not what is tested here.
+  // Many cases run on few cores, and no case tests how soon a node must answer.
   const resolved: RedisStoreOptions = { nodeTimeout: "5s", ...options };
   const [only] = given;
   const make = () =>
     given.length === 1 && only !== undefined ? redis(only, resolved) : redlock(given, resolved);
   const { capabilities, ttlMaxMs } = make();
   return {
-    // A store of its own for each manager: they share the servers and nothing in this process.
+    // A store for each manager, so that managers share the servers and nothing in this process.
     open: async (defaults) => createLocks(make(), defaults),
     capabilities,
     ttlMaxMs,
@@ -41,10 +44,10 @@ export function redisHarness(
   };
 }
 
-/** Keys on the servers that nobody should have left there. */
+/** Returns the keys on the servers, apart from those that are meant to stay. */
 export async function keysLeft(servers: readonly RedisServer[]): Promise<string[]> {
   const found = await Promise.all(servers.map((server) => server.command("KEYS", "*")));
   const keys = found.flatMap((reply) => reply as string[]);
-  // The node's own record: whether it may vote, and the counters that make its fences.
+  // The node's own record: whether it may vote, and the counters for its fences.
   return keys.filter((key) => key !== "holdfast:node");
 }

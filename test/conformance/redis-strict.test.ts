@@ -7,7 +7,7 @@ import { type RedisServer, startRedisServers } from "../support/redis-server.ts"
 import { keysLeft, openClients, redisHarness } from "./redis-harness.ts";
 import { sideBySide } from "./run-suite.ts";
 
-// A server that has just started is admitted when it has run for maxTtl: this file waits as long.
+// A server that has just started is admitted after maxTtl, so this file waits that long.
 const options: RedisStoreOptions = { admission: "strict", maxTtl: "5s" };
 
 let servers: RedisServer[] = [];
@@ -38,6 +38,6 @@ sideBySide({
   "3 Redis of which only admitted ones vote": () => redisHarness("strict", clients, options),
 });
 
-test("no case left a key on any server", async () => {
+test("no case leaves a key on any server", async () => {
   expect(await keysLeft(servers)).toEqual([]);
 });

@@ -36,6 +36,6 @@ for (const { name } of allKinds) {
 }
 sideBySide(harnesses);
 
-test("no case left a key on any server", async () => {
+test("no case leaves a key on any server", async () => {
   expect(await keysLeft(servers)).toEqual([]);
 });

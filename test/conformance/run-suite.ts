@@ -3,17 +3,21 @@ import { type ConformanceHarness, storeConformance } from "../../src/testing/ind
 
 type MakeHarness = () => ConformanceHarness;
 
-/** Each case as a test of its own, one after the other. */
+/** Runs each case as a test, one after the other. */
 export function inOrder(make: MakeHarness): void {
   test.each(storeConformance)("$name", ({ run }) => run(make()));
 }
 
-/** Most cases wait most of the time; more at once would only wait for the processor instead. */
+/**
+ * Limit for cases at a time. Most cases wait most of the time, but more would wait for the
+ * processor.
+ */
 const atOnceMax = 40;
 
 /**
- * The cases on all of these, many at once, each with a test that tells how it went. Names of their
- * own keep the cases apart. Call it once per file, or per describe block.
+ * Runs the cases of all harnesses, many at a time, each reported by a test. The cases use
+ * different names, so they do not disturb each other. Call it once per file, or per describe
+ * block.
  */
 export function sideBySide(harnesses: Readonly<Record<string, MakeHarness>>): void {
   const outcomes = new Map<string, Promise<{ error: unknown } | undefined>>();
@@ -42,7 +46,7 @@ export function sideBySide(harnesses: Readonly<Record<string, MakeHarness>>): vo
   });
 }
 
-/** Runs what it is given in order, so many at a time. */
+/** Runs tasks in order, with a limit for how many run at a time. */
 class Pool {
   readonly #waiting: (() => void)[] = [];
   #free: number;

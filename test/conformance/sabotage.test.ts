@@ -8,7 +8,10 @@ import {
   storeConformance,
 } from "../../src/testing/index.ts";
 
-/** Ways to break a store, and a case that must notice. A suite that passes these proves nothing. */
+/**
+ * Ways to break a store, each with the case that must detect it. A suite that these stores pass
+ * would prove nothing.
+ */
 interface Sabotage {
   readonly noticedBy: string;
   readonly store?: Partial<Store>;
@@ -37,7 +40,7 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
       return {
         attempt: (request) => {
           attempts += 1;
-          // Once in a while it looks at another name.
+          // Every tenth attempt looks at another name.
           const resources = attempts % 10 === 0 ? ["elsewhere"] : request.resources;
           return store.attempt({ ...request, resources });
         },
@@ -221,14 +224,14 @@ function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): Confor
   };
 }
 
-test.each(Object.entries(sabotages))("notices a store that %s", async (_, sabotage) => {
+test.each(Object.entries(sabotages))("the suite detects a store that %s", async (_, sabotage) => {
   const noticing = storeConformance.find(({ name }) => name === sabotage.noticedBy);
   if (noticing === undefined) throw new Error(`there is no case "${sabotage.noticedBy}"`);
   await expect(noticing.run(sabotaged({ noticedBy: "" }))).resolves.toBeUndefined();
   await expect(noticing.run(sabotaged(sabotage))).rejects.toThrow();
 });
 
-test("every case has a name of its own", () => {
+test("every case has a unique name", () => {
   const names = storeConformance.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -11,7 +11,7 @@ function broken(retryable: boolean, cleanup?: Promise<void>): AttemptOutcome {
   return { kind: "failed", error: new StoreError("broken"), retryable, cleanup };
 }
 
-/** What a promise has come to, without waiting for it. */
+/** Returns the state of a promise, without waiting for it. */
 async function progress(call: Promise<unknown>): Promise<"pending" | "resolved" | "rejected"> {
   let state: "pending" | "resolved" | "rejected" = "pending";
   call.then(
@@ -23,7 +23,7 @@ async function progress(call: Promise<unknown>): Promise<"pending" | "resolved" 
 }
 
 describe("attempts", () => {
-  test("have an owner of their own each, with the label in it", async () => {
+  test("each have a different owner, with the label in it", async () => {
     const { locks, clock, requests } = scene({ attempt: async () => held });
     const waiting = locks.acquire("a", { wait: 1_000, label: "job | 7 é" });
     const refused = expect(waiting).rejects.toMatchObject({ code: "ACQUIRE_TIMEOUT" });
@@ -38,7 +38,7 @@ describe("attempts", () => {
     }
   });
 
-  test("are spaced by the bounds of retry, and the last comes at the end of the wait", async () => {
+  test("are spaced within the bounds of retry, and the last comes at the end of the wait", async () => {
     const { locks, clock, times } = scene({ attempt: async () => held });
     const retry = { minDelay: 50, maxDelay: 100 };
     const refused = locks.acquire("a", { wait: 1_000, retry }).catch((error: unknown) => error);
@@ -54,7 +54,7 @@ describe("attempts", () => {
     expect([error.attempts, error.waitedMs]).toEqual([at.length, 1_000]);
   });
 
-  test("go on for ever where that was asked for", async () => {
+  test('go on without end with wait "forever"', async () => {
     let free = false;
     const { locks, clock } = scene({
       async attempt({ resources, owner, ttlMs }) {
@@ -71,7 +71,7 @@ describe("attempts", () => {
     await locks.close();
   });
 
-  test("that fail are a fault in the end, never contention", async () => {
+  test("that fail make the call reject with the fault, never with AcquireTimeoutError", async () => {
     const { locks, clock, times } = scene({ attempt: async () => broken(true) });
     const refused = expect(locks.acquire("a", { wait: 500 })).rejects.toThrow("broken");
     await clock.advance(500);
@@ -80,13 +80,13 @@ describe("attempts", () => {
     await expect(locks.tryAcquire("a")).rejects.toThrow("broken");
   });
 
-  test("that waiting cannot cure fail at once", async () => {
+  test("that fail for good make the call reject at once", async () => {
     const { locks, times } = scene({ attempt: async () => broken(false) });
     await expect(locks.acquire("a", { wait: "forever" })).rejects.toThrow("broken");
     expect(times("attempt")).toHaveLength(1);
   });
 
-  test("too slow for their validity are tried again", async () => {
+  test("that take longer than their validity are repeated", async () => {
     let slow = true;
     const { locks, clock, times } = scene({
       async attempt({ resources, owner, ttlMs }) {
@@ -108,7 +108,7 @@ describe("attempts", () => {
 });
 
 describe("clean-up", () => {
-  test("is over when the caller learns that it failed", async () => {
+  test("has ended when the call rejects", async () => {
     const cleanup = deferred<void>();
     const { locks } = scene({ attempt: async () => broken(false, cleanup.promise) });
     const call = locks.tryAcquire("a");
@@ -119,7 +119,7 @@ describe("clean-up", () => {
 });
 
 describe("an abort", () => {
-  test("ends a pause at once", async () => {
+  test("ends a pause between attempts at once", async () => {
     const { locks, clock } = scene({ attempt: async () => held });
     const controller = new AbortController();
     const { signal } = controller;
@@ -131,7 +131,7 @@ describe("an abort", () => {
     expect([clock.monotonicMs(), clock.pendingTimers]).toEqual([0, 0]);
   });
 
-  test("by a listener of `contended` ends the pause that was about to begin", async () => {
+  test("by a listener of `contended` skips the pause that was about to begin", async () => {
     const { locks, clock } = scene({ attempt: async () => held });
     const controller = new AbortController();
     const { signal } = controller;
@@ -142,7 +142,7 @@ describe("an abort", () => {
     expect([clock.monotonicMs(), clock.pendingTimers]).toEqual([0, 0]);
   });
 
-  test("reaches an attempt under way, and a grant that comes anyway goes back", async () => {
+  test("reaches an attempt under way, and a grant that comes afterwards is released", async () => {
     const reply = deferred<AttemptOutcome>();
     let told = 0;
     const { locks, requests, times } = scene({
@@ -180,7 +180,7 @@ describe("an abort", () => {
 });
 
 describe("close", () => {
-  test("waits for an attempt under way and gives its lease back", async () => {
+  test("waits for an attempt under way, and releases its lease", async () => {
     const reply = deferred<AttemptOutcome>();
     const { locks, requests, times } = scene({ attempt: () => reply.promise });
     const refused = expect(locks.acquire("a")).rejects.toMatchObject({ code: "CLOSED" });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Backoff } from "../../src/core/backoff.ts";
 import { SeededRandom } from "../../src/testing/index.ts";
 
-test("every pause lies within the bounds, and grows threefold at most", () => {
+test("every pause is within the bounds, and at most three times the one before", () => {
   fc.assert(
     fc.property(fc.nat(), fc.integer({ min: 1, max: 500 }), fc.nat(5_000), (seed, minMs, more) => {
       const backoff = new Backoff(new SeededRandom(seed), minMs, minMs + more);
@@ -18,14 +18,14 @@ test("every pause lies within the bounds, and grows threefold at most", () => {
   );
 });
 
-test("reaches far up and falls back: it does not settle at either bound", () => {
+test("pauses vary between both bounds, and do not settle at either", () => {
   const backoff = new Backoff(new SeededRandom(3), 10, 200);
   const pauses = Array.from({ length: 1_000 }, () => backoff.nextMs());
   expect(pauses.filter((ms) => ms > 150).length).toBeGreaterThan(50);
   expect(pauses.filter((ms) => ms < 30).length).toBeGreaterThan(50);
 });
 
-test("two rivals that began together soon pause differently", () => {
+test("two rivals that began together soon pause for different times", () => {
   const [one, other] = [1, 2].map((seed) => new Backoff(new SeededRandom(seed), 10, 200));
   expect(one?.nextMs()).not.toBe(other?.nextMs());
 });

@@ -7,7 +7,7 @@ import { scene } from "./fake-store.ts";
 const held: AttemptOutcome = { kind: "held", holder: undefined, cleanup: undefined };
 const reason = new Error("the service shuts down");
 
-/** The names of the warnings that the process emits from now on. */
+/** Collects the names of the warnings that the process emits from now on. */
 function collectWarnings(): string[] {
   const names: string[] = [];
   const note = (warning: Error): void => void names.push(warning.name);
@@ -43,7 +43,7 @@ test("fifty calls on one signal add one listener, print no warning, and all end 
   await locks.close();
 });
 
-test("the listener stays while one call is left, and goes with the last", async () => {
+test("the listener stays while one call on the signal is left, and is removed with the last", async () => {
   const { locks, clock } = scene({
     async attempt({ resources, owner, ttlMs }) {
       if (resources[0] !== "free" || clock.monotonicMs() < 500) return held;
@@ -62,7 +62,7 @@ test("the listener stays while one call is left, and goes with the last", async 
   await locks.close();
 });
 
-test("calls that were granted leave no listener on their signal, one after the other", async () => {
+test("calls that were granted leave no listener on their signal", async () => {
   const { locks } = scene();
   const { signal } = new AbortController();
   for (let index = 0; index < 3; index += 1) {
@@ -76,7 +76,7 @@ test("calls that were granted leave no listener on their signal, one after the o
   await locks.close();
 });
 
-test("the signal of a lease carries the calls made under it", async () => {
+test("calls under the signal of a lease share one listener, and end with its loss", async () => {
   const warnings = collectWarnings();
   const { locks, clock } = scene({
     async attempt({ resources, owner, ttlMs }) {

@@ -5,7 +5,7 @@ import { type Behaviour, deferred, extended, failed, scene } from "./fake-store.
 const ttl = 3_000;
 const cause = new Error("another server answers");
 
-/** A scene whose store can call its leases into doubt. */
+/** Returns a scene whose store can call its leases into doubt. */
 function doubting(behaviour: Behaviour = {}, renew = false) {
   let context: StoreContext | undefined;
   const made = scene(
@@ -28,7 +28,7 @@ function doubting(behaviour: Behaviour = {}, renew = false) {
 }
 
 describe("a lease that its store calls into doubt", () => {
-  test("is doubtful at once, and held again when it is proven", async () => {
+  test("is doubtful at once, and held again when the store has confirmed it", async () => {
     const answer = deferred<ProveOutcome>();
     const { locks, doubt, told, times } = doubting({ prove: () => answer.promise });
     const lease = await locks.acquire("a");
@@ -42,7 +42,7 @@ describe("a lease that its store calls into doubt", () => {
     await locks.close();
   });
 
-  test("is lost at once when the store no longer has it", async () => {
+  test("is lost at once if the store does not have it any more", async () => {
     const { locks, doubt, told } = doubting({ prove: async () => ({ kind: "gone" }) });
     const lease = await locks.acquire("a");
     doubt();
@@ -52,7 +52,7 @@ describe("a lease that its store calls into doubt", () => {
     await locks.close();
   });
 
-  test("is asked about again, spaced, until its validity ends", async () => {
+  test("is checked in the store again and again until its validity ends", async () => {
     const { locks, doubt, told, times, clock } = doubting({ prove: async () => failed });
     const lease = await locks.acquire("a");
     doubt();
@@ -60,13 +60,13 @@ describe("a lease that its store calls into doubt", () => {
     expect(lease.state).toBe("lost");
     expect(told.at(-1)).toBe("lost: unreachable");
     const asked = times("prove");
-    // A tenth of the TTL apart, more or less.
+    // About a tenth of the TTL apart, with jitter.
     expect(asked.length).toBeGreaterThanOrEqual(8);
     expect(asked.length).toBeLessThanOrEqual(14);
     await locks.close();
   });
 
-  test("is held again by a question of the user's own", async () => {
+  test("is held again after a successful prove() of the user", async () => {
     let away = true;
     const { locks, doubt, clock, times } = doubting({
       prove: async () => (away ? failed : { kind: "proven" }),
@@ -79,12 +79,12 @@ describe("a lease that its store calls into doubt", () => {
     expect(lease.state).toBe("held");
     const asked = times("prove").length;
     await clock.advance(1_000);
-    // One more was due, and finds that there is nothing to ask any more.
+    // One more check was due. It finds that the doubt is over.
     expect(times("prove").length - asked).toBeLessThanOrEqual(1);
     await locks.close();
   });
 
-  test("stays doubtful when the answer is to a question from before the doubt", async () => {
+  test("stays doubtful if the reply belongs to a prove() from before the doubt", async () => {
     const [early, late] = [deferred<ProveOutcome>(), deferred<ProveOutcome>()];
     const answers = [early, late];
     const { locks, doubt } = doubting({
@@ -101,7 +101,7 @@ describe("a lease that its store calls into doubt", () => {
     await locks.close();
   });
 
-  test("stays doubtful when an extension from before the doubt comes through", async () => {
+  test("stays doubtful if an extension from before the doubt succeeds", async () => {
     const [answer, proof] = [deferred<ExtendOutcome>(), deferred<ProveOutcome>()];
     const { locks, doubt } = doubting({
       extend: () => answer.promise,
@@ -109,7 +109,7 @@ describe("a lease that its store calls into doubt", () => {
     });
     const lease = await locks.acquire("a");
     const extending = lease.extend();
-    // Calls stand in line: this one is sent only in the next turn.
+    // Calls on a lease are queued: this one is sent in the next turn.
     await Promise.resolve();
     doubt();
     answer.resolve(extended(ttl));
@@ -120,7 +120,7 @@ describe("a lease that its store calls into doubt", () => {
     await locks.close();
   });
 
-  test("leaves the others alone, and those that are over", async () => {
+  test("leaves other leases alone, and those that have ended", async () => {
     const { locks, doubt, times, clock } = doubting({ prove: async () => failed });
     const [one, two] = [await locks.acquire("a"), await locks.acquire("b")];
     doubt("a");
@@ -135,7 +135,7 @@ describe("a lease that its store calls into doubt", () => {
     await locks.close();
   });
 
-  test("is held again by its renewal, too", async () => {
+  test("is held again after a successful renewal", async () => {
     const { locks, doubt, clock } = doubting({ prove: async () => failed }, true);
     const lease = await locks.acquire("a");
     doubt();

@@ -14,7 +14,7 @@ describe("a duration", () => {
     ["24h", 86_400_000],
     ["0.5s", 500],
     ["1.5m", 90_000],
-    // 0.1 × 3 600 000 and its like do not come out even in binary.
+    // Products such as 0.1 × 3 600 000 are not whole numbers in binary.
     ["0.1h", 360_000],
     ["0.07s", 70],
     ["1.001s", 1_001],
@@ -63,13 +63,16 @@ describe("a duration", () => {
     new Date(10),
   ];
 
-  test.each(bad.map((value) => ({ value })))("$value is refused, and named", ({ value }) => {
-    expect(() => durationMs("some.option", value, bounds)).toThrow(
-      expect.objectContaining({
-        code: "INVALID_OPTION",
-        option: "some.option",
-        message: expect.stringMatching(/^Expected `some\.option` to be a duration .*, got /),
-      }),
-    );
-  });
+  test.each(bad.map((value) => ({ value })))(
+    "$value is refused with an error that names it",
+    ({ value }) => {
+      expect(() => durationMs("some.option", value, bounds)).toThrow(
+        expect.objectContaining({
+          code: "INVALID_OPTION",
+          option: "some.option",
+          message: expect.stringMatching(/^Expected `some\.option` to be a duration .*, got /),
+        }),
+      );
+    },
+  );
 });

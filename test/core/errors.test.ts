@@ -26,7 +26,7 @@ const every = [
   new ClosedError(["a"]),
 ];
 
-test("each has a code and a name of its own, and says what it is about", () => {
+test("each error has its own code and name, and lists its resources", () => {
   expect(every.map(({ code }) => code)).toEqual([
     "ACQUIRE_TIMEOUT",
     "QUORUM",
@@ -47,14 +47,14 @@ test("each has a code and a name of its own, and says what it is about", () => {
   }
 });
 
-test("nothing else is taken for one", () => {
+test("values that only look like an error of ours are not recognised", () => {
   const lookalike = Object.assign(new Error("x"), { code: "LEASE_LOST", resources: [] });
   for (const value of [lookalike, new Error("x"), {}, null, undefined, "LEASE_LOST", 5]) {
     expect(isHoldfastError(value)).toBe(false);
   }
 });
 
-test("is recognised across two copies of the package", async () => {
+test("an error is recognised across two copies of the package", async () => {
   const path = "../../src/core/errors.ts?copy";
   const copy = (await import(path)) as typeof errors;
   const foreign = new copy.LeaseLostError(["a"], "taken");
@@ -63,7 +63,7 @@ test("is recognised across two copies of the package", async () => {
   expect(copy.isHoldfastError(new ClosedError(), "CLOSED")).toBe(true);
 });
 
-test("the brand is not in the way when an error is logged or copied", () => {
+test("the brand does not appear when an error is logged or copied", () => {
   expect(Object.keys(new ClosedError()).toSorted()).toEqual(["code", "name", "resources"]);
   expect(JSON.parse(JSON.stringify(new ClosedError()))).toEqual({
     code: "CLOSED",
@@ -74,7 +74,7 @@ test("the brand is not in the way when an error is logged or copied", () => {
 });
 
 describe("messages", () => {
-  test("name who held the resource, and for how long we waited", () => {
+  test("name the holder of the resource, and the time waited", () => {
     const details = { attempts: 3, waitedMs: 99.7, holder: { owner: "x", label: "nightly" } };
     expect(new AcquireTimeoutError(["a", "b"], details).message).toBe(
       '"a", "b" was held by "nightly" until the wait of 100 ms ended (3 attempts)',
@@ -106,25 +106,25 @@ describe("messages", () => {
     ["null", null, "got null"],
     ["not a number", Number.NaN, "got NaN"],
     ["a symbol", Symbol("s"), "got Symbol(s)"],
-  ])("show %s that was given, cut short", (_, value, shown) => {
+  ])("show the value %s, cut if it is long", (_, value, shown) => {
     expect(new InvalidOptionError("ttl", "a duration", value).message).toBe(
       `Expected \`ttl\` to be a duration, ${shown}`,
     );
   });
 
-  test("tell each way to lose a lease apart", () => {
+  test("differ for each reason of a lost lease", () => {
     const reasons = ["expired", "taken", "unreachable", "clock", "maxHold"] as const;
     const messages = reasons.map((reason) => new LeaseLostError(["a"], reason).message);
     expect(new Set(messages).size).toBe(reasons.length);
   });
 
-  test("say what a refused fence met, where it is known", () => {
+  test("name the fence that was seen, if it is known", () => {
     expect(new FenceRejectedError("a", 1n, 2n).message).toContain("fence 2 was seen");
     expect(new FenceRejectedError("a", 1n, undefined).message).toContain("a greater fence");
   });
 });
 
-test("a cause is kept, and absent where there is none", () => {
+test("a cause is kept, and the property is missing if there is none", () => {
   const cause = new Error("why");
   expect(new LeaseLostError(["a"], "unreachable", { cause }).cause).toBe(cause);
   expect("cause" in new LeaseLostError(["a"], "expired")).toBe(false);

@@ -9,7 +9,7 @@ import { scene } from "./fake-store.ts";
 
 const event = { node: "one" };
 
-/** A port that notes what reaches it. */
+/** Returns diagnostics that record every event and every failed listener. */
 function recorder(subscribed: readonly string[] = []) {
   const published: (readonly [name: string, event: unknown])[] = [];
   const failures: unknown[] = [];
@@ -22,7 +22,7 @@ function recorder(subscribed: readonly string[] = []) {
 }
 
 describe("a listener", () => {
-  test("hears its own kind of event until it is removed", () => {
+  test("receives events of its kind until it is removed", () => {
     const emitter = new Emitter(recorder().diagnostics);
     const heard: unknown[] = [];
     const stop = emitter.on("node-recovered", (told) => heard.push(told));
@@ -34,7 +34,7 @@ describe("a listener", () => {
     expect(heard).toEqual([event]);
   });
 
-  test("added twice hears twice, and each has its own removal", () => {
+  test("that was added twice receives events twice, and each is removed separately", () => {
     const emitter = new Emitter(recorder().diagnostics);
     let heard = 0;
     const listener = () => (heard += 1);
@@ -47,7 +47,7 @@ describe("a listener", () => {
     expect(heard).toBe(3);
   });
 
-  test("that throws breaks neither the others nor the lock", async () => {
+  test("that throws does not affect other listeners or the lock", async () => {
     const { locks, listenerErrors } = scene();
     const error = new Error("a careless listener");
     const heard: string[] = [];
@@ -64,7 +64,7 @@ describe("a listener", () => {
     expect(listenerErrors).toEqual([error, error, error, error]);
   });
 
-  test("that throws when a lease is lost does not keep the signal from telling", async () => {
+  test("that throws when a lease is lost does not stop the signal from aborting", async () => {
     const { locks, clock, listenerErrors } = scene({}, { ttl: 1_000 });
     locks.on("lost", () => {
       throw new Error("a careless listener");
@@ -75,7 +75,7 @@ describe("a listener", () => {
     expect(listenerErrors).toHaveLength(1);
   });
 
-  test("that throws is told as a warning of the process", async () => {
+  test("that throws causes a warning of the process", async () => {
     const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
     onTestFinished(() => warn.mockRestore());
     const locks = createLocks(memory());
@@ -90,8 +90,8 @@ describe("a listener", () => {
   });
 });
 
-describe("without anybody who listens", () => {
-  test("an event is not wanted, and reaches nobody", () => {
+describe("without listeners", () => {
+  test("an event is not wanted, and is not published", () => {
     const { diagnostics, published } = recorder(["node-recovered"]);
     const emitter = new Emitter(diagnostics);
     expect([emitter.wants("lost"), emitter.wants("node-recovered")]).toEqual([false, true]);
@@ -105,7 +105,7 @@ describe("without anybody who listens", () => {
 
   const kinds = ["acquired", "renewed", "released"] as const;
 
-  test.each(kinds)("no %s event is built: the time in it is not looked up", async (kind) => {
+  test.each(kinds)("no %s event is built, so the clock is read less often", async (kind) => {
     const reads = async (listen: boolean): Promise<number> => {
       const { runtime, clock } = manualRuntime();
       let count = 0;

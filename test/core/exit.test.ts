@@ -16,7 +16,9 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs a program of its own; one that does not end by itself is killed, which rejects. */
+/**
+ * Runs a program in its own process. Rejects, and kills the program, if it does not end by itself.
+ */
 async function run(name: string, lines: readonly string[]): Promise<string> {
   const path = join(folder, name);
   const imports = [
@@ -28,7 +30,7 @@ async function run(name: string, lines: readonly string[]): Promise<string> {
   return stdout;
 }
 
-test("a process that holds a renewed lease ends by itself", async () => {
+test("a renewed lease does not keep the process alive", async () => {
   const told = await run("holding.js", [
     'const locks = createLocks(memory(), { ttl: "30s", renew: true });',
     'const lease = await locks.acquire("a");',
@@ -37,7 +39,7 @@ test("a process that holds a renewed lease ends by itself", async () => {
   expect(told).toBe("held false\n");
 });
 
-test("a process stays for a wait that somebody awaits", async () => {
+test("a call that waits for a lock keeps the process alive", async () => {
   const told = await run("waiting.js", [
     "const locks = createLocks(memory());",
     'await locks.acquire("a");',
@@ -47,7 +49,7 @@ test("a process stays for a wait that somebody awaits", async () => {
   expect(told).toBe("ACQUIRE_TIMEOUT\n");
 });
 
-test("a renewal that cannot reach its store takes no process down", async () => {
+test("a renewal that cannot reach its store does not end the process", async () => {
   const told = await run("failing.js", [
     "const store = memory();",
     "const open = (context) => {",

@@ -14,7 +14,7 @@ import {
   type ManualRuntimeOptions,
 } from "../../src/testing/index.ts";
 
-/** What a test wants to be different from a store that grants, extends, proves and releases. */
+/** Methods that replace those of a store that grants, extends, proves and releases everything. */
 export type Behaviour = Partial<OpenStore> & {
   readonly fencing?: boolean;
   readonly onOpen?: (context: StoreContext) => void;
@@ -35,7 +35,10 @@ export interface FakeStore {
 export const extended = (validityMs: number): ExtendOutcome => ({ kind: "extended", validityMs });
 export const failed = { kind: "failed", error: new StoreError("the store is away") } as const;
 
-/** A store without a server: it says what it is told to, and notes what it was asked and when. */
+/**
+ * A store without a server. Its replies are set by the test, and it records each call and its
+ * time.
+ */
 export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeStore {
   const calls: Call[] = [];
   const requests: AcquireRequest[] = [];
@@ -93,7 +96,7 @@ export interface Scene extends FakeStore {
   readonly listenerErrors: readonly unknown[];
 }
 
-/** A manager on a fake store and a manual clock. */
+/** Opens a manager on a fake store and a manual clock. */
 export function scene(
   behaviour: Behaviour = {},
   defaults: Omit<CreateLocksOptions, "runtime"> = {},
@@ -111,7 +114,7 @@ export interface Deferred<Value> {
   reject(error: unknown): void;
 }
 
-/** A promise that is settled from outside: a reply that a test holds in its hand. */
+/** Returns a promise that the test settles, such as a reply that has not arrived yet. */
 export function deferred<Value>(): Deferred<Value> {
   let resolve: (value: Value) => void = () => undefined;
   let reject: (error: unknown) => void = () => undefined;
@@ -122,7 +125,7 @@ export function deferred<Value>(): Deferred<Value> {
   return { promise, resolve: (value) => resolve(value), reject: (error) => reject(error) };
 }
 
-/** Resolves after `ms` of the manual clock: how long a store takes to answer. */
+/** Resolves after `ms` on the manual clock. Simulates a slow store. */
 export function delay(clock: ManualClock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimer(ms, true, resolve);

@@ -3,7 +3,7 @@ import { NotConnectedError, type RedisConnection } from "../../src/clients/contr
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { faultyNode, ManualClock, settle } from "../../src/testing/index.ts";
 
-/** A connection that answers each command with its number, and one that it does not know not. */
+/** Returns a faulty node on a connection that replies with a counter, and with an error to BAD. */
 function setUp() {
   const clock = new ManualClock();
   const ran: string[] = [];
@@ -19,7 +19,7 @@ function setUp() {
   return { clock, ran, node: faultyNode(connection, clock) };
 }
 
-/** What has come of a reply so far. */
+/** Collects the outcome of a reply. */
 function watch(reply: Promise<unknown>): { readonly told: unknown[] } {
   const told: unknown[] = [];
   reply.then(
@@ -29,7 +29,7 @@ function watch(reply: Promise<unknown>): { readonly told: unknown[] } {
   return { told };
 }
 
-test("is taken where a client is taken, and passes everything on", async () => {
+test("a faulty node is accepted as a client, and passes everything on if there is no fault", async () => {
   const { node, ran } = setUp();
   expect(connectionOf(node)).toBe(node);
   expect(await node.send("k", ["GET", "k"])).toBe(1);
@@ -43,7 +43,7 @@ test("is taken where a client is taken, and passes everything on", async () => {
   expect(node.sent).toEqual([]);
 });
 
-test("subscribes where the connection can", async () => {
+test("a faulty node can subscribe if its connection can", async () => {
   const calls: string[] = [];
   const connection: RedisConnection = {
     library: "none",
@@ -63,7 +63,7 @@ test("subscribes where the connection can", async () => {
 });
 
 describe("a fault", () => {
-  test("delays a reply, whose command has run", async () => {
+  test("delays a reply to a command that has run", async () => {
     const { node, ran, clock } = setUp();
     node.inject({ kind: "delay-reply", ms: 100 });
     const { told } = watch(node.send("", ["PING"]));
@@ -83,7 +83,7 @@ describe("a fault", () => {
     expect(told).toEqual([new Error("ERR unknown command")]);
   });
 
-  test("delays a command on its way", async () => {
+  test("delays a command on its way to the server", async () => {
     const { node, ran, clock } = setUp();
     node.inject({ kind: "delay-request", ms: 100 });
     const { told } = watch(node.send("", ["PING"]));
@@ -121,35 +121,35 @@ describe("a fault", () => {
     expect([ran, node.heldCount, two.told]).toEqual([["ONE", "TWO"], 0, [2]]);
   });
 
-  test("refuses, as a server does, what then has not run", async () => {
+  test("refuses a command with an error of the server, and the command does not run", async () => {
     const { node, ran } = setUp();
     node.inject({ kind: "error", message: "LOADING Redis is loading" });
     await expect(node.send("", ["PING"])).rejects.toThrow(/^LOADING /);
     expect(ran).toEqual([]);
   });
 
-  test("breaks the connection when the command has run", async () => {
+  test("breaks the connection after the command has run", async () => {
     const { node, ran } = setUp();
     node.inject({ kind: "break" });
     await expect(node.send("", ["PING"])).rejects.toThrow("closed while a command was under way");
     expect(ran).toEqual(["PING"]);
   });
 
-  test("disconnects, and says that nothing was sent", async () => {
+  test("disconnects, and reports that nothing was sent", async () => {
     const { node, ran } = setUp();
     node.inject({ kind: "disconnect" });
     await expect(node.send("", ["PING"])).rejects.toBeInstanceOf(NotConnectedError);
     expect(ran).toEqual([]);
   });
 
-  test("runs a command twice and gives the second reply", async () => {
+  test("runs a command twice and returns the second reply", async () => {
     const { node, ran } = setUp();
     node.inject({ kind: "duplicate" });
     expect(await node.send("", ["INCR"])).toBe(2);
     expect(ran).toEqual(["INCR", "INCR"]);
   });
 
-  test("befalls only the commands in its scope, and as many as it was told", async () => {
+  test("affects only the commands in its scope, and only as often as requested", async () => {
     const { node } = setUp();
     node.inject({ kind: "disconnect" }, { when: (_, key) => key === "a", times: 2 });
     expect(await node.send("b", ["PING"])).toBe(1);
@@ -158,7 +158,7 @@ describe("a fault", () => {
     expect(await node.send("a", ["PING"])).toBe(2);
   });
 
-  test("ends when it is told to, alone or with all others", async () => {
+  test("ends when its handle is called, or when the node heals", async () => {
     const { node } = setUp();
     const end = node.inject({ kind: "disconnect" });
     node.inject({ kind: "hold-reply" });

@@ -3,7 +3,7 @@ import type { Lease } from "../../src/index.ts";
 import { settle } from "../../src/testing/index.ts";
 import { lockTable, note, type Table } from "./lock-table.ts";
 
-/** A store that leaves each resource to others for 5 ms after a release. */
+/** Returns a store that leaves each resource to other clients for 5 ms after a release. */
 function leavingGaps(): Table {
   const ends = new Map<string, number>();
   return lockTable((table) => ({
@@ -21,7 +21,7 @@ function leavingGaps(): Table {
   }));
 }
 
-/** A lock that was just released: its gap is open. */
+/** Acquires and releases a lock, so that its gap is open. */
 async function inGap(table: Table): Promise<void> {
   const lease = await table.locks.acquire("a");
   await lease.release();
@@ -33,7 +33,7 @@ async function release(call: Promise<Lease>): Promise<void> {
 }
 
 describe("while the gap after a release is open", () => {
-  test("the next waiter sends nothing, and asks when it is over", async () => {
+  test("the next waiter sends nothing, and attempts when the gap is over", async () => {
     const table = leavingGaps();
     const { locks, clock } = table;
     const holder = await locks.acquire("a");
@@ -72,24 +72,27 @@ describe("while the gap after a release is open", () => {
     ["acquire", "a"],
     ["acquire", ["a", "b"]],
     ["tryAcquire", "a"],
-  ] as const)("a new call of %s(%j) waits for its end, then asks", async (method, resources) => {
-    const table = leavingGaps();
-    const { locks, clock } = table;
-    await inGap(table);
-    const call = locks[method](resources);
-    await clock.advance(4.9);
-    expect(table.asked()).toBe(1);
-    await clock.advance(0.1);
-    const lease = await call;
-    expect(table.times("attempt")).toEqual([0, 5]);
-    // Valid for its whole time: the gap is not counted.
-    expect(lease?.remainingMs()).toBe(10_000);
-    await lease?.release();
-    await locks.close();
-    expect(clock.pendingTimers).toBe(0);
-  });
+  ] as const)(
+    "a new call of %s(%j) waits for the end of the gap, then attempts",
+    async (method, resources) => {
+      const table = leavingGaps();
+      const { locks, clock } = table;
+      await inGap(table);
+      const call = locks[method](resources);
+      await clock.advance(4.9);
+      expect(table.asked()).toBe(1);
+      await clock.advance(0.1);
+      const lease = await call;
+      expect(table.times("attempt")).toEqual([0, 5]);
+      // The whole validity is left: the gap is not counted.
+      expect(lease?.remainingMs()).toBe(10_000);
+      await lease?.release();
+      await locks.close();
+      expect(clock.pendingTimers).toBe(0);
+    },
+  );
 
-  test("another resource is not kept waiting", async () => {
+  test("a call for another resource does not wait", async () => {
     const table = leavingGaps();
     await inGap(table);
     const lease = await table.locks.tryAcquire("b");
@@ -111,7 +114,7 @@ describe("while the gap after a release is open", () => {
     await locks.close();
   });
 
-  test("close ends a call that has not asked yet", async () => {
+  test("close ends a call that has not made an attempt yet", async () => {
     const table = leavingGaps();
     await inGap(table);
     const done: string[] = [];
@@ -121,7 +124,7 @@ describe("while the gap after a release is open", () => {
     expect([done, table.asked()]).toEqual([["call: ClosedError"], 1]);
   });
 
-  test("a waiter whose time ends does not ask once more", async () => {
+  test("a waiter whose time ends in the gap makes no further attempt", async () => {
     const table = leavingGaps();
     const { locks, clock } = table;
     const holder = await locks.acquire("a");
@@ -134,7 +137,7 @@ describe("while the gap after a release is open", () => {
     await locks.close();
   });
 
-  test("a new call with little time asks once nevertheless", async () => {
+  test("a new call with little time makes one attempt anyway", async () => {
     const table = leavingGaps();
     await inGap(table);
     const call = table.locks.acquire("a", { wait: 1 });

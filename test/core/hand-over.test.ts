@@ -9,7 +9,10 @@ interface Reserved extends Grant {
   fence: bigint;
 }
 
-/** A store that grants ten fences at a time, and passes a grant on until they are used up. */
+/**
+ * Returns a store that reserves ten fences per grant, and lets the manager hand the lock over with
+ * them.
+ */
 function reserving(more: (table: () => Table) => Behaviour = () => ({})): Table {
   let granted = 0n;
   return lockTable((table) => ({
@@ -28,7 +31,7 @@ function reserving(more: (table: () => Table) => Behaviour = () => ({})): Table 
   }));
 }
 
-/** One lease that came by the line, and calls that stand behind it. */
+/** Returns one lease that was granted to a waiter, and the calls that wait behind it. */
 async function lineOf(
   { locks }: Table,
   behind: number,
@@ -43,7 +46,7 @@ async function lineOf(
   return { first: await front, calls };
 }
 
-/** What the store has been asked for since the line was made. */
+/** Returns the requests to the store since now. */
 function askedSince(table: Table): () => string[] {
   const from = table.calls.length;
   return () => table.calls.slice(from).map(({ name }) => name);
@@ -56,8 +59,8 @@ async function taken(call: Promise<Lease> | undefined): Promise<Lease> {
   return lease;
 }
 
-describe("a release with somebody of the same manager behind it", () => {
-  test("passes the lock on under a greater fence, and tells the store of the last one", async () => {
+describe("a release while calls of the same manager wait", () => {
+  test("hands the lock over with a greater fence, and only the last one sends a release to the store", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 3);
     const asked = askedSince(table);
@@ -69,7 +72,8 @@ describe("a release with somebody of the same manager behind it", () => {
       expect(await before.release()).toEqual({ released: true, handedOver: true });
       const lease = await taken(call);
       expect([before.state, lease.state]).toEqual(["released", "held"]);
-      // The one that is over keeps its own: with the new one it would pass every guard.
+      // The released lease keeps its fence: with the new one, its late writes would pass every
+      // guard.
       expect([before.fence, lease.fence]).toEqual([fence, fence + 1n]);
       await expect(before.extend()).rejects.toThrow("already released");
       before = lease;
@@ -81,7 +85,7 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(table.entries.size).toBe(0);
   });
 
-  test("leaves the next one what is left of the validity, and no more", async () => {
+  test("leaves the next holder the rest of the validity, and no more", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1);
     await table.clock.advance(20);
@@ -93,7 +97,7 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
-  test("asks the store when the manager has had its turn", async () => {
+  test("sends a request to the store if the manager's turn is over", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 2);
     const asked = askedSince(table);
@@ -107,7 +111,7 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(asked()).toEqual(["release", "attempt"]);
   });
 
-  test("asks the store when no fence is left", async () => {
+  test("sends a request to the store if no reserved fence is left", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 10);
     const asked = askedSince(table);
@@ -125,7 +129,7 @@ describe("a release with somebody of the same manager behind it", () => {
   test.each([
     ["another TTL", { ttl: "11s" }],
     ["another label", { label: "other" }],
-  ] as const)("asks the store where the next one wants %s", async (_, options) => {
+  ] as const)("sends a request to the store if the next call wants %s", async (_, options) => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1, options);
     const asked = askedSince(table);
@@ -134,8 +138,8 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(asked()).toEqual(["release", "attempt"]);
   });
 
-  test("asks the store where too little of the validity is left, or more than was asked for", async () => {
-    // A holder may have had it for long, and its clock may have been set forward.
+  test("sends a request to the store if the validity left is too short, or longer than the next call's TTL", async () => {
+    // The holder may have held it for long, or its clock may have been set forward.
     const short = reserving();
     const { first, calls } = await lineOf(short, 1);
     short.clock.stepWall(2_501);
@@ -153,7 +157,7 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(askedOfLong()).toEqual(["release", "attempt"]);
   });
 
-  test("asks the store while an extension is under way, and where the lease is in doubt", async () => {
+  test("sends a request to the store while an extension is under way, and if the lease is doubtful", async () => {
     const reply = deferred<typeof failed>();
     const table = reserving(() => ({ extend: () => reply.promise }));
     const { first, calls } = await lineOf(table, 2);
@@ -172,7 +176,7 @@ describe("a release with somebody of the same manager behind it", () => {
     expect(asked()).toEqual(["release", "attempt", "extend", "release", "attempt"]);
   });
 
-  test("gives it back for a call that is cancelled in the same breath, and the next one asks", async () => {
+  test("releases the lock if the next call is cancelled at the same moment, and the one behind it attempts", async () => {
     const table = reserving();
     const controller = new AbortController();
     const { first, calls } = await lineOf(table, 1, { signal: controller.signal });
@@ -190,8 +194,8 @@ describe("a release with somebody of the same manager behind it", () => {
   });
 });
 
-describe("a lock is passed on only to calls that waited before the store was asked for it", () => {
-  test("and a call that came later has the store asked, before it may have it", async () => {
+describe("a lock is handed over only to calls that waited before the request for it was sent", () => {
+  test("so a call that came later makes an attempt in the store", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1);
     const late = table.locks.acquire("a");
@@ -205,7 +209,7 @@ describe("a lock is passed on only to calls that waited before the store was ask
     expect(asked()).toEqual(["release", "attempt"]);
   });
 
-  test("so that one that begins after another process broke it waits for the new holder", async () => {
+  test("so a call that begins after another process broke the lock waits for the new holder", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1);
     table.entries.set("a", { owner: "of another process", untilMs: Infinity });
@@ -219,7 +223,7 @@ describe("a lock is passed on only to calls that waited before the store was ask
     await expect(late).rejects.toThrow("closed");
   });
 
-  test("which those are that waited when the attempt that was granted began, not the first one", async () => {
+  test("and that request is the attempt that was granted, not the first one of the wait", async () => {
     const table = reserving();
     table.entries.set("a", { owner: "of another process", untilMs: 1_000 });
     const front = table.locks.acquire("a", { retry: { minDelay: 600, maxDelay: 600 } });
@@ -231,7 +235,7 @@ describe("a lock is passed on only to calls that waited before the store was ask
     await (await taken(second)).release();
   });
 
-  test("and to none once the lock was broken by the same manager", async () => {
+  test("and to no call once the same manager has broken the lock", async () => {
     const table = reserving((made) => ({
       async break(resource: string) {
         made().entries.delete(resource);
@@ -254,7 +258,7 @@ describe("a lock is passed on only to calls that waited before the store was ask
   });
 });
 
-test("the event of a release tells whether the store was asked", async () => {
+test("the `released` event reports whether the lock was handed over", async () => {
   const table = reserving();
   const { first, calls } = await lineOf(table, 1);
   const told: unknown[] = [];

@@ -6,13 +6,13 @@ import { deferred, delay, extended, failed, scene } from "./fake-store.ts";
 const ttl = 3_000;
 const renew = true;
 
-/** How far apart they are. */
+/** Returns the differences between successive times. */
 function gaps(times: readonly number[]): number[] {
   return times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0));
 }
 
 describe("renewal", () => {
-  test("comes at a third of the TTL, again and again", async () => {
+  test("is sent after every third of the TTL", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew });
     const lease = await locks.acquire("a");
     await clock.advance(4_500);
@@ -29,14 +29,14 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("is left out where nobody asked for it", async () => {
+  test("is not sent unless it is requested", async () => {
     const { locks, clock, times } = scene({}, { ttl });
     const lease = await locks.acquire("a");
     await clock.advance(3_000);
     expect([times("extend"), lease.state]).toEqual([[], "lost"]);
   });
 
-  test("counts from before the last one was sent", async () => {
+  test("is due an interval after the last one was sent, not after its reply", async () => {
     const { locks, clock, times } = scene(
       {
         async extend() {
@@ -53,7 +53,7 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("that fails is tried again, spaced, until it succeeds", async () => {
+  test("that fails is repeated after pauses, until it succeeds", async () => {
     let away = true;
     const { locks, clock, times } = scene(
       { extend: async (_, ttlMs) => (away ? failed : extended(ttlMs)) },
@@ -79,7 +79,7 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("that never succeeds loses the lease at the end of its validity", async () => {
+  test("that never succeeds makes the lease end with its validity", async () => {
     const { locks, clock, times } = scene({ extend: async () => failed }, { ttl, renew });
     const lost: LockEvents["lost"][] = [];
     locks.on("lost", (event) => lost.push(event));
@@ -90,7 +90,7 @@ describe("renewal", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("that is never answered loses the lease all the same", async () => {
+  test("that is never answered makes the lease end with its validity", async () => {
     const { locks, clock, times } = scene(
       { extend: () => deferred<ExtendOutcome>().promise },
       { ttl, renew },
@@ -116,7 +116,7 @@ describe("renewal", () => {
     expect(times("extend")).toEqual([1_000]);
   });
 
-  test("that throws is no unhandled rejection, and is tried again", async () => {
+  test("that throws causes no unhandled rejection, and is repeated", async () => {
     let broken = true;
     const { locks, clock, times } = scene(
       {
@@ -136,7 +136,7 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("stops with the release, also one that is under way", async () => {
+  test("stops with the release, even if one is under way", async () => {
     const reply = deferred<ExtendOutcome>();
     const { locks, clock, times } = scene({ extend: () => reply.promise }, { ttl, renew });
     const lease = await locks.acquire("a");
@@ -149,7 +149,7 @@ describe("renewal", () => {
     expect([lease.state, clock.pendingTimers]).toEqual(["released", 0]);
   });
 
-  test("is not started twice, also when the clocks step while it is under way", async () => {
+  test("is not sent twice, even if the clocks step while one is under way", async () => {
     const reply = deferred<ExtendOutcome>();
     const { locks, clock, times } = scene({ extend: () => reply.promise }, { ttl: 9_000, renew });
     await locks.acquire("a");
@@ -162,7 +162,7 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("ends at maxHold, to the moment", async () => {
+  test("ends exactly at maxHold", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew, maxHold: 7_500 });
     const lost: LockEvents["lost"][] = [];
     locks.on("lost", (event) => lost.push(event));
@@ -174,19 +174,19 @@ describe("renewal", () => {
     expect(times("extend").at(-1)).toBe(7_000);
   });
 
-  test("cannot be stretched beyond maxHold by hand", async () => {
+  test("is limited by maxHold, and so is an extension by the user", async () => {
     const { locks } = scene({}, { ttl, maxHold: 5_000 });
     const lease = await locks.acquire("a");
     await lease.extend(60_000);
     expect(lease.remainingMs()).toBe(5_000);
   });
 
-  test("an extension by hand puts the next renewal off", async () => {
+  test("is put off by an extension of the user", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew });
     const lease = await locks.acquire("a");
     await clock.advance(900);
     await lease.extend();
-    // By half the interval and more: it has a new place in it.
+    // By half the interval or more: the lease gets a new phase within the interval.
     await clock.advance(499);
     expect(times("extend")).toEqual([900]);
     await clock.advance(501);
@@ -196,14 +196,14 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("of many leases that were taken together is spread over the interval", async () => {
+  test("of many leases acquired together is spread over the interval", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew });
     const names = Array.from({ length: 1_000 }, (_, index) => `name ${index}`);
     await Promise.all(names.map((name) => locks.acquire(name)));
     await clock.advance(499);
     expect(times("extend")).toEqual([]);
     await clock.advance(501);
-    // Each once, in groups of those that are due within a hundredth of the TTL.
+    // Each lease once, in groups of those that are due within a hundredth of the TTL.
     const first = times("extend");
     expect(first).toHaveLength(1_000);
     expect(greatestGroup(first)).toBeLessThan(100);
@@ -213,7 +213,7 @@ describe("renewal", () => {
     await locks.close();
   });
 
-  test("is spread anew where a stall has brought many of them together", async () => {
+  test("is spread again after a stall made many of them due together", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew });
     const names = Array.from({ length: 1_000 }, (_, index) => `name ${index}`);
     await Promise.all(names.map((name) => locks.acquire(name)));
@@ -226,7 +226,7 @@ describe("renewal", () => {
   });
 });
 
-/** How many at the most at one moment. */
+/** Returns the greatest number of renewals at one moment. */
 function greatestGroup(times: readonly number[]): number {
   const counts = new Map<number, number>();
   for (const atMs of times) counts.set(atMs, (counts.get(atMs) ?? 0) + 1);
@@ -234,7 +234,7 @@ function greatestGroup(times: readonly number[]): number {
 }
 
 describe("timers", () => {
-  test("thousands of leases share one, which keeps no process alive", async () => {
+  test("thousands of leases share one timer, which does not keep the process alive", async () => {
     const { locks, clock, times } = scene({}, { ttl, renew });
     const count = 5_000;
     const names = Array.from({ length: count }, (_, index) => `name ${index}`);

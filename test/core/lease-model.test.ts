@@ -13,7 +13,7 @@ const operation = fc.oneof(
   fc.record({ kind: fc.constant("pause" as const), ms: fc.nat(900) }),
   fc.record({
     kind: fc.constant("stepWall" as const),
-    // Less than the resolution of the wall clock is no step.
+    // A step smaller than the resolution of the wall clock does not count as one.
     ms: fc.integer({ min: -160, max: 160 }).map((ms) => ms * 5),
   }),
   fc.record({ kind: fc.constant("extend" as const), reply, tookMs: fc.nat(500) }),
@@ -22,7 +22,7 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("release" as const) }) },
 );
 
-test("a lease keeps its promises through any course of events", async () => {
+test("a lease keeps its promises in any sequence of events", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(operation, { maxLength: 40 }),
@@ -30,10 +30,10 @@ test("a lease keeps its promises through any course of events", async () => {
       async (operations, renew) => {
         let answer: "ok" | "failed" | "gone" = "ok";
         let tookMs = 0;
-        // The latest that each time may say "held": moved only by an extension that was granted.
+        // Latest ends by the monotonic and the steady time. Only a granted extension moves them.
         let endMs = ttlMs;
         let steadyEndMs = ttlMs;
-        // What the wall clock gained, step by step: what it lost in between hides none of it.
+        // Sum of all gains of the wall clock. Losses in between do not reduce it.
         let gainedMs = 0;
         const answerWith = (): "ok" | "failed" | "gone" => answer;
         const { locks, clock } = scene(
@@ -94,15 +94,15 @@ test("a lease keeps its promises through any course of events", async () => {
             const leftMs = steadyEndMs - gainedMs - clock.monotonicMs();
             expect(lease.remainingMs()).toBeLessThanOrEqual(leftMs);
           } else expect(lease.remainingMs()).toBe(0);
-          // Aborted if and only if lost, once, with the loss.
+          // Aborted if and only if lost, once, with the loss as reason.
           expect(lease.signal.aborted).toBe(state === "lost");
           expect(aborts).toBe(state === "lost" ? 1 : 0);
           if (state === "lost") expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
-          // What is over stays over, in the same way.
+          // A lease that has ended stays in the same state.
           if (terminal !== undefined) expect(state).toBe(terminal);
           if (state === "lost" || state === "released") {
             terminal = state;
-            // Nothing waits for a lease that is over.
+            // A lease that has ended leaves no timer.
             expect(clock.pendingTimers).toBe(0);
           }
         }

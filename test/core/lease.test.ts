@@ -13,7 +13,7 @@ function lossOf(lease: Lease): LeaseLostError {
 }
 
 describe("validity", () => {
-  test("counts from before the attempt was sent", async () => {
+  test("is counted from the moment before the attempt was sent", async () => {
     const { runtime, clock } = manualRuntime();
     const { store } = fakeStore(clock, {
       async attempt({ resources, owner }) {
@@ -28,7 +28,7 @@ describe("validity", () => {
     await locks.close();
   });
 
-  test("a grant that arrives when it is over is refused, and given back", async () => {
+  test("a grant that arrives after its validity is refused, and released", async () => {
     const { runtime, clock } = manualRuntime();
     const { store, times } = fakeStore(clock, {
       async attempt({ resources, owner }) {
@@ -46,7 +46,7 @@ describe("validity", () => {
     await locks.close();
   });
 
-  test("is told in whole milliseconds, never more than there are", async () => {
+  test("is reported in whole milliseconds, rounded down", async () => {
     const { locks, clock } = scene({}, { ttl });
     const lease = await locks.acquire("a");
     await clock.advance(0.5);
@@ -55,7 +55,7 @@ describe("validity", () => {
     expect(lease.remainingMs()).toBe(499);
   });
 
-  test("the signal aborts no later than the end, without being asked", async () => {
+  test("the signal aborts at the end at the latest, even if the lease is never looked at", async () => {
     const { locks, clock } = scene({}, { ttl });
     const lease = await locks.acquire("a");
     const abortedAt: number[] = [];
@@ -78,7 +78,7 @@ describe("validity", () => {
 });
 
 describe("the wall clock", () => {
-  test("ends a lease when it is set forward past the end", async () => {
+  test("ends a lease if it is set forward past the end", async () => {
     const { locks, clock } = scene({}, { ttl: 10_000 });
     const lease = await locks.acquire("a");
     clock.stepWall(10_000);
@@ -86,7 +86,7 @@ describe("the wall clock", () => {
     expect(lossOf(lease).reason).toBe("clock");
   });
 
-  test("tells by the signal too, at the next look at the clocks", async () => {
+  test("aborts the signal as well, at the next check of the clocks", async () => {
     const { locks, clock } = scene({}, { ttl: 10_000 });
     const lease = await locks.acquire("a");
     const reasons: unknown[] = [];
@@ -97,7 +97,7 @@ describe("the wall clock", () => {
     expect(reasons).toEqual(["clock"]);
   });
 
-  test("set forward, but not past the end, brings the end nearer", async () => {
+  test("shortens the lease if it is set forward, but not past the end", async () => {
     const { locks, clock } = scene({}, { ttl: 10_000 });
     const lease = await locks.acquire("a");
     const abortedAt: number[] = [];
@@ -108,7 +108,7 @@ describe("the wall clock", () => {
     expect(lossOf(lease).reason).toBe("clock");
   });
 
-  test("moved little by little, does not get away with more than one step", async () => {
+  test("in many small steps prolongs the lease by one undetected step at most", async () => {
     const { locks, clock } = scene({}, { ttl: 10_000 });
     const lease = await locks.acquire("a");
     const endMs = clock.wallMs() + 10_000;
@@ -119,11 +119,11 @@ describe("the wall clock", () => {
       await clock.advance(500);
     }
     expect(lateMs).toHaveLength(1);
-    // One step that was not seen yet, and what came since the last look at the clocks.
+    // One step that is not detected yet, and the gains since the last check of the clocks.
     expect(lateMs[0]).toBeLessThan(28);
   });
 
-  test("set back prolongs nothing", async () => {
+  test("does not prolong the lease if it is set back", async () => {
     const { locks, clock } = scene({}, { ttl });
     const lease = await locks.acquire("a");
     clock.stepWall(-3_600_000);
@@ -133,7 +133,7 @@ describe("the wall clock", () => {
     expect(lossOf(lease).reason).toBe("expired");
   });
 
-  test("a hair ahead of the other clock is not to blame", async () => {
+  test("is not reported as the reason if it gained only a few milliseconds", async () => {
     const { locks, clock } = scene({}, { ttl });
     const lease = await locks.acquire("a");
     clock.stepWall(5);
@@ -143,7 +143,7 @@ describe("the wall clock", () => {
   });
 });
 
-describe("after a pause longer than the lease, the first look tells that it is lost:", () => {
+describe("after a pause longer than the lease, the first look reports that it is lost:", () => {
   const lost = { code: "LEASE_LOST", reason: "expired" };
   const looks: Readonly<Record<string, (lease: Lease, signal: AbortSignal) => unknown>> = {
     state: (lease) => expect(lease.state).toBe("lost"),
@@ -191,7 +191,7 @@ test("a pause shorter than the lease leaves it held", async () => {
 });
 
 describe("extend", () => {
-  test("counts the new validity from before it was sent", async () => {
+  test("counts the new validity from the moment before it was sent", async () => {
     const reply = deferred<ExtendOutcome>();
     const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
     const lease = await locks.acquire("a");
@@ -203,19 +203,19 @@ describe("extend", () => {
     expect(lease.remainingMs()).toBe(1_700);
   });
 
-  test("a reply that comes after the end is refused", async () => {
+  test("is refused if its reply comes after the end", async () => {
     const reply = deferred<ExtendOutcome>();
     const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
     const lease = await locks.acquire("a");
     const refused = expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
-    // The timer of the end has not run when the reply is read.
+    // The timer for the end has not fired when the reply is read.
     clock.pause(999.5);
     reply.resolve(extended(30_000));
     await refused;
     expect([lease.state, lease.remainingMs()]).toEqual(["lost", 0]);
   });
 
-  test("that fails leaves the old validity, in doubt", async () => {
+  test("that fails leaves the validity unchanged, and the lease doubtful", async () => {
     const { locks, clock } = scene({ extend: async () => failed }, { ttl });
     const doubts: LockEvents["doubtful"][] = [];
     locks.on("doubtful", (event) => doubts.push(event));
@@ -230,7 +230,7 @@ describe("extend", () => {
     expect(lossOf(lease)).toMatchObject({ reason: "unreachable", cause: failed.error });
   });
 
-  test("after doubt makes the lease held again", async () => {
+  test("that succeeds makes a doubtful lease held again", async () => {
     const outcomes: ExtendOutcome[] = [failed, extended(1_000)];
     const { locks, clock } = scene(
       { extend: async () => outcomes.shift() ?? extended(1_000) },
@@ -245,14 +245,14 @@ describe("extend", () => {
     expect([reason, cause]).toEqual(["expired", undefined]);
   });
 
-  test("never shortens, whatever the store grants", async () => {
+  test("never shortens the validity, for any reply of the store", async () => {
     const { locks } = scene({ extend: async () => extended(100) }, { ttl });
     const lease = await locks.acquire("a");
     await lease.extend(100);
     expect(lease.remainingMs()).toBe(1_000);
   });
 
-  test("of a lease that is gone tells that it was taken", async () => {
+  test("of a lease that is gone reports that it was taken", async () => {
     const { locks } = scene({ extend: async () => ({ kind: "gone" }) }, { ttl });
     const lease = await locks.acquire("a");
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -285,7 +285,7 @@ describe("extend", () => {
     expect(times("extend")).toHaveLength(2);
   });
 
-  test("under way when the lease is released changes nothing any more", async () => {
+  test("has no effect if the lease is released while it is under way", async () => {
     const reply = deferred<ExtendOutcome>();
     const { locks, clock } = scene({ extend: () => reply.promise }, { ttl });
     const lease = await locks.acquire("a");
@@ -309,21 +309,21 @@ describe("prove", () => {
     expect([reason, cause]).toEqual(["expired", undefined]);
   });
 
-  test("that finds it gone ends the lease", async () => {
+  test("that finds the lease gone ends it", async () => {
     const { locks } = scene({ prove: async () => ({ kind: "gone" }) }, { ttl });
     const lease = await locks.acquire("a");
     expect(await lease.prove()).toBe(false);
     expect(lossOf(lease).reason).toBe("taken");
   });
 
-  test("that cannot tell is a fault, and doubt", async () => {
+  test("that fails rejects, and leaves the lease doubtful", async () => {
     const { locks } = scene({ prove: async () => failed }, { ttl });
     const lease = await locks.acquire("a");
     await expect(lease.prove()).rejects.toBe(failed.error);
     expect(lease.state).toBe("doubtful");
   });
 
-  test("that comes back after the end proves nothing", async () => {
+  test("whose reply comes after the end proves nothing", async () => {
     const reply = deferred<ProveOutcome>();
     const { locks, clock } = scene({ prove: () => reply.promise }, { ttl });
     const lease = await locks.acquire("a");
@@ -335,7 +335,7 @@ describe("prove", () => {
   });
 });
 
-test("a lost lease was not released, even where its key was still there", async () => {
+test("the release of a lost lease reports the loss, even if its key still exists", async () => {
   const { locks, clock, times } = scene({}, { ttl });
   const lease = await locks.acquire("a");
   await clock.advance(1_000);
@@ -344,7 +344,7 @@ test("a lost lease was not released, even where its key was still there", async 
   expect(lease.state).toBe("lost");
 });
 
-test("a release that finds the lease taken says so", async () => {
+test("a release that finds the lease taken reports it", async () => {
   const { locks } = scene({ release: async () => ({ released: false, reason: "taken" }) }, { ttl });
   const told: LockEvents["released"][] = [];
   locks.on("released", (event) => told.push(event));
@@ -358,7 +358,7 @@ test("a release that finds the lease taken says so", async () => {
   });
 });
 
-test("a release that cannot be confirmed does not undo finished work", async () => {
+test("a release that cannot be confirmed does not make finished work fail", async () => {
   const { locks } = scene(
     { release: async () => ({ released: false, reason: "unreachable" }) },
     { ttl },
@@ -366,7 +366,7 @@ test("a release that cannot be confirmed does not undo finished work", async () 
   expect(await locks.using("a", () => "done")).toBe("done");
 });
 
-test("tells of the loss once, with how long it was held", async () => {
+test("the loss of a lease is reported once, with how long it was held", async () => {
   const { locks, clock } = scene({}, { ttl });
   const told: LockEvents["lost"][] = [];
   locks.on("lost", (event) => told.push(event));
@@ -378,14 +378,14 @@ test("tells of the loss once, with how long it was held", async () => {
   ]);
 });
 
-test("has no fence where the store gives none", async () => {
+test("reading the fence throws if the store has no fences", async () => {
   const { locks } = scene({ fencing: false }, { ttl });
   const lease = await locks.acquire("a");
   expect(() => lease.fence).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
 });
 
 describe("using whose work fails with the loss of a lease", () => {
-  test("reports its own loss where the work's is that of another lease, and keeps that as cause", async () => {
+  test("reports its own loss with the work's error as cause, if that is the loss of another lease", async () => {
     const { locks, clock } = scene({}, { ttl });
     const inner = new LeaseLostError(["b"], "taken");
     const call = locks.using("a", { renew: false }, () => {
@@ -397,13 +397,13 @@ describe("using whose work fails with the loss of a lease", () => {
     expect(error).toHaveProperty("cause", inner);
   });
 
-  test("passes on the loss of another lease where its own is held", async () => {
+  test("passes on the loss of another lease if its own lease is held", async () => {
     const { locks } = scene({}, { ttl });
     const inner = new LeaseLostError(["b"], "taken");
     await expect(locks.using("a", () => Promise.reject(inner))).rejects.toBe(inner);
   });
 
-  test("reports both where two nested leases are lost", async () => {
+  test("reports both losses if two nested leases are lost", async () => {
     const { locks, clock } = scene({}, { ttl });
     const call = locks.using("a", { renew: false }, () =>
       locks.using("b", { renew: false }, (lease) => {
@@ -415,7 +415,7 @@ describe("using whose work fails with the loss of a lease", () => {
     expect(error).toMatchObject({ resources: ["a"], cause: { resources: ["b"] } });
   });
 
-  test("passes on its own loss as it is", async () => {
+  test("passes on its own loss unchanged", async () => {
     const { locks, clock } = scene({}, { ttl });
     let own: unknown;
     const call = locks.using("a", { renew: false }, (lease) => {
@@ -428,7 +428,7 @@ describe("using whose work fails with the loss of a lease", () => {
     expect(error).toBe(own);
   });
 
-  test("keeps the last failed renewal as cause of a loss where the work returned", async () => {
+  test("reports the last failed renewal as cause of a loss if the work returned", async () => {
     const { locks, clock } = scene({ extend: async () => failed }, { ttl });
     const call = locks.using("a", async () => {
       await clock.advance(5_000);

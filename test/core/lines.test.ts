@@ -3,13 +3,13 @@ import type { AcquireTimeoutError, Lease } from "../../src/index.ts";
 import { settle } from "../../src/testing/index.ts";
 import { lockTable, note } from "./lock-table.ts";
 
-describe("the line of one manager", () => {
-  test("is served in the order of the calls, at each release and without asking", async () => {
+describe("the queue of one manager", () => {
+  test("is served in the order of the calls, at each release and without a pause", async () => {
     const { locks, clock, asked } = lockTable();
     const holder = await locks.acquire("a");
     const served: number[] = [];
     const waiting = Array.from({ length: 20 }, async (_, index) => {
-      // The first is in the line before the others come: a newcomer has to ask once.
+      // The first call waits before the others come: it is the only one that makes two attempts.
       if (index > 0) await settle();
       const lease = await locks.acquire("a");
       served.push(index);
@@ -21,12 +21,12 @@ describe("the line of one manager", () => {
     await holder.release();
     await Promise.all(waiting);
     expect(served).toEqual(Array.from({ length: 20 }, (_, index) => index));
-    // One question for each of them, but for the one that stood there first.
+    // One attempt for each call, and a second one for the first.
     expect([asked(), clock.monotonicMs(), clock.pendingTimers]).toEqual([2 + 20, 0, 0]);
     await locks.close();
   });
 
-  test("asks nobody while one of its own has it, however long that is", async () => {
+  test("makes no attempt while a lease of the same manager holds the resource", async () => {
     const { locks, clock, asked } = lockTable();
     const first = await locks.acquire("a", { ttl: "60s", renew: true, maxHold: "3h" });
     const waiting = [locks.acquire("a"), settle().then(() => locks.acquire("a", { renew: true }))];
@@ -43,7 +43,7 @@ describe("the line of one manager", () => {
     await locks.close();
   });
 
-  test("of one resource does not hold up another", async () => {
+  test("of one resource does not delay another", async () => {
     const { locks } = lockTable();
     const holder = await locks.acquire("a");
     const waiting = locks.acquire("a");
@@ -55,15 +55,15 @@ describe("the line of one manager", () => {
     await locks.close();
   });
 
-  test("wakes the next when a lease is lost", async () => {
+  test("wakes the next call when a lease is lost", async () => {
     const { locks, clock, entries } = lockTable();
     const done: string[] = [];
     const first = await locks.acquire("a", { ttl: 1_000 });
-    // Others behind, so that the line has a holder of its own when it is lost.
+    // One more call waits, so that the queue is not empty when the lease is lost.
     const calls = [note(done, "second", locks.acquire("a", { ttl: 1_000 }))];
     await settle();
     calls.push(note(done, "third", locks.acquire("a")));
-    // Its keys have gone before, and nobody has noticed.
+    // The store has forgotten the lock, and the manager has not detected that.
     entries.clear();
     await clock.advance(900);
     expect([first.state, done]).toEqual(["held", []]);
@@ -76,7 +76,7 @@ describe("the line of one manager", () => {
     await Promise.all(calls);
   });
 
-  test("stays quiet when a lease that was lost long ago is given back", async () => {
+  test("does not change when a lease that was lost before is released", async () => {
     const { locks, clock, asked, entries } = lockTable();
     const lost = await locks.acquire("a", { ttl: 1_000 });
     const second = locks.acquire("a");
@@ -94,7 +94,7 @@ describe("the line of one manager", () => {
     await locks.close();
   });
 
-  test("is woken by a lease on several resources, in each of their lines", async () => {
+  test("of each resource is woken when a lease on several resources is released", async () => {
     const { locks } = lockTable();
     const both = await locks.acquire(["a", "b"]);
     const waiting = ["a", "b", "a"].map((name) => locks.acquire(name));
@@ -107,7 +107,7 @@ describe("the line of one manager", () => {
   });
 });
 
-describe("leaving the line", () => {
+describe("leaving the queue", () => {
   async function lineOf(names: readonly string[], options: Record<string, object> = {}) {
     const table = lockTable();
     const done: string[] = [];
@@ -127,7 +127,7 @@ describe("leaving the line", () => {
     }
   }
 
-  test("by a signal, a timeout or in front keeps the order of those who stay", async () => {
+  test("by a signal or a timeout, also at the front, keeps the order of the others", async () => {
     const controllers = [new AbortController(), new AbortController()] as const;
     const [front, middle] = controllers;
     const { done, holder, calls, clock, locks } = await lineOf(["1", "2", "3", "4", "5"], {
@@ -148,12 +148,12 @@ describe("leaving the line", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("in front makes the next one ask at once", async () => {
+  test("at the front makes the next call attempt at once", async () => {
     const controller = new AbortController();
     const { entries, done, locks, clock } = await lineOf(["1", "2"], {
       "1": { signal: controller.signal },
     });
-    // Free, and nobody was told: as a foreign holder leaves it.
+    // The lock is free, and no waiter is notified, as after a release by another library.
     entries.clear();
     controller.abort(new DOMException("enough", "Enough"));
     await settle();
@@ -161,7 +161,7 @@ describe("leaving the line", () => {
     await locks.close();
   });
 
-  test("without ever having had a turn names the holder that others saw", async () => {
+  test("without an attempt of its own, a call reports the holder that others saw", async () => {
     const { calls, clock, entries, locks, asked } = await lineOf(["1", "2"], {
       "2": { wait: 700 },
     });
@@ -178,7 +178,7 @@ describe("leaving the line", () => {
     await locks.close();
   });
 
-  test("without a turn names a holder of the same manager, with label and fence", async () => {
+  test("without an attempt, a call reports a holder of the same manager, with label and fence", async () => {
     const { calls, clock, holder, locks } = await lineOf(["1", "2", "3"], {
       "1": { label: "report" },
       "3": { wait: 700 },
@@ -192,7 +192,7 @@ describe("leaving the line", () => {
     await locks.close();
   });
 
-  test("all at once by close, each with ClosedError, and no timer stays", async () => {
+  test("by close ends all calls at once with ClosedError, and leaves no timer", async () => {
     const { calls, done, locks, clock, holder } = await lineOf(["1", "2", "3"]);
     await locks.close();
     await Promise.all(calls);
@@ -200,12 +200,12 @@ describe("leaving the line", () => {
     expect([holder.state, clock.pendingTimers]).toEqual(["released", 0]);
   });
 
-  test("while its turn comes leaves the turn to the next", async () => {
+  test("a waiter cancelled at the front passes the turn to the next", async () => {
     const controller = new AbortController();
     const { done, holder, locks } = await lineOf(["1", "2"], {
       "1": { signal: controller.signal },
     });
-    // Woken by the release, but not yet at the store.
+    // Woken by the release, but its attempt has not begun.
     const released = holder.release();
     controller.abort(new DOMException("enough", "Enough"));
     await released;
@@ -215,8 +215,8 @@ describe("leaving the line", () => {
   });
 });
 
-describe("not in the line", () => {
-  test("tryAcquire and wait: 0 ask the store once, and nobody loses a place by it", async () => {
+describe("calls that do not queue", () => {
+  test("tryAcquire and wait: 0 make one attempt, and change no waiter's position", async () => {
     const { locks, asked } = lockTable();
     const holder = await locks.acquire("a");
     const done: string[] = [];
@@ -234,7 +234,7 @@ describe("not in the line", () => {
     await locks.close();
   });
 
-  test("several resources stand in no line, and are not kept waiting by one", async () => {
+  test("a call for several resources does not queue, and does not wait behind calls for one of them", async () => {
     const { locks, asked } = lockTable();
     const holder = await locks.acquire("a");
     const waiting = locks.acquire("a");
@@ -242,7 +242,7 @@ describe("not in the line", () => {
     const before = asked();
     const both = locks.acquire(["a", "b"], { wait: 10 }).catch((error: unknown) => error);
     await settle();
-    // It asks by itself, whoever waits for a part of it.
+    // It makes an attempt of its own, although another call waits for one of its resources.
     expect(asked()).toBe(before + 1);
     await holder.release();
     await waiting;
@@ -252,7 +252,7 @@ describe("not in the line", () => {
 });
 
 describe("10,000 waiters", () => {
-  test("are the most: the next is refused before anything is sent", async () => {
+  test("are the limit: the next call is rejected before anything is sent", async () => {
     const { locks, asked, clock } = lockTable();
     const holder = await locks.acquire("a");
     const controller = new AbortController();
@@ -270,7 +270,7 @@ describe("10,000 waiters", () => {
     });
     await expect(locks.using("a", () => "never")).rejects.toThrow("10000");
     expect(asked()).toBe(before);
-    // Others are not concerned, and there is room again when one has left.
+    // Other resources are not affected, and a call can wait again when another one has left.
     await (await locks.acquire("b")).release();
     expect(await locks.tryAcquire("a")).toBeUndefined();
     controller.abort(new Error("enough"));

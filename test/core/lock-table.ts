@@ -10,16 +10,16 @@ interface Entry {
 }
 
 export interface Table extends Scene {
-  /** What each resource is held by, as the store has it. */
+  /** Current holder of each resource in the store. */
   readonly entries: Map<string, Entry>;
-  /** How often the store was asked for a lock. */
+  /** Number of attempts that the store received. */
   readonly asked: () => number;
 }
 
-/** Nobody asks again by itself before an hour is over: only being woken explains a grant. */
+/** Pauses so long that only a notification can explain a grant. */
 export const neverAskAgain = { minDelay: "1h", maxDelay: "1h" } as const;
 
-/** A manager on a store that excludes, and forgets a lock when its TTL is over. */
+/** Opens a manager on a store that excludes, and forgets a lock when its TTL is over. */
 export function lockTable(
   more: (table: () => Table) => Behaviour = () => ({}),
   defaults: Omit<CreateLocksOptions, "runtime"> = {},
@@ -59,7 +59,7 @@ export function attemptOn(
   return { kind: "granted", grant: { resources, owner, fence: 1n, validityMs: ttlMs } };
 }
 
-/** Notes the end of a call under its name, whatever end it is. */
+/** Records under its name that a call has ended, and how. */
 export function note(done: string[], name: string, call: Promise<Lease>): Promise<unknown> {
   return call.then(
     (lease) => {

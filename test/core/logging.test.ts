@@ -11,7 +11,7 @@ import {
 import { memory } from "../../src/stores/memory/index.ts";
 import { scene } from "./fake-store.ts";
 
-/** What a JSON logger writes, as an object again. */
+/** Returns what a JSON logger writes, parsed. */
 function logged(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
@@ -26,11 +26,11 @@ async function withLease(check: (lease: Lease) => void): Promise<void> {
 const view = { resources: ["a", "b"], label: "report", fence: "1", state: "held" };
 
 describe("a lease", () => {
-  test("is written as JSON with what users know of it, and nothing else", async () => {
+  test("is written as JSON with its public fields, and nothing else", async () => {
     await withLease((lease) => expect(logged({ lease })).toEqual({ lease: view }));
   });
 
-  test("is printed with the same, also within an object and as a field", async () => {
+  test("is printed with the same fields, also inside an object", async () => {
     await withLease((lease) => {
       const text = "Lease { resources: [ 'a', 'b' ], label: 'report', fence: '1', state: 'held' }";
       expect(inspect(lease, { breakLength: Infinity })).toBe(text);
@@ -38,14 +38,14 @@ describe("a lease", () => {
     });
   });
 
-  test("keeps no memory for that: nothing of it is on the lease", async () => {
+  test("needs no memory for that: the lease has no own property for it", async () => {
     await withLease((lease) => {
       expect(Object.hasOwn(lease, "toJSON")).toBe(false);
       expect(Object.getOwnPropertySymbols(lease)).toEqual([]);
     });
   });
 
-  test("without a fence is written without one, and a released one says so", async () => {
+  test("without a fence is written without one, and a released lease with its state", async () => {
     const { locks } = scene({
       attempt: async ({ resources, owner }) => {
         const grant = { resources, owner, fence: undefined, validityMs: 900 };
@@ -62,7 +62,7 @@ describe("a lease", () => {
 describe("an error", () => {
   const refused = new Error("connect ECONNREFUSED");
 
-  test("is written as JSON with its fields, a fence as text", () => {
+  test("is written as JSON with its fields, and a fence as text", () => {
     expect(logged(new FenceRejectedError("a", 1n, 2n ** 60n))).toEqual({
       name: "FenceRejectedError",
       code: "FENCE_REJECTED",
@@ -79,7 +79,7 @@ describe("an error", () => {
     });
   });
 
-  test("is written with the votes of the nodes and the messages of causes", () => {
+  test("is written with the votes of the nodes and the messages of its causes", () => {
     const votes = [{ node: "one", vote: "failed", ms: 3, cause: refused }] as const;
     const error = new QuorumError("acquire", ["a"], votes, { quorum: 1, cause: refused });
     expect(logged({ error })).toMatchObject({
@@ -92,7 +92,7 @@ describe("an error", () => {
     });
   });
 
-  test("is written without the result of the work, and with whatever was thrown as text", () => {
+  test("is written without the result of the work, and with any thrown value as text", () => {
     const cycle: Record<string, unknown> = { fence: 1n };
     cycle["self"] = cycle;
     const causes = [cycle, Object.create(null), Symbol("x"), null, 5n];
@@ -115,7 +115,7 @@ describe("an error", () => {
 });
 
 describe("an event", () => {
-  test("is written as JSON: fences as text, errors by their message", async () => {
+  test("is written as JSON with fences as text and errors as messages", async () => {
     const { locks } = scene({
       extend: async () => {
         const error = new QuorumError("extend", ["a"], [], { quorum: 1 });
@@ -138,7 +138,7 @@ describe("an event", () => {
     await locks.close();
   });
 
-  test("is a plain object otherwise: its fence stays a bigint, and no method shows", async () => {
+  test("is otherwise a plain object: its fence is a bigint, and no method is visible", async () => {
     const { locks } = scene();
     const events: unknown[] = [];
     locks.on("acquired", (event) => events.push(event));

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { ManualClock, manualRuntime, SeededRandom, settle } from "../../src/testing/index.ts";
 
 describe("a manual clock", () => {
-  test("moves only when told, both clocks alike", async () => {
+  test("moves both clocks only when it is advanced", async () => {
     const clock = new ManualClock({ monotonicMs: 5, wallMs: 1_000 });
     await settle();
     expect([clock.monotonicMs(), clock.wallMs()]).toEqual([5, 1_000]);
@@ -14,7 +14,7 @@ describe("a manual clock", () => {
     expect([clock.monotonicMs(), clock.wallMs()]).toEqual([25, 520]);
   });
 
-  test("runs timers in order, each at its moment", async () => {
+  test("runs timers in order, each at its time", async () => {
     const clock = new ManualClock();
     const ran: string[] = [];
     const note = (name: string) => () => ran.push(`${name} at ${clock.monotonicMs()}`);
@@ -27,7 +27,7 @@ describe("a manual clock", () => {
     expect(clock.monotonicMs()).toBe(30);
   });
 
-  test("lets all that follows from one timer happen before the next", async () => {
+  test("lets everything that follows from one timer happen before the next", async () => {
     const clock = new ManualClock();
     const order: string[] = [];
     clock.setTimer(10, true, () => {
@@ -42,7 +42,7 @@ describe("a manual clock", () => {
     expect(order).toEqual(["first at 10", "set on the way at 15", "second at 20"]);
   });
 
-  test("runs no timer in a pause, and what is overdue right after it", async () => {
+  test("runs no timer in a pause, and overdue ones right after it", async () => {
     const clock = new ManualClock();
     const ran: number[] = [];
     clock.setTimer(10, true, () => ran.push(clock.monotonicMs()));
@@ -53,7 +53,7 @@ describe("a manual clock", () => {
     expect(ran).toEqual([100]);
   });
 
-  test("forgets a cancelled timer, and counts those that wait", async () => {
+  test("forgets a cancelled timer, and counts the pending ones", async () => {
     const clock = new ManualClock();
     const cancel = clock.setTimer(10, true, () => expect.fail("it was cancelled"));
     clock.setTimer(20, false, () => undefined);
@@ -65,7 +65,7 @@ describe("a manual clock", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("refuses to go back, and to be moved by two at once", async () => {
+  test("refuses to go back, and to be advanced by two calls at once", async () => {
     const clock = new ManualClock();
     await expect(clock.advance(-1)).rejects.toThrow(RangeError);
     await expect(clock.advance(Number.NaN)).rejects.toThrow(RangeError);
@@ -76,7 +76,7 @@ describe("a manual clock", () => {
     expect(clock.monotonicMs()).toBe(10);
   });
 
-  test("passes on what a timer throws, and can go on", async () => {
+  test("passes on an error thrown by a timer, and can go on", async () => {
     const clock = new ManualClock();
     clock.setTimer(5, true, () => {
       throw new Error("a timer that failed");
@@ -121,12 +121,12 @@ describe("seeded randomness", () => {
     for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThan(150);
   });
 
-  test("makes bases that fit the wire format", () => {
+  test("draws unique bases that fit the wire format", () => {
     expect(new SeededRandom(7).uniqueBase()).toMatch(/^[\w-]{22}$/);
   });
 });
 
-test("a manual runtime takes another place for events", () => {
+test("a manual runtime accepts other diagnostics for its events", () => {
   const diagnostics = {
     hasSubscribers: () => true,
     publish: () => undefined,

@@ -17,7 +17,7 @@ interface Scene {
   readonly clock: ManualClock;
 }
 
-/** A manager on a manual clock, with or without the context of asynchronous calls. */
+/** Opens a manager on a manual clock, with or without the context of asynchronous calls. */
 function open(follows = true): Scene {
   const { runtime, clock } = manualRuntime({ wallMs: at });
   const { asyncContext } = nodeRuntime;
@@ -32,7 +32,7 @@ async function rejection(call: Promise<unknown>): Promise<unknown> {
   );
 }
 
-describe("work that waits forever for what it holds itself", () => {
+describe("work that waits forever for a resource that it holds itself", () => {
   test.each([
     ["acquire", (locks: Locks) => locks.acquire("report", forever)],
     ["using", (locks: Locks) => locks.using("report", forever, () => "never")],
@@ -59,7 +59,7 @@ describe("work that waits forever for what it holds itself", () => {
     await locks.close();
   });
 
-  test("is refused through a lease between them, and for every one of those around it", async () => {
+  test("is refused for the outer and for the inner lease if two are nested", async () => {
     const { locks } = open();
     const errors = await locks.using("a", forever, async () =>
       locks.using("b", forever, async () => [
@@ -79,12 +79,12 @@ describe("work that waits forever for what it holds itself", () => {
     await locks.close();
   });
 
-  test("is not refused where it can be granted some day", async () => {
+  test("is not refused if the wait can end", async () => {
     const { locks, clock } = open();
     const other = open();
     const granted: string[] = [];
     const note = (name: string) => (): void => void granted.push(name);
-    // Another resource, another manager, another chain of calls, a lease given back or lost before.
+    // Another resource, another manager, another chain of calls, a lease released or lost before.
     await locks.using("a", forever, async (lease) => {
       await locks.using("b", forever, note("another resource"));
       await other.locks.using("a", forever, note("another manager"));
@@ -105,7 +105,7 @@ describe("work that waits forever for what it holds itself", () => {
     await settle();
     release?.();
     await Promise.all([holding, waiting]);
-    // What a work began and left behind may wait once the lease of that work is over.
+    // A call that the work left behind may wait once the lease of that work has ended.
     let left: Promise<unknown> | undefined;
     await locks.using("a", forever, () => {
       left = settle().then(() => locks.using("a", forever, note("after the work")));
@@ -122,7 +122,7 @@ describe("work that waits forever for what it holds itself", () => {
     await Promise.all([locks.close(), other.locks.close()]);
   });
 
-  test("waits where the runtime cannot follow calls, as before", async () => {
+  test("waits if the runtime cannot follow calls", async () => {
     const { locks, clock } = open(false);
     const controller = new AbortController();
     const { signal } = controller;
@@ -137,24 +137,27 @@ describe("work that waits forever for what it holds itself", () => {
   });
 });
 
-describe("a wait with an end for what the same manager holds", () => {
-  test.each([true, false])("says so, since when, and under which label (%s)", async (follows) => {
-    const { locks, clock } = open(follows);
-    const error = await locks.using("re", { label: "report" }, async () => {
-      const nested = rejection(locks.using("re", { wait: 500 }, () => "never"));
-      await clock.advance(1_000);
-      return await nested;
-    });
-    expect(error).toBeInstanceOf(AcquireTimeoutError);
-    expect(error).toMatchObject({ holder: { self: true, label: "report", sinceMs: at } });
-    expect(String(error)).toContain(
-      '"re" was held by this process since 12:00:03 UTC (label "report") until the wait',
-    );
-    expect(String(error)).toContain("leases do not nest");
-    await locks.close();
-  });
+describe("a finite wait for a resource that the same manager holds", () => {
+  test.each([true, false])(
+    "reports that, with time and label of the acquisition (%s)",
+    async (follows) => {
+      const { locks, clock } = open(follows);
+      const error = await locks.using("re", { label: "report" }, async () => {
+        const nested = rejection(locks.using("re", { wait: 500 }, () => "never"));
+        await clock.advance(1_000);
+        return await nested;
+      });
+      expect(error).toBeInstanceOf(AcquireTimeoutError);
+      expect(error).toMatchObject({ holder: { self: true, label: "report", sinceMs: at } });
+      expect(String(error)).toContain(
+        '"re" was held by this process since 12:00:03 UTC (label "report") until the wait',
+      );
+      expect(String(error)).toContain("leases do not nest");
+      await locks.close();
+    },
+  );
 
-  test("says so at once with a wait of 0, and tryAcquire is undefined as ever", async () => {
+  test("reports that at once with wait: 0, and tryAcquire returns undefined", async () => {
     const { locks } = open();
     const lease = await locks.acquire("re");
     const error = await rejection(locks.acquire("re", { wait: 0 }));
@@ -164,7 +167,7 @@ describe("a wait with an end for what the same manager holds", () => {
     await locks.close();
   });
 
-  test("is told by the event, and not for a holder elsewhere", async () => {
+  test("reports that in the `contended` event, but not for a holder in another manager", async () => {
     const store = memory();
     const { runtime, clock } = manualRuntime();
     const [ours, theirs] = [createLocks(store, { runtime }), createLocks(store, { runtime })];

@@ -15,7 +15,7 @@ function resolve(given?: LockOptions, defaults = builtInDefaults) {
 }
 
 describe("options", () => {
-  test("left out are the built-in defaults", () => {
+  test("that are left out have the built-in defaults", () => {
     const expected = {
       ttlMs: 10_000,
       waitMs: 10_000,
@@ -31,7 +31,7 @@ describe("options", () => {
     expect(resolve({ ttl: undefined, wait: undefined } as object)).toEqual(expected);
   });
 
-  test("given are kept, with units resolved", () => {
+  test("that are given are kept, with units resolved", () => {
     const { signal } = new AbortController();
     const given: LockOptions = {
       ttl: "5s",
@@ -54,7 +54,7 @@ describe("options", () => {
     });
   });
 
-  test("of a call win over those of the manager, which win over the built-in ones", () => {
+  test("of a call override those of the manager, which override the built-in ones", () => {
     const manager = resolve({ ttl: 2_000, wait: 0, label: "manager", renew: true });
     expect(resolve({ ttl: 3_000, renew: false }, manager)).toMatchObject({
       ttlMs: 3_000,
@@ -65,21 +65,21 @@ describe("options", () => {
     });
   });
 
-  test("the default TTL bows to what the store allows, a given one does not", () => {
+  test("reduce the default TTL to the store's limit, but refuse a given one above it", () => {
     const short = { ttlMaxMs: 2_000 };
     expect(resolveOptions(undefined, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(resolveOptions({ wait: 0 }, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow("`ttl`");
   });
 
-  test("a least delay above the default greatest raises that one", () => {
+  test("raise the default maxDelay if minDelay is above it", () => {
     expect(resolve({ retry: { minDelay: 500 } })).toMatchObject({
       retryMinMs: 500,
       retryMaxMs: 500,
     });
   });
 
-  test("a renewal that leaves no time for a second try is refused, also as a default", () => {
+  test("refuse a renewal that leaves no time for a second one, also as a default", () => {
     expect(resolve({ ttl: 1_000, renew: 875 }).renew).toBe(875);
     expect(() => resolve({ ttl: 1_000, renew: 876 })).toThrow("`renew`");
     const manager = resolve({ ttl: 10_000, renew: "5s" });
@@ -87,7 +87,7 @@ describe("options", () => {
     expect(() => resolve({ ttl: 3_000 }, manager)).toThrow("`renew`");
   });
 
-  test("a renewal that would come after the validity is refused, in each store", () => {
+  test("refuse a renewal that would come after the validity, for each store", () => {
     const stores = [
       [memory(), 8_750],
       [embedded("/nowhere"), 8_749],
@@ -105,7 +105,7 @@ describe("options", () => {
     }
   });
 
-  test("a renewal after the end of a call's TTL is refused before anything is sent", async () => {
+  test("refuse a renewal after the end of a call's TTL before anything is sent", async () => {
     const { locks, calls } = scene({}, { ttl: "20s", renew: "9s" });
     await expect(locks.acquire("a", { ttl: "10s" })).rejects.toThrow("`renew`");
     await expect(locks.tryAcquire("a", { ttl: "10s" })).rejects.toThrow("`renew`");
@@ -113,14 +113,14 @@ describe("options", () => {
     expect(calls).toEqual([]);
   });
 
-  test("waiting for ever is a wait without end", () => {
+  test('turn wait "forever" into an infinite wait', () => {
     expect(resolve({ wait: "forever" }).waitMs).toBe(Infinity);
     expect(resolve({ wait: 0 }).waitMs).toBe(0);
   });
 });
 
 describe("createLocks", () => {
-  test("refuses a store that is none", () => {
+  test("refuses a value that is not a store", () => {
     for (const store of [undefined, null, {}, "redis://localhost", () => memory()]) {
       expect(() => createLocks(store as never)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", option: "store" }),
@@ -128,7 +128,7 @@ describe("createLocks", () => {
     }
   });
 
-  test("refuses a signal as a default, and a default that no call knows", () => {
+  test("refuses a signal as a default, and an unknown default", () => {
     const { signal } = new AbortController();
     for (const [option, defaults] of Object.entries({ signal: { signal }, tttl: { tttl: 5 } })) {
       expect(() => createLocks(memory(), defaults as never)).toThrow(
@@ -137,7 +137,7 @@ describe("createLocks", () => {
     }
   });
 
-  test("refuses a listener that is no function", async () => {
+  test("refuses a listener that is not a function", async () => {
     const locks = createLocks(memory());
     expect(() => locks.on("lost", "listener" as never)).toThrow(
       expect.objectContaining({ code: "INVALID_OPTION", option: "listener" }),
@@ -147,7 +147,7 @@ describe("createLocks", () => {
 });
 
 describe("resources", () => {
-  test("are sorted by code unit, the same for everybody", () => {
+  test("are sorted by code unit, so that every client uses the same order", () => {
     expect(resourcesOf(["b", "a", "Z", "é", "a"])).toEqual(["Z", "a", "b", "é"]);
     expect(resourcesOf("one")).toEqual(["one"]);
   });
@@ -159,7 +159,7 @@ describe("resources", () => {
     expect(() => resourcesOf("x".repeat(4_097))).toThrow("4097 characters");
   });
 
-  test("given twice count once against the limit", () => {
+  test("given twice count once towards the limit", () => {
     expect(resourcesOf(Array.from({ length: 1_000 }, () => "same"))).toEqual(["same"]);
   });
 });

@@ -4,7 +4,7 @@ import { steadyClock } from "../../src/core/steady-clock.ts";
 import { now } from "../../src/core/validity.ts";
 import { extended, failed, scene } from "./fake-store.ts";
 
-/** Where a store takes many renewals at once, those of one moment are one question. */
+/** If a store can renew many leases at once, those that are due together are one request. */
 
 const ttl = 3_000;
 
@@ -32,7 +32,7 @@ function together() {
 }
 
 describe("renewals that are due together", () => {
-  test("are one question, and each has its own answer", async () => {
+  test("are one request, and each lease gets its own result", async () => {
     const { locks, clock, asked, times } = together();
     const told: string[] = [];
     locks.on("renewed", ({ resources }) => told.push(`renewed ${resources.join()}`));
@@ -45,14 +45,14 @@ describe("renewals that are due together", () => {
     asked[0]?.answer("b", { kind: "gone" });
     asked[0]?.answer("c", failed);
     await clock.advance(200);
-    // Nobody waits for anybody else.
+    // A result is applied at once, without waiting for the others.
     asked[0]?.answer("a", extended(ttl));
     expect(told).toEqual(["lost b taken", "doubtful c", "renewed a"]);
     expect(times("extend")).toEqual([]);
     await locks.close();
   });
 
-  test("of different TTLs are a question each", async () => {
+  test("with different TTLs are one request for each TTL", async () => {
     const { locks, clock, asked } = together();
     await locks.acquire("a");
     await locks.acquire("b", { ttl: 6_000 });
@@ -66,7 +66,7 @@ describe("renewals that are due together", () => {
     await locks.close();
   });
 
-  test("count from when they were sent", async () => {
+  test("count the new validity from when they were sent", async () => {
     const { locks, clock, asked } = together();
     const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
     clock.pause(1_100);
@@ -77,7 +77,7 @@ describe("renewals that are due together", () => {
     await locks.close();
   });
 
-  test("an answer that comes after the end of a lease changes nothing", async () => {
+  test("have no effect if the result comes after the end of the lease", async () => {
     const { locks, clock, asked } = together();
     const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
     clock.pause(1_100);
@@ -88,7 +88,7 @@ describe("renewals that are due together", () => {
     await locks.close();
   });
 
-  test("an extension by hand waits for the renewal, and goes alone", async () => {
+  test("delay an extension by the user, which is sent alone", async () => {
     const { locks, clock, asked, times } = together();
     const [lease] = await Promise.all(["a", "b"].map((name) => locks.acquire(name)));
     clock.pause(1_100);

@@ -21,7 +21,7 @@ describe("tasks", () => {
     expect([scheduler.size, clock.pendingTimers]).toEqual([0, 0]);
   });
 
-  test("never run before they are due, also when the timer fires early", () => {
+  test("never run before they are due, even if the timer fires early", () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
     const scheduler = new Scheduler({
@@ -73,7 +73,7 @@ describe("tasks", () => {
   test("that are cancelled in the middle leave the others in order", async () => {
     const { clock, scheduler } = setUp();
     const ran: number[] = [];
-    // As a heap, the last of these belongs further up when it takes the place of the fourth.
+    // In the heap, the last of these must move up when it replaces the fourth.
     const tasks = [1, 10, 2, 11, 12, 3, 4].map((dueMs) =>
       scheduler.at(dueMs, false, () => ran.push(dueMs)),
     );
@@ -84,7 +84,7 @@ describe("tasks", () => {
     expect(ran).toEqual([1, 2, 3, 4, 10, 12]);
   });
 
-  test("that schedule themselves for now do not hold up everything else", async () => {
+  test("that schedule themselves for now do not delay everything else", async () => {
     const { clock, scheduler } = setUp();
     const ran: string[] = [];
     let left = 1_000;
@@ -104,7 +104,7 @@ describe("tasks", () => {
     expect(left).toBe(0);
   });
 
-  test("share one timer, which is set again only when it must fire earlier", () => {
+  test("share one timer, which is set again only to fire earlier", () => {
     let set = 0;
     const clock = new ManualClock();
     const counting = {
@@ -137,7 +137,7 @@ describe("tasks", () => {
 });
 
 describe("keeping the process alive", () => {
-  test("lasts as long as one task asks for it", async () => {
+  test("lasts while one task requests it", async () => {
     const { clock, scheduler } = setUp();
     scheduler.at(5_000, false, () => undefined);
     expect([clock.pendingTimers, clock.keepingAlive]).toEqual([1, 0]);
@@ -156,7 +156,7 @@ describe("keeping the process alive", () => {
     expect(clock.keepingAlive).toBe(0);
   });
 
-  test("never puts off what is due, however often it begins and ends", async () => {
+  test("never delays a due task, however often it begins and ends", async () => {
     const { clock, scheduler } = coarse();
     const ran: number[] = [];
     scheduler.at(10, false, () => ran.push(clock.monotonicMs()));
@@ -168,7 +168,7 @@ describe("keeping the process alive", () => {
     expect(ran).toEqual([10]);
   });
 
-  test("or tasks that were due still earlier do not put off what is due", async () => {
+  test("does not delay a due task either if earlier tasks are added", async () => {
     const { clock, scheduler } = coarse();
     await clock.advance(100);
     const ran: number[] = [];
@@ -180,7 +180,7 @@ describe("keeping the process alive", () => {
   });
 });
 
-/** Timers of whole milliseconds, at least one, as those of Node.js are. */
+/** Returns a scheduler on timers of whole milliseconds, at least one, like those of Node.js. */
 function coarse() {
   const clock = new ManualClock();
   const set = clock.setTimer.bind(clock);
@@ -190,7 +190,7 @@ function coarse() {
 }
 
 describe("the clocks", () => {
-  test("are looked at once a second, whatever is due when", async () => {
+  test("are checked once a second, whenever tasks are due", async () => {
     const { clock, scheduler } = setUp();
     const stepsAt: number[] = [];
     scheduler.onClockStep(() => stepsAt.push(clock.monotonicMs()));
@@ -202,11 +202,11 @@ describe("the clocks", () => {
     await clock.advance(2_500);
     clock.stepWall(500);
     await clock.advance(2_500);
-    // Set back is no step: it brings no end nearer. What it gains after that is one.
+    // A step back does not count as a step, because it shortens no lease. A gain after it does.
     expect(stepsAt).toEqual([3_000, 8_000]);
   });
 
-  test("that part step by step are a step when it adds up", async () => {
+  test("that drift apart in small gains count as a step when the gains add up", async () => {
     const { clock, scheduler } = setUp();
     let steps = 0;
     scheduler.onClockStep(() => (steps += 1));
@@ -219,7 +219,7 @@ describe("the clocks", () => {
     expect(steps).toBe(1);
   });
 
-  test("that stepped are told before anything that is due", async () => {
+  test("that stepped are reported before any due task runs", async () => {
     const { clock, scheduler } = setUp();
     const order: string[] = [];
     scheduler.onClockStep(() => order.push("step"));
@@ -230,7 +230,7 @@ describe("the clocks", () => {
   });
 });
 
-/** What a random run may do; numbers pick a task and a moment. */
+/** Operations of a random run. The numbers select a task and a moment. */
 const operation = fc.oneof(
   {
     weight: 5,
@@ -248,7 +248,7 @@ const operation = fc.oneof(
   fc.record({ kind: fc.constant("pause" as const), ms: fc.nat(2_000) }),
 );
 
-test("does what a sorted list would do, in any order of calls", async () => {
+test("a scheduler runs the same tasks as a sorted list, for any order of calls", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { maxLength: 100, size: "max" }), async (operations) => {
       const { clock, scheduler } = setUp();
@@ -283,7 +283,7 @@ test("does what a sorted list would do, in any order of calls", async () => {
             due.set(step.task, nowMs + step.inMs);
           }
         }
-        // Those of one moment may run in any order among themselves.
+        // Tasks that are due at the same moment may run in any order.
         const sorted = (list: typeof ran) =>
           list.toSorted((a, b) => a.atMs - b.atMs || a.task - b.task);
         expect(sorted(ran)).toEqual(sorted(expected));
@@ -298,7 +298,7 @@ test("does what a sorted list would do, in any order of calls", async () => {
   );
 });
 
-test("leaves no timer behind once it is ended, though it keeps idle ones for the next task", () => {
+test("an ended scheduler leaves no timer, though it keeps idle ones for the next task", () => {
   const pending = new Set<object>();
   const clock: Clock = {
     monotonicMs: () => 0,
@@ -316,7 +316,7 @@ test("leaves no timer behind once it is ended, though it keeps idle ones for the
   expect(pending.size).toBeGreaterThan(0);
   scheduler.end();
   expect(pending.size).toBe(0);
-  // And goes on where it is needed after all.
+  // It sets a timer again if a task is added after the end.
   scheduler.at(500, false, () => undefined);
   expect(pending.size).toBe(1);
 });

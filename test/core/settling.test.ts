@@ -5,7 +5,7 @@ import { deferred, scene } from "./fake-store.ts";
 
 const held: AttemptOutcome = { kind: "held", holder: undefined, cleanup: undefined };
 
-/** What a promise has come to, without waiting for it. */
+/** Returns the state of a promise, without waiting for it. */
 async function progress(call: Promise<unknown>): Promise<"pending" | "resolved" | "rejected"> {
   let state: "pending" | "resolved" | "rejected" = "pending";
   call.then(
@@ -17,7 +17,7 @@ async function progress(call: Promise<unknown>): Promise<"pending" | "resolved" 
 }
 
 describe("clean-up", () => {
-  test("goes on behind a call that was aborted, and close waits for it", async () => {
+  test("continues after an aborted call has rejected, and close waits for it", async () => {
     const cleanup = deferred<void>();
     const { locks, clock } = scene({
       attempt: async () => ({ ...held, cleanup: cleanup.promise }),
@@ -35,7 +35,7 @@ describe("clean-up", () => {
     expect(await progress(closing)).toBe("resolved");
   });
 
-  test("goes on behind calls that close has ended, with or without a signal", async () => {
+  test("continues after close has rejected the calls, with or without a signal", async () => {
     const cleanup = deferred<void>();
     const left = deferred<void>();
     const { locks, clock } = scene({
@@ -61,7 +61,7 @@ describe("clean-up", () => {
     expect(await progress(closing)).toBe("resolved");
   });
 
-  test("of a place in the queue goes on behind a wait that has ended", async () => {
+  test("of a queue entry continues after the wait has ended", async () => {
     const left = deferred<void>();
     const { locks, clock } = scene({
       waiting: () => ({
@@ -82,8 +82,8 @@ describe("clean-up", () => {
   });
 });
 
-test("an abort that comes with the very grant leaves no lease behind, whichever turn it takes", async () => {
-  // The abort runs so many steps of promises after the store has granted.
+test("an abort at the same moment as a grant never leaves a lease behind, whichever comes first", async () => {
+  // Number of promise steps between the grant of the store and the abort.
   for (let steps = 0; steps < 12; steps += 1) {
     const controller = new AbortController();
     const { signal } = controller;

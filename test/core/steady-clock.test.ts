@@ -8,7 +8,7 @@ import { scene } from "./fake-store.ts";
 
 const hourMs = 3_600_000;
 
-/** The machine sleeps: the monotonic clock stands still meanwhile. */
+/** Simulates sleep of the machine: only the wall clock advances. */
 function sleep(clock: ManualClock, ms: number): void {
   clock.stepWall(ms);
 }
@@ -19,7 +19,7 @@ function reasonOf(lease: Lease): string {
 }
 
 describe("the steady time", () => {
-  test("is the monotonic time and what the machine slept", () => {
+  test("is the monotonic time plus the time that the machine slept", () => {
     const clock = new ManualClock({ monotonicMs: 500 });
     const steady = steadyClock(clock);
     expect(steady.now()).toEqual({ monotonicMs: 500, steadyMs: 500 });
@@ -28,10 +28,10 @@ describe("the steady time", () => {
     expect(steady.now()).toEqual({ monotonicMs: 600, steadyMs: 60_600 });
   });
 
-  test("counts what the wall clock gains after each step back, and never less than before", () => {
+  test("counts every gain of the wall clock, also after a step back, and never decreases", () => {
     const change = fc.record({
       ranMs: fc.nat(5_000),
-      // Less than the resolution of the wall clock is no step.
+      // A step smaller than the resolution of the wall clock does not count as one.
       wallMs: fc.integer({ min: -1_000, max: 1_000 }).map((ms) => ms * 5),
     });
     fc.assert(
@@ -65,7 +65,7 @@ describe("the steady time", () => {
     }
   });
 
-  test("takes a process that is stopped between the looks at both clocks for no sleep", () => {
+  test("does not count a process stopped between the reads of both clocks as sleep", () => {
     let elapsedMs = 0;
     let stopped = false;
     const steady = steadyClock({
@@ -83,7 +83,7 @@ describe("the steady time", () => {
     expect(steady.now()).toEqual({ monotonicMs: 30_000, steadyMs: 30_000 });
   });
 
-  test("is the same for all that share a clock", () => {
+  test("is the same for all users of one clock", () => {
     const clock = new ManualClock();
     const first = steadyClock(clock);
     clock.stepWall(-hourMs);
@@ -110,7 +110,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, lease.remainingMs(), reasonOf(lease)]).toEqual(["lost", 0, "clock"]);
   });
 
-  test("with a step that comes in the middle of the lease's renewals", async () => {
+  test("if the step comes between two renewals of the lease", async () => {
     const { locks, clock, times } = scene({}, { ttl: 9_000 });
     const lease = await locks.acquire("a", { renew: true });
     await clock.advance(20_000);
@@ -121,7 +121,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, reasonOf(lease)]).toEqual(["lost", "clock"]);
   });
 
-  test("by its signal, within a second of waking up", async () => {
+  test("with its signal aborted within a second of waking up", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const lease = await locks.acquire("a");
     const reasons: string[] = [];
@@ -133,7 +133,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect(reasons).toEqual(["clock"]);
   });
 
-  test("with the work of using told so", async () => {
+  test("and `using` rejects with the loss and the result", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const call = locks.using("a", async () => {
       clock.stepWall(-2 * hourMs);
@@ -144,7 +144,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     await expect(call).rejects.toMatchObject({ reason: "clock", result: "done" });
   });
 
-  test("after naps and steps that add up, and not before", async () => {
+  test("after sleeps and steps that add up to its TTL, and not before", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const lease = await locks.acquire("a");
     for (let nap = 1; nap <= 2; nap += 1) {
@@ -160,7 +160,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, reasonOf(lease)]).toEqual(["lost", "clock"]);
   });
 
-  test("and a grant that comes after the sleep is not handed out", async () => {
+  test("and a grant that comes after the sleep is refused", async () => {
     const { locks, clock } = scene(
       {
         async attempt({ resources, owner, ttlMs }) {
@@ -174,14 +174,14 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
       },
       { ttl: "30s" },
     );
-    // The clocks are looked at while something is scheduled, such as the end of this lease.
+    // The clocks are checked while something is scheduled, such as the end of this lease.
     await locks.acquire("quick");
     const call = locks.acquire("slow", { wait: 0 });
     await expect(call).rejects.toThrow("before it could be handed out");
   });
 });
 
-test("a wall clock that only runs a little fast or slow ends nothing early by more than that", async () => {
+test("a wall clock that runs slightly fast or slow shortens a lease by that drift at most", async () => {
   for (const slewMs of [-5, 5]) {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const lease = await locks.acquire("a");
@@ -193,14 +193,14 @@ test("a wall clock that only runs a little fast or slow ends nothing early by mo
   }
 });
 
-test("a memory store ends a lock with its lease when the machine sleeps", async () => {
+test("a memory store ends a lock together with its lease when the machine sleeps", async () => {
   const { runtime, clock } = manualRuntime();
   const store = memory();
   const one = createLocks(store, { runtime, ttl: "30s" });
   const lease = await one.acquire("a");
   clock.stepWall(-2 * hourMs);
   await clock.advance(1_000);
-  // One that is made only now sees the same time.
+  // A manager that is created later sees the same time.
   const other = createLocks(store, { runtime, ttl: "30s" });
   expect(await other.tryAcquire("a")).toBeUndefined();
   sleep(clock, 60_000);

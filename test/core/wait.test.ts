@@ -5,7 +5,7 @@ import { settle } from "../../src/testing/index.ts";
 import { deferred } from "./fake-store.ts";
 import { attemptOn, lockTable, neverAskAgain, note, type Table } from "./lock-table.ts";
 
-/** What the store is told about one wait, and how it tells the waiter. */
+/** Records the calls of one wait, and keeps the listener that notifies it. */
 interface Place {
   readonly resources: readonly string[];
   attempts: number[];
@@ -15,11 +15,11 @@ interface Place {
 
 interface Queued extends Table {
   readonly places: Place[];
-  /** Replaces the next answers of attempts that have a place. */
+  /** Outcomes for the next attempts with a queue entry, before the store decides itself. */
   readonly answers: (AttemptOutcome | Promise<AttemptOutcome>)[];
 }
 
-/** A store with places in a queue, which notifies a waiter only when the test says so. */
+/** Returns a store with a queue, which notifies a waiter only when the test calls its listener. */
 function queued(freeIn: number | "unknown" = Infinity, rank?: number): Queued {
   const retryInMs = freeIn === "unknown" ? undefined : freeIn;
   const places: Place[] = [];
@@ -47,14 +47,14 @@ function queued(freeIn: number | "unknown" = Infinity, rank?: number): Queued {
   return { ...table, places, answers };
 }
 
-/** Between one attempt of a waiter and the next. */
+/** Returns the pauses between the attempts of a waiter. */
 function pausesOf(place: Place | undefined): number[] {
   const at = place?.attempts ?? [];
   return at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
 }
 
 describe("a wait in the store's queue", () => {
-  test("begins with a question without a place, and at once one with it", async () => {
+  test("begins with an attempt without a queue entry, and makes one with it at once", async () => {
     const { locks, clock, places, asked } = queued();
     const holder = await locks.acquire("a");
     const waiting = locks.acquire("a");
@@ -64,7 +64,7 @@ describe("a wait in the store's queue", () => {
     await holder.release();
     const lease = await waiting;
     expect([clock.monotonicMs(), asked(), places[0]?.attempts.length]).toEqual([0, 2, 2]);
-    // Whoever was granted has nothing to leave: its place goes with the release.
+    // A granted waiter does not leave: its queue entry is removed with the release.
     await lease.release();
     expect([places[0]?.leaves, places[0]?.listener, clock.pendingTimers]).toEqual([
       0,
@@ -74,14 +74,14 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("has its place from the moment it stands in line, before its turn", async () => {
+  test("has its queue entry from the start, before its turn in the manager's own queue", async () => {
     const { locks, places } = queued();
     const holder = await locks.acquire("a");
     const waiting = [locks.acquire("a")];
     await settle();
     waiting.push(locks.acquire("a"), locks.acquire("a"));
     await settle();
-    // Tickets are drawn in the order of the calls; only the first has asked.
+    // Tickets are drawn in the order of the calls. Only the first call has made an attempt.
     expect(places.map(({ attempts }) => attempts.length)).toEqual([1, 0, 0]);
     await holder.release();
     for (const call of waiting) await (await call).release();
@@ -89,7 +89,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("asks when told, once for each time, and not before", async () => {
+  test("makes one attempt for each notification, and none before", async () => {
     const { locks, clock, places, entries } = queued();
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const waiting = locks.acquire("a");
@@ -98,7 +98,7 @@ describe("a wait in the store's queue", () => {
     for (let told = 1; told <= 5; told += 1) {
       const { listener } = place ?? {};
       listener?.();
-      // Two nodes may say the same.
+      // A second node may send the same notification.
       listener?.();
       await settle();
       expect(place?.attempts).toHaveLength(1 + told);
@@ -110,7 +110,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("asks again when its own manager's lease ends while a question is under way", async () => {
+  test("repeats its attempt if a lease of its manager ends while one is under way", async () => {
     const { locks, places, answers, entries } = queued();
     const holder = await locks.acquire("a");
     const slow = deferred<AttemptOutcome>();
@@ -125,7 +125,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("asks when the holder's time is over, a millisecond or two later", async () => {
+  test("makes an attempt one or two milliseconds after the holder's time is over", async () => {
     const { locks, clock, places, entries } = queued(500);
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const call = locks.acquire("a", { wait: 400, retry: { minDelay: 900, maxDelay: 900 } });
@@ -148,7 +148,7 @@ describe("a wait in the store's queue", () => {
   test.each([
     { freeIn: 7, leastMs: 7, mostMs: 9, who: "of a dead holder: when its time is over" },
     { freeIn: 5_000, leastMs: 100, mostMs: 300, who: "of rivals: after a random pause" },
-  ])("with a part of the votes asks again, the rest being $who", async (votes) => {
+  ])("repeats its attempt after a split vote, with the other votes $who", async (votes) => {
     const { locks, clock, places, entries, answers } = queued(votes.freeIn);
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const split = { kind: "held", holder: undefined, split: true, cleanup: undefined } as const;
@@ -168,7 +168,7 @@ describe("a wait in the store's queue", () => {
     { maxDelay: 200, leastMs: 150, mostMs: 250 },
     { maxDelay: 10_000, leastMs: 750, mostMs: 1_250 },
   ])(
-    "asks in any case, at $maxDelay ms or a second: what is lost costs time only",
+    "polls every $maxDelay ms, at least every second, so a lost notification costs only time",
     async (pace) => {
       const { locks, clock, places, entries } = queued();
       entries.set("a", { owner: "foreign", untilMs: Infinity });
@@ -187,7 +187,7 @@ describe("a wait in the store's queue", () => {
     },
   );
 
-  test("asks every minDelay while a client of another library holds it", async () => {
+  test("polls every minDelay while a client of another library holds the lock", async () => {
     const { locks, clock, places, entries } = queued(Infinity, 0);
     entries.set("a", { owner: "by hand", untilMs: Infinity, foreign: true });
     const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
@@ -196,7 +196,7 @@ describe("a wait in the store's queue", () => {
     expect(pauses.length).toBeGreaterThan(150);
     expect(Math.min(...pauses)).toBeGreaterThanOrEqual(7.5);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(12.5);
-    // With jitter: two that began together do not stay together.
+    // With jitter, so that two waiters that began together poll at different times.
     expect(new Set(pauses).size).toBeGreaterThan(100);
     entries.set("a", { owner: "another manager", untilMs: Infinity });
     await clock.advance(20);
@@ -210,17 +210,20 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test.each([1, 4, undefined])("does not with rank %s: only the first one does", async (rank) => {
-    const { locks, clock, places, entries } = queued(Infinity, rank);
-    entries.set("a", { owner: "by hand", untilMs: Infinity, foreign: true });
-    const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
-    await clock.advance(20_000);
-    expect(Math.min(...pausesOf(places[0]))).toBeGreaterThanOrEqual(150);
-    entries.clear();
-    await clock.advance(5_000);
-    await (await waiting).release();
-    await locks.close();
-  });
+  test.each([1, 4, undefined])(
+    "does not poll faster with rank %s, because only the first waiter does",
+    async (rank) => {
+      const { locks, clock, places, entries } = queued(Infinity, rank);
+      entries.set("a", { owner: "by hand", untilMs: Infinity, foreign: true });
+      const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
+      await clock.advance(20_000);
+      expect(Math.min(...pausesOf(places[0]))).toBeGreaterThanOrEqual(150);
+      entries.clear();
+      await clock.advance(5_000);
+      await (await waiting).release();
+      await locks.close();
+    },
+  );
 
   const ranks = [
     { rank: 0, leastMs: 150, mostMs: 250 },
@@ -228,7 +231,7 @@ describe("a wait in the store's queue", () => {
     { rank: 4, leastMs: 750, mostMs: 1_250 },
     { rank: 4_999, leastMs: 3_000, mostMs: 5_000 },
   ];
-  test.each(ranks)("asks every $leastMs to $mostMs ms behind $rank others", async (pace) => {
+  test.each(ranks)("polls every $leastMs to $mostMs ms behind $rank others", async (pace) => {
     const { locks, clock, places, entries } = queued(Infinity, pace.rank);
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const waiting = locks.acquire("a", { retry: { minDelay: 10, maxDelay: 200 } });
@@ -251,7 +254,7 @@ describe("a wait in the store's queue", () => {
     { rank: 500, leastMs: 3_000, mostMs: 5_000 },
   ];
   test.each(expiries)(
-    "asks after $leastMs to $mostMs ms behind $rank others, if the holder has 50 ms left",
+    "makes an attempt after $leastMs to $mostMs ms behind $rank others, if the holder has 50 ms left",
     async ({ rank, leastMs, mostMs }) => {
       const { locks, clock, places, entries } = queued(50, rank);
       entries.set("a", { owner: "foreign", untilMs: Infinity });
@@ -266,7 +269,7 @@ describe("a wait in the store's queue", () => {
     },
   );
 
-  test("asks when the time of the first waiter is over, if it finds the lock free", async () => {
+  test("makes an attempt when the first waiter's time is over, if it finds the lock free", async () => {
     const { locks, clock, places, answers, entries } = queued(150, 500);
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const free = { kind: "held", holder: undefined, cleanup: undefined } as const;
@@ -283,41 +286,38 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test.each(["a split vote", "a fault"])(
-    "spaces the questions after %s at random",
-    async (what) => {
-      const { locks, clock, places, entries, answers } = queued("unknown");
-      const split: AttemptOutcome = { kind: "held", holder: undefined, cleanup: undefined };
-      if (what === "a fault") {
-        const error = new QuorumError("acquire", ["a"], [], { quorum: 1 });
-        const broken: AttemptOutcome = {
-          kind: "failed",
-          error,
-          retryable: true,
-          cleanup: undefined,
-        };
-        answers.push(...Array.from({ length: 20 }, () => broken));
-      } else {
-        answers.push(...Array.from({ length: 20 }, () => split));
-      }
-      entries.set("a", { owner: "foreign", untilMs: Infinity });
-      const retry = { minDelay: 20, maxDelay: 40 };
-      const waiting = locks.acquire("a", { retry });
-      await clock.advance(300);
-      const at = places[0]?.attempts ?? [];
-      const pauses = at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
-      expect(pauses.length).toBeGreaterThan(5);
-      expect(new Set(pauses).size).toBeGreaterThan(3);
-      for (const pauseMs of pauses) expect(pauseMs >= 20 && pauseMs <= 40).toBe(true);
-      entries.clear();
-      answers.length = 0;
-      await clock.advance(40);
-      await (await waiting).release();
-      await locks.close();
-    },
-  );
+  test.each(["a split vote", "a fault"])("spaces its attempts at random after %s", async (what) => {
+    const { locks, clock, places, entries, answers } = queued("unknown");
+    const split: AttemptOutcome = { kind: "held", holder: undefined, cleanup: undefined };
+    if (what === "a fault") {
+      const error = new QuorumError("acquire", ["a"], [], { quorum: 1 });
+      const broken: AttemptOutcome = {
+        kind: "failed",
+        error,
+        retryable: true,
+        cleanup: undefined,
+      };
+      answers.push(...Array.from({ length: 20 }, () => broken));
+    } else {
+      answers.push(...Array.from({ length: 20 }, () => split));
+    }
+    entries.set("a", { owner: "foreign", untilMs: Infinity });
+    const retry = { minDelay: 20, maxDelay: 40 };
+    const waiting = locks.acquire("a", { retry });
+    await clock.advance(300);
+    const at = places[0]?.attempts ?? [];
+    const pauses = at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
+    expect(pauses.length).toBeGreaterThan(5);
+    expect(new Set(pauses).size).toBeGreaterThan(3);
+    for (const pauseMs of pauses) expect(pauseMs >= 20 && pauseMs <= 40).toBe(true);
+    entries.clear();
+    answers.length = 0;
+    await clock.advance(40);
+    await (await waiting).release();
+    await locks.close();
+  });
 
-  test("leaves its place when it is aborted, out of time, closed or hopeless", async () => {
+  test("leaves the queue if it is aborted, out of time, closed or hopeless", async () => {
     const { locks, clock, places, entries, answers } = queued();
     entries.set("a", { owner: "foreign", untilMs: Infinity });
     const controller = new AbortController();
@@ -345,7 +345,7 @@ describe("a wait in the store's queue", () => {
     expect([places.length, clock.pendingTimers]).toEqual([4, 0]);
   });
 
-  test("asks by turns where the store has no queue for the resource", async () => {
+  test("polls with the pauses of retry if the store has no queue for the resource", async () => {
     const { locks, clock, places, entries, times } = queued();
     entries.set("no queue", { owner: "foreign", untilMs: Infinity });
     const waiting = locks.acquire("no queue", { retry: { minDelay: 30, maxDelay: 60 } });
@@ -358,7 +358,7 @@ describe("a wait in the store's queue", () => {
     await locks.close();
   });
 
-  test("never asks the store's queue for tryAcquire or wait: 0", async () => {
+  test("is not used for tryAcquire or wait: 0", async () => {
     const { locks, places } = queued();
     const holder = await locks.acquire("a");
     expect(await locks.tryAcquire("a")).toBeUndefined();

@@ -11,7 +11,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** The demo as a process, with a folder for temporary files that nobody else uses. */
+/** Runs the demo as a process, with its own folder for temporary files. */
 export class DemoProcess {
   readonly temporary: string;
   readonly child: ChildProcess;
@@ -25,7 +25,7 @@ export class DemoProcess {
     const script = join(folder, "dist", "cli", "main.js");
     this.child = spawn(process.execPath, [script, "demo", ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      // CI is what makes some colour libraries colour a pipe.
+      // Some colour libraries write colours to a pipe if CI is set.
       env: { ...process.env, CI: "true", TMPDIR: this.temporary },
     });
     this.child.stdout?.on("data", (chunk: Buffer) => (this.#stdout += chunk.toString()));
@@ -41,7 +41,10 @@ export class DemoProcess {
     await eventually(`${text} in the output`, () => text.test(this.#stdout));
   }
 
-  /** The store is in the temporary folder, whose name each worker is started with. */
+  /**
+   * Pids of the workers: each has the temporary folder in its command line, because the store is
+   * there.
+   */
   workers(): readonly number[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
@@ -77,7 +80,7 @@ export class Stage {
   }
 }
 
-/** Until it is so, or a bound that no healthy run comes near. */
+/** Waits until `isSo` returns true. The limit is far above the time of any correct run. */
 export async function eventually(what: string, isSo: () => boolean): Promise<void> {
   const deadlineMs = performance.now() + 90_000;
   while (!isSo()) {

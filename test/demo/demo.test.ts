@@ -26,7 +26,7 @@ beforeAll(async () => {
   stage = await Stage.open();
   redis = await startRedis();
   embedded = stage.start();
-  // Side by side: what they do most of the time is wait.
+  // At the same time, because they wait most of the time.
   const all = [
     embedded,
     stage.start("--json"),
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 describe("the demo without a terminal", () => {
-  test("shows all five things, and says so by its exit code", () => {
+  test("shows all five steps, and ends with 0", () => {
     expect(plain.stderr).toBe("");
     expect(plain.stdout.match(/^ ok {2}/gm)).toHaveLength(5);
     expect(plain.stdout).not.toMatch(/^ NO /m);
@@ -57,7 +57,7 @@ describe("the demo without a terminal", () => {
     expect(plain.code).toBe(0);
   });
 
-  test("is text: no escape sequences, no line wider than 80 columns", () => {
+  test("prints plain text: no escape sequences, no line wider than 80 columns", () => {
     expect(plain.stdout).toMatch(/^[\n\u0020-\u007E]*$/);
     expect(plain.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
@@ -67,20 +67,20 @@ describe("the demo without a terminal", () => {
     expect(readdirSync(embedded.temporary)).toEqual([]);
   });
 
-  test("fails when the guard lets the late write through", () => {
+  test("ends with 1 if the guard accepts the late write", () => {
     expect(unguarded.code).toBe(1);
     expect(unguarded.stdout).toMatch(/^ NO {2}the guarded account took \w+'s late write/m);
     expect(unguarded.stdout).toContain("this is NOT what the demo is to show");
   });
 
-  test("tells the same as JSON", () => {
+  test("prints the same facts as JSON", () => {
     expect(report.ok).toBe(true);
     const { open, guarded } = report.accounts;
     expect(open.balance).toBeLessThan(open.expected);
     expect(guarded).toMatchObject({ balance: guarded.expected, refused: 1 });
   });
 
-  test("runs on a Redis server, where a dead holder's lease has to run out", () => {
+  test("runs on a Redis server, where the lease of a dead holder has to expire", () => {
     expect(onRedis.checks.filter(({ ok }) => !ok)).toEqual([]);
     expect(labelKind(onRedis.events)).toBe("turn");
     expect(onRedis.checks.map(({ what }) => what).join("\n")).toContain(
@@ -88,7 +88,7 @@ describe("the demo without a terminal", () => {
     );
   });
 
-  test("refuses what is no store, in one line", async () => {
+  test("refuses an unknown store, in one line", async () => {
     const { code, stderr, stdout } = await stage.start("--store", "mysql://x").ended;
     expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
     expect(stderr).toMatch(/^.*store.*embedded:<directory>.*mysql:\/\/x.*\n$/);
@@ -104,11 +104,13 @@ describe("an interrupted demo", () => {
 
   const interrupted = new Map<NodeJS.Signals, Interrupted>();
 
-  /** At the worst moment: while a worker is stopped and cannot end by itself. */
+  /**
+   * Interrupts the demo at the worst moment: while a worker is stopped and cannot end by itself.
+   */
   async function interrupt(signal: NodeJS.Signals): Promise<void> {
     const demo = stage.start();
     await demo.said(/is frozen \(SIGSTOP\)/);
-    // On a busy machine it is a moment before the worker runs again, and is stopped by that.
+    // On a busy machine the worker takes a moment to receive the stop signal.
     let frozen: number[] = [];
     await eventually("a worker that is stopped", () => {
       frozen = demo.workers().filter(isStopped);
@@ -125,7 +127,7 @@ describe("an interrupted demo", () => {
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
-  ] as const)("ends everybody on %s, the frozen one too", (signal, exitCode) => {
+  ] as const)("ends every process on %s, including the frozen worker", (signal, exitCode) => {
     const { demo, frozen, ended } = after(signal);
     expect(frozen).toHaveLength(1);
     expect(ended.code).toBe(exitCode);
@@ -133,7 +135,7 @@ describe("an interrupted demo", () => {
     expect(readdirSync(demo.temporary)).toEqual([]);
   });
 
-  test("leaves no worker, not even a frozen one, when it is killed itself", async () => {
+  test("leaves no worker, not even a frozen one, when the demo itself is killed", async () => {
     const { demo, frozen } = after("SIGKILL");
     expect(frozen).toHaveLength(1);
     await eventually("the end of the workers", () => demo.workers().length === 0);
@@ -158,7 +160,7 @@ describe("the verdict", () => {
   const failing = (events: readonly DemoEvent[]): number[] =>
     judge(events, facts(events)).flatMap(({ ok }, index) => (ok ? [] : [index]));
 
-  test("is good for what was recorded", () => {
+  test("is good for the recorded events", () => {
     expect(failing(report.events)).toEqual([]);
   });
 
@@ -168,11 +170,11 @@ describe("the verdict", () => {
     ["the frozen worker did not notice", [2], (event: DemoEvent) => event.kind !== "lost"],
     ["no late write was refused", [4], (event: DemoEvent) => !isRefused(event)],
     ["nothing happened", [0, 1, 2, 3, 4], () => false],
-  ] as const)("is bad when %s", (_what, checks, keep) => {
+  ] as const)("is bad if %s", (_what, checks, keep) => {
     expect(failing(report.events.filter(keep))).toEqual(checks);
   });
 
-  test("is bad when two hold the lock at once", () => {
+  test("is bad if two workers hold the lock at once", () => {
     const first = report.events.find((event) => event.kind === "acquired");
     if (first?.kind !== "acquired") throw new Error("nobody acquired");
     const intruder = { ...first, worker: "eve", fence: "1", atMs: first.atMs + 1 };
@@ -184,7 +186,7 @@ describe("the verdict", () => {
     ).toContain(0);
   });
 
-  test("is bad when the late write did no harm", () => {
+  test("is bad if the late write changed nothing", () => {
     const balances = {
       open: report.accounts.open.expected,
       guarded: report.accounts.guarded.balance,
@@ -193,7 +195,7 @@ describe("the verdict", () => {
     expect(checks.map(({ ok }) => ok)).toEqual([true, true, true, false, true]);
   });
 
-  test("is bad when a dead holder was not noticed in time", () => {
+  test("is bad if a dead holder was not noticed in time", () => {
     const known = { ...facts(report.events), noticesDeadHolders: true };
     expect(judge(onRedis.events, known)[1]?.ok).toBe(false);
   });

@@ -129,7 +129,7 @@ describe("the code in the documentation", () => {
     expect(complaints(samples)).toEqual([]);
   });
 
-  test("is really looked at: a sample that cannot work is found", () => {
+  test("is really compiled: a sample with a mistake gives an error", () => {
     const page = "```ts\nawait locks.acquire(42);\nlocks.lock();\n```\n";
     const found = complaints(samplesIn("wrong.md", page));
     expect(found.map((line) => line.replace(/:.*/, ""))).toEqual([
@@ -139,7 +139,7 @@ describe("the code in the documentation", () => {
   });
 });
 
-test("the example of the page on testing runs as it is written", async () => {
+test("the example of the page on testing runs as written", async () => {
   const code = runnableOf("docs/guides/testing.md", "testing");
   const path = join(folder(), "testing.ts");
   writeFileSync(path, `${code}\nexport const state = lease.state;\n`);

@@ -5,7 +5,7 @@ import { connectionOf } from "../../src/clients/recognise.ts";
 import type { Finding, Locks } from "../../src/index.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-/** The finding of this kind, which must be there once. */
+/** Returns the finding with this code. Throws unless there is exactly one. */
 export function findingOf(findings: readonly Finding[], code: string, node?: string): Finding {
   const found = findings.filter((each) => each.code === code && (!node || each.node === node));
   const [first] = found;
@@ -35,7 +35,7 @@ export async function configure(
   }
 }
 
-/** The same server at the end of a long line. */
+/** Returns a connection whose replies arrive `delayMs` later. */
 export function farAway(client: object, delayMs: number): RedisConnection {
   return changed(client, async (send) => {
     await sleep(delayMs);
@@ -43,7 +43,7 @@ export function farAway(client: object, delayMs: number): RedisConnection {
   });
 }
 
-/** The same server with another reply to INFO. */
+/** Returns a connection with a changed reply to INFO. */
 export function disguised(client: object, change: (info: string) => string): RedisConnection {
   return changed(client, async (send, command) => {
     const reply = await send();

@@ -12,12 +12,12 @@ import { collect, connect, openLocks, rejection, shareRedis } from "../support/r
 import { projectRoot } from "../support/source-files.ts";
 import { codesOf, diagnose, findingOf } from "./findings.ts";
 
-/** What a user has to be allowed, what happens where it is not, and that the page says so. */
+/** Which rights a user needs, what happens if one is missing, and that the page lists them. */
 
 const bench = shareRedis(3);
 const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");
 
-/** The rules of the line `ACL SETUSER <user> …` that the page shows under this heading. */
+/** Returns the rules of the line `ACL SETUSER <user> …` under this heading of the page. */
 function rulesOf(heading: string): string[] {
   const section = page.split(`### ${heading}\n`)[1]?.split("\n#")[0] ?? "";
   const line = /^ACL SETUSER locks (on >secret .+)$/m.exec(section)?.[1];
@@ -26,7 +26,7 @@ function rulesOf(heading: string): string[] {
   return line.split(" ");
 }
 
-/** Clients of a user with just these rules, on the first `count` servers. */
+/** Connects clients of a user with exactly these rules to the first `count` servers. */
 async function loginAs(rules: readonly string[], count: number): Promise<Redis[]> {
   const login = { username: "locks", password: "secret", enableReadyCheck: false };
   return await Promise.all(
@@ -40,7 +40,7 @@ async function loginAs(rules: readonly string[], count: number): Promise<Redis[]
   );
 }
 
-/** Everything that locks do. `rival` waits for what `locks` has. */
+/** Calls every method of a manager and a lease. `rival` waits for what `locks` holds. */
 async function useEverything(
   locks: Locks,
   rival: Locks,
@@ -67,7 +67,7 @@ async function deniedSoFar(): Promise<unknown[]> {
   return logs.flatMap((log) => log as unknown[]);
 }
 
-describe("the least rights, as the page has them", () => {
+describe("the least rights, as listed in docs/operations.md", () => {
   const cases: readonly [string, string, number, RedisStoreOptions][] = [
     ["are enough for one node", "With fences", 1, {}],
     ["are enough for a quorum with admission", "With fences", 3, { admission: "strict", maxTtl }],
@@ -83,7 +83,7 @@ describe("the least rights, as the page has them", () => {
     const rival = openLocks(clients, { prefix: "lock:", ...options }, { ttl: maxTtl });
     await useEverything(locks, rival, ["a", "b"]);
     expect(await deniedSoFar()).toEqual([]);
-    // The survey goes on in the background; it needs no more than that either.
+    // The survey runs in the background, and needs no other rights.
     await eventually(async () => {
       const [client] = bench.servers;
       return String(await client?.command("INFO", "commandstats")).includes("cmdstat_info");
@@ -95,7 +95,7 @@ describe("the least rights, as the page has them", () => {
     expect(codes).not.toContain("info-denied");
   });
 
-  test("grant nothing that a lock does not need", async () => {
+  test("do not allow commands that a lock does not need", async () => {
     const [client] = await loginAs(rulesOf("With fences"), 1);
     const refused = [
       ["SET", "elsewhere", "x"],
@@ -112,7 +112,7 @@ describe("the least rights, as the page has them", () => {
     }
   });
 
-  test("are the commands that the scripts run, and those by which scripts are run", () => {
+  test("are the commands in the scripts, plus those that run scripts", () => {
     const sources = Object.values(scripts).filter(({ name }) => name !== "probe");
     const text = sources.map(({ source }) => source).join("\n");
     const run = new Set(
@@ -123,11 +123,11 @@ describe("the least rights, as the page has them", () => {
       [...calls, "INFO", "UNSUBSCRIBE"].map((call) => call.split(" ")[0] ?? ""),
     );
     run.delete("SPUBLISH");
-    // The one that only saves time, and the one that only makes an error clearer.
+    // PUBSUB only saves time, and TYPE only makes an error clearer.
     run.delete("PUBSUB");
     run.delete("TYPE");
     needed.add("PUBSUB|NUMSUB");
-    // The one that only makes an error clearer.
+    // TYPE only makes an error clearer.
     run.delete("TYPE");
     expect([...run].filter((name) => !needed.has(name))).toEqual([]);
     const listed = rulesOf("With fences").filter((rule) => rule.startsWith("+"));
@@ -142,7 +142,7 @@ describe("rights that are missing", () => {
     rulesOf("With fences").filter((rule) => !without.includes(rule));
 
   test.each(["+set", "+del", "+hset", "+pexpire", "+time", "+evalsha", "+eval"])(
-    "%s is found by the doctor before it is missed",
+    "%s is reported by the doctor before a lock needs it",
     async (rule) => {
       for (const server of bench.servers) await server.command("SCRIPT", "FLUSH");
       const locks = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
@@ -155,13 +155,13 @@ describe("rights that are missing", () => {
   );
 
   test.each(["+publish", "+subscribe", "&holdfast:*"])(
-    "%s costs those who wait their wake-ups, and the doctor says so",
+    "%s costs waiters their notifications, and the doctor reports it",
     async (rule) => {
       const locks = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
       const found = await locks.doctor();
       expect(findingOf(found, "no-wake-ups")).toMatchObject({ level: "warning", node: "redis" });
       expect(found.map(({ code }) => code)).not.toContain("permission-missing");
-      // Nobody is told, and yet nobody waits for ever.
+      // No waiter is notified, but none waits for ever.
       const lease = await locks.acquire("a", { ttl: "5s" });
       const next = locks.acquire("a", { ttl: "5s", wait: "10s" });
       await eventually(async () => ((await locks.inspect("a")).waiters ?? 0) > 0);
@@ -174,13 +174,13 @@ describe("rights that are missing", () => {
     },
   );
 
-  test("keys outside the pattern are found as well", async () => {
+  test("keys outside the allowed pattern are reported as well", async () => {
     const locks = openLocks(await loginAs(rules(), 1), { prefix: "other:" });
     const told = await diagnose(locks, "permission-missing");
     expect(told.remedy).toContain("docs/operate/operations.md");
   });
 
-  test("without INFO locks work, or refuse where they must not go on", async () => {
+  test("without INFO locks work if admission is off, and are refused if it is strict", async () => {
     const off = openLocks(await loginAs(rules("+info"), 3), { prefix: "lock:" });
     const told = (await off.doctor()).filter(({ code }) => code === "info-denied");
     expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "warning"]);
@@ -194,7 +194,7 @@ describe("rights that are missing", () => {
     expect(String(await rejection(strict.acquire("a")))).toContain("may not run INFO");
   });
 
-  test("an acquire says so at once, and an event says what to do, once", async () => {
+  test("an acquire fails at once, and one event says what to do", async () => {
     const locks = openLocks(await loginAs(rules("+set"), 1), { prefix: "lock:" });
     const warnings = collect(locks, "warning");
     const attempts = collect(locks, "attempt");
@@ -202,7 +202,7 @@ describe("rights that are missing", () => {
       const error = await rejection(locks.acquire("a", { wait: "30s" }));
       expect(String(error)).toContain("can't run this command");
     }
-    // No waiting for what waiting does not cure.
+    // An acquire does not wait, because waiting would not help.
     expect(attempts).toHaveLength(2);
     const told = warnings.filter(({ code }) => code === "permission-missing");
     expect(told).toHaveLength(1);

@@ -12,12 +12,12 @@ import { startRedis } from "../support/redis-server.ts";
 import { Cluster } from "ioredis";
 import { codesOf, diagnose, farAway, findingOf } from "./findings.ts";
 
-/** Each finding about the nodes together, and about their admission, on real servers. */
+/** Each finding about the nodes as a set, and about their admission, on real servers. */
 
 const bench = shareRedis(3);
 
 describe("the set of nodes", () => {
-  test("one node is a note, an even number a warning, an odd one neither", async () => {
+  test("one node gives a note, an even number a warning, an odd number neither", async () => {
     expect(await diagnose(await bench.locks(1), "single-node")).toMatchObject({ level: "info" });
     const two = await diagnose(await bench.locks(2), "even-nodes");
     expect(two).toMatchObject({ level: "warning", what: "there are 2 nodes" });
@@ -26,7 +26,7 @@ describe("the set of nodes", () => {
     expect(codes).not.toContain("even-nodes");
   });
 
-  test("the same server twice", async () => {
+  test("reports the same server given twice", async () => {
     const ports = [0, 1, 0].map((index) => bench.server(index).port);
     const locks = openLocks(await Promise.all(ports.map((port) => connect(port))));
     const found = await diagnose(locks, "same-server");
@@ -35,14 +35,14 @@ describe("the set of nodes", () => {
     expect(String(await rejection(locks.acquire("a")))).toContain("the same server twice");
   });
 
-  test("servers on one host, told by the address they accept us at", async () => {
+  test("reports servers on one host, by the address at which they accept connections", async () => {
     const found = await diagnose(await bench.locks(3), "same-host");
     expect(found).toMatchObject({ level: "warning" });
     expect(found.what).toContain("node-1 and node-2 and node-3");
     expect(found.what).toContain("127.0.0.1");
   });
 
-  test("servers at different addresses are not said to be on one host", async () => {
+  test("servers at different addresses are not reported as being on one host", async () => {
     const args = ["--bind", "127.0.0.1", "127.0.0.2"];
     const elsewhere = await startRedis({ args });
     onTestFinished(() => elsewhere.stop());
@@ -51,22 +51,22 @@ describe("the set of nodes", () => {
     expect(await codesOf(locks)).not.toContain("same-host");
   });
 
-  test("too few nodes that could vote", async () => {
+  test("reports that too few nodes can vote", async () => {
     const clients = await bench.connectAll();
     bench.freeze(1, 2);
     const locks = openLocks(clients);
     const found = await locks.doctor();
     expect(findingOf(found, "no-quorum").what).toBe("1 of 3 nodes can vote; 2 are needed");
     expect(found.filter(({ code }) => code === "unreachable")).toHaveLength(2);
-    // The gravest come first.
+    // The gravest findings come first.
     const levels = found.map(({ level }) => level);
     const ranks = levels.map((level) => ["error", "warning", "info"].indexOf(level));
     expect(ranks).toEqual(ranks.toSorted((a, b) => a - b));
   });
 });
 
-describe("time", () => {
-  test("round trips that nodeTimeout leaves little or no room for", async () => {
+describe("the doctor on time", () => {
+  test("reports round trips that nodeTimeout leaves little or no room for", async () => {
     const [near, other, third] = await bench.connectAll();
     if (near === undefined || other === undefined || third === undefined) throw new Error("three");
     const far = farAway(third, 150);
@@ -78,14 +78,14 @@ describe("time", () => {
     expect((await diagnose(tight, "slow-node", "node-3")).remedy).toContain("raise nodeTimeout");
   });
 
-  test("round trips that are long against the TTL", async () => {
+  test("reports round trips that are long compared with the TTL", async () => {
     const clients = await bench.connectAll();
     const far = clients.map((client) => farAway(client, 60));
     const locks = openLocks(far, { nodeTimeout: "5s" }, { ttl: 500 });
     const found = await diagnose(locks, "short-ttl");
     expect(found).toMatchObject({ level: "warning" });
     expect(found.what).toContain("the ttl is 500 ms");
-    // A quorum that is near is enough.
+    // A quorum of near nodes is enough.
     const [first, second] = clients;
     const last = far.at(-1);
     if (first === undefined || second === undefined || last === undefined) throw new Error("three");
@@ -93,7 +93,7 @@ describe("time", () => {
     expect(await codesOf(near)).not.toContain("short-ttl");
   });
 
-  test("clocks that are apart, of a node and of this client", async (context) => {
+  test("reports clocks that differ, of a node and of this client", async (context) => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-doctor-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const library = compileClockLibrary(projectRoot, folder);
@@ -117,13 +117,13 @@ describe("time", () => {
     servers[1]?.setClock(-60_000);
     expect((await diagnose(locks, "clock-offset")).what).toContain("60 s behind");
 
-    // All nodes agree, and it is this client that is off.
+    // All nodes agree, and the clock of this client differs.
     for (const server of servers) server.setClock(-60_000);
     const found = await locks.doctor();
     expect(findingOf(found, "client-clock-offset").what).toContain("60 s ahead of");
     expect(found.map(({ code }) => code)).not.toContain("clock-offset");
 
-    // One node can only be compared with this client.
+    // A single node can only be compared with this client.
     const [client] = clients;
     if (client === undefined) throw new Error("three");
     const alone = await diagnose(openLocks([client]), "clock-offset");
@@ -132,9 +132,9 @@ describe("time", () => {
   });
 });
 
-describe("admission", () => {
-  test("fresh servers that may not vote yet", async () => {
-    // Long enough that they have certainly not been up for it.
+describe("the doctor on admission", () => {
+  test("reports fresh servers that may not vote yet", async () => {
+    // So long that the servers have certainly not been up for it.
     const locks = await openStrict(bench, { maxTtl: "1h" }, { ttl: "1s" });
     const found = await locks.doctor();
     for (const node of ["node-1", "node-2", "node-3"]) {
@@ -143,7 +143,7 @@ describe("admission", () => {
     expect(findingOf(found, "no-quorum").what).toContain("0 of 3 nodes can vote");
   });
 
-  test("a server that came back without what it knew", async () => {
+  test("reports a server that came back without its data", async () => {
     await Promise.all(bench.servers.map((server) => admit(server)));
     const locks = await openStrict(bench, { maxTtl: "1h" }, { ttl: "1s" });
     await bench.server(2).command("HSET", "holdfast:node", "rid", "0".repeat(40));
@@ -152,20 +152,20 @@ describe("admission", () => {
     expect(told).toMatchObject({ level: "warning", node: "node-3" });
     expect(told.what).toMatch(/may not vote, for about \d+ s/);
     expect(found.map(({ code }) => code)).not.toContain("no-quorum");
-    // Its own quarantine is as long as this client's maxTtl, which the nodes were not told of.
+    // The quarantine is as long as this client's maxTtl, which differs from the one in the records.
     const differing = found.filter(({ code }) => code === "max-ttl-mismatch");
     expect(differing.map(({ node }) => node)).toEqual(["node-1", "node-2", "node-3"]);
     expect(differing[0]?.what).toContain("maxTtl 1000 ms, this client's option 3600000 ms");
   });
 
-  test("a node that was admitted on clocks alone", async () => {
+  test("reports a node that was admitted by clocks alone", async () => {
     const locks = await openAdmitted(bench);
     await bench.server(0).command("HSET", "holdfast:node", "mode", "clock");
     const found = await diagnose(locks, "admitted-by-clock");
     expect(found).toMatchObject({ level: "info", node: "node-1" });
   });
 
-  test("a node of another wire format", async () => {
+  test("reports a node with another wire format", async () => {
     const locks = await openAdmitted(bench);
     await bench.server(1).command("HSET", "holdfast:node", "fmt", "0:other");
     const found = await diagnose(locks, "wire-format");
@@ -173,14 +173,14 @@ describe("admission", () => {
     expect(found.what).toContain("0:other");
   });
 
-  test("looking changes nothing on a server", async () => {
+  test("writes nothing to a server", async () => {
     const locks = openLocks(await bench.connectAll());
     await locks.doctor();
     for (const server of bench.servers) expect(await server.command("KEYS", "*")).toEqual([]);
   });
 });
 
-test("a Cluster is looked at where the question lands, by a user with the least rights", async () => {
+test("a Cluster is examined on one of its nodes, by a user with the least rights", async () => {
   const cluster = await startRedisCluster(3);
   onTestFinished(() => cluster.stop());
   const page = readFileSync(join(projectRoot, "docs", "operate", "operations.md"), "utf8");

@@ -20,18 +20,18 @@ test("findings are rendered as plain text, three lines each", () => {
   expect(renderFindings([])).toBe("nothing found\n");
 });
 
-test("findings are JSON as they are", () => {
+test("findings can be converted to JSON and back without loss", () => {
   expect(JSON.parse(JSON.stringify(findings))).toEqual(findings);
 });
 
-test("a store without servers has nothing to be found", async () => {
+test("a store without servers has no findings about servers", async () => {
   const locks = createLocks(memory());
   expect((await locks.doctor()).filter(({ code }) => code !== "event-loop-stall")).toEqual([]);
   await locks.close();
   await expect(locks.doctor()).rejects.toThrow("closed");
 });
 
-test("an INFO that says little is read as far as it goes", () => {
+test("an INFO with few fields is read as far as possible", () => {
   expect(readServerInfo("")).toMatchObject({ runId: undefined, role: undefined, memoryMax: 0 });
   expect(readServerInfo("# Server\r\nrole:slave\r\nasync_loading:1\r\n")).toMatchObject({
     role: "replica",
@@ -40,7 +40,7 @@ test("an INFO that says little is read as far as it goes", () => {
   });
 });
 
-test("CONFIG GET and CLIENT INFO are read in the forms that clients give them", () => {
+test("CONFIG GET and CLIENT INFO are read in the forms that clients return", () => {
   expect(configValue(["save", "3600 1"])).toBe("3600 1");
   expect(configValue({ save: "" })).toBe("");
   expect(configValue(new Map([["save", "60 1"]]))).toBe("60 1");

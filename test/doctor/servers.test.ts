@@ -3,35 +3,38 @@ import { eventually } from "../support/redis-eventually.ts";
 import { connect, dial, openLocks, shareRedis } from "../support/redis-harness.ts";
 import { codesOf, configure, diagnose, disguised } from "./findings.ts";
 
-/** Each finding about one server, provoked on a real one. */
+/** Each finding about one server, provoked on a real server. */
 
 const bench = shareRedis(2, ["--enable-debug-command", "yes"]);
 
-describe("memory", () => {
-  test.each(["allkeys-lru", "volatile-ttl"])("%s with a limit can evict locks", async (policy) => {
-    const settings = { maxmemory: "100mb", "maxmemory-policy": policy };
-    await configure(bench.server(0), settings);
-    const found = await diagnose(await bench.locks(1), "eviction");
-    expect(found).toMatchObject({ level: "warning", node: "redis" });
-    expect(found.what).toContain(policy);
-    expect(found.what).toContain("100 MB");
-    expect(found.remedy).toContain("noeviction");
-  });
+describe("the doctor on memory", () => {
+  test.each(["allkeys-lru", "volatile-ttl"])(
+    "reports that %s with a limit can evict locks",
+    async (policy) => {
+      const settings = { maxmemory: "100mb", "maxmemory-policy": policy };
+      await configure(bench.server(0), settings);
+      const found = await diagnose(await bench.locks(1), "eviction");
+      expect(found).toMatchObject({ level: "warning", node: "redis" });
+      expect(found.what).toContain(policy);
+      expect(found.what).toContain("100 MB");
+      expect(found.remedy).toContain("noeviction");
+    },
+  );
 
-  test("such a policy without a limit is worth a note", async () => {
+  test("notes such a policy without a limit", async () => {
     await configure(bench.server(0), { "maxmemory-policy": "allkeys-lru" });
     const found = await diagnose(await bench.locks(1), "eviction-possible");
     expect(found.level).toBe("info");
   });
 
-  test("a server that is full and does not evict", async () => {
+  test("reports a server that is full and does not evict", async () => {
     const locks = await bench.locks(1);
     await configure(bench.server(0), { maxmemory: "1mb" });
     expect(await diagnose(locks, "memory-full")).toMatchObject({ level: "warning" });
   });
 });
 
-describe("replication", () => {
+describe("the doctor on replication", () => {
   async function replicate(): Promise<void> {
     const [master, replica] = [bench.server(0), bench.server(1)];
     await configure(master, { "repl-diskless-sync-delay": "0" });
@@ -44,19 +47,19 @@ describe("replication", () => {
     );
   }
 
-  test("a replica taken for a master, and a master that has one", async () => {
+  test("reports a replica used as a master, and notes a master with a replica", async () => {
     await replicate();
     const toReplica = openLocks([await connect(bench.server(1).port)]);
     const found = await toReplica.doctor();
     expect(found.map(({ code }) => code)).toEqual(expect.arrayContaining(["replica", "no-quorum"]));
-    // Said once, not again as a write that was refused.
+    // Reported once, and not again as a refused write.
     expect(found.map(({ code }) => code)).not.toContain("writes-refused");
     expect(found.find(({ code }) => code === "replica")).toMatchObject({ level: "error" });
     const toMaster = await bench.locks(1);
     expect(await diagnose(toMaster, "replicas")).toMatchObject({ level: "info" });
   });
 
-  test("a master that wants more replicas than it has", async () => {
+  test("reports a master that wants more replicas than it has", async () => {
     await configure(bench.server(0), { "min-replicas-to-write": "1" });
     const locks = await bench.locks(1);
     const found = await diagnose(locks, "writes-refused");
@@ -67,7 +70,7 @@ describe("replication", () => {
   });
 });
 
-test("a server that is loading its data", async () => {
+test("the doctor reports a server that is loading its data", async () => {
   const server = bench.server(0);
   const locks = await bench.locks(1);
   const fill = "for i = 1, 400 do redis.call('SET', 'k' .. i, string.rep('x', 4096)) end";
@@ -76,7 +79,7 @@ test("a server that is loading its data", async () => {
     await server.command("FLUSHALL");
   });
   await server.command("CONFIG", "SET", "loading-process-events-interval-bytes", "1024");
-  // Each key takes a while, so that all of them take longer than anybody looks.
+  // Loads each key slowly, so that the server is still loading when the doctor looks.
   await server.command("CONFIG", "SET", "key-load-delay", "50000");
   const reloaded = server.command("DEBUG", "RELOAD");
   reloaded.catch(() => undefined);
@@ -91,19 +94,19 @@ test("a server that is loading its data", async () => {
   expect(await diagnose(locks, "loading")).toMatchObject({ level: "warning" });
 });
 
-describe("persistence", () => {
-  test("none: a restart forgets every lock", async () => {
+describe("the doctor on persistence", () => {
+  test("reports a server without it, because a restart forgets every lock", async () => {
     const found = await diagnose(await bench.locks(1), "persistence-off");
     expect(found).toMatchObject({ level: "warning" });
   });
 
-  test("snapshots only", async () => {
+  test("reports a server with snapshots only", async () => {
     await configure(bench.server(0), { save: "3600 1" });
     const found = await diagnose(await bench.locks(1), "persistence-snapshots");
     expect(found.what).toContain("3600 1");
   });
 
-  test("an append-only file that lags behind, and one that does not", async () => {
+  test("notes an append-only file that lags behind, and accepts one that does not", async () => {
     await configure(bench.server(0), { appendonly: "yes" });
     const locks = await bench.locks(1);
     const found = await diagnose(locks, "persistence-lagging");
@@ -112,21 +115,21 @@ describe("persistence", () => {
     expect((await codesOf(locks)).filter((code) => code.startsWith("persistence"))).toEqual([]);
   });
 
-  test("with admission a restart costs no lock, so it is only a note", async () => {
+  test("only notes it with admission, because a restart then costs no lock", async () => {
     const locks = await bench.locks(1, { admission: "strict" });
     expect(await diagnose(locks, "persistence-off")).toMatchObject({ level: "info" });
   });
 });
 
-describe("contact", () => {
-  test("nobody there", async () => {
+describe("the doctor on connections", () => {
+  test("reports a node without a server", async () => {
     const locks = openLocks([dial(1), await connect(bench.server(0).port)]);
     const found = await diagnose(locks, "unreachable");
     expect(found).toMatchObject({ level: "error", node: "node-1" });
     expect(found.what).toContain("not connected");
   });
 
-  test("a frozen server", async () => {
+  test("reports a frozen server", async () => {
     const locks = await bench.locks(2);
     bench.freeze(1);
     const found = await locks.doctor();
@@ -136,9 +139,9 @@ describe("contact", () => {
     expect(found.find(({ code }) => code === "no-quorum")?.what).toContain("1 of 2");
   });
 
-  test("a client without the password", async () => {
+  test("reports a client without the password", async () => {
     const client = await connect(bench.server(0).port, { enableReadyCheck: false });
-    // Until now everybody was let in; a connection that was made before keeps its rights.
+    // Before this, no password was needed. A connection from before keeps its rights.
     await bench.server(0).command("CONFIG", "SET", "requirepass", "secret");
     const admin = await connect(bench.server(0).port, { password: "secret" });
     onTestFinished(async () => {
@@ -152,13 +155,13 @@ describe("contact", () => {
     expect(await codesOf(openLocks([client]))).not.toContain("unauthenticated");
   });
 
-  test("a client that was made just now is given time to connect", async () => {
+  test("gives a client that was just created time to connect", async () => {
     const locks = openLocks([dial(bench.server(0).port)]);
     expect(await codesOf(locks)).not.toContain("unreachable");
   });
 });
 
-test("versions, told by a server that speaks of itself as an older one", async () => {
+test("the doctor reports old versions, here of a server with a changed INFO", async () => {
   const client = await connect(bench.server(0).port);
   const as = (version: string) =>
     openLocks([disguised(client, (info) => info.replace(/redis_version:\S+/, version))]);
@@ -170,7 +173,7 @@ test("versions, told by a server that speaks of itself as an older one", async (
   expect((await codesOf(valkey)).filter((code) => code.startsWith("version"))).toEqual([]);
 });
 
-test("a healthy server with a file it writes at once has one thing said: that it is alone", async () => {
+test("a healthy server with appendfsync always gives one finding: it is a single node", async () => {
   await configure(bench.server(0), { appendonly: "yes", appendfsync: "always" });
   const locks = await bench.locks(1);
   await (await locks.acquire("a")).release();

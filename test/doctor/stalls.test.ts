@@ -16,7 +16,7 @@ function open(runtime: Runtime, ttl: number): Locks {
   return locks;
 }
 
-/** A runtime whose measuring begins now. */
+/** Returns a runtime that begins to measure the event loop now. */
 function freshRuntime(): Runtime {
   const stalls = new LoopStalls(() => nodeRuntime.clock.monotonicMs());
   return { ...nodeRuntime, stalls };
@@ -28,7 +28,7 @@ function block(ms: number): void {
 }
 
 describe("a blocked event loop", () => {
-  test("is told with the lease that it cost, found in the middle of the turn", async () => {
+  test("is reported with the loss of the lease, if it is detected in the same turn", async () => {
     const locks = open(freshRuntime(), 200);
     const lost = collect(locks, "lost");
     const lease = await locks.acquire("a");
@@ -39,11 +39,11 @@ describe("a blocked event loop", () => {
     expect(lost[0]?.stallMs).toBeGreaterThanOrEqual(150);
   });
 
-  test("is told with the lease that it cost, found after it", async () => {
+  test("is reported with the loss of the lease, if it is detected after the turn", async () => {
     const locks = open(freshRuntime(), 1_000);
     const lost = collect(locks, "lost");
     await locks.acquire("a");
-    // The measuring has begun once the loop has turned a few times.
+    // The measurement begins after a few turns of the event loop.
     await sleep(250);
     block(1_500);
     await sleep(250);
@@ -51,7 +51,7 @@ describe("a blocked event loop", () => {
     expect(lost[0]?.stallMs).toBeGreaterThanOrEqual(1_400);
   });
 
-  test("that was over before the lease began is not blamed", async () => {
+  test("that was over before the lease began is not reported with its loss", async () => {
     const runtime = freshRuntime();
     const locks = open(runtime, 200);
     await (await locks.acquire("a")).release();
@@ -72,7 +72,7 @@ describe("the doctor", () => {
     return { ...nodeRuntime, stalls: { watch: () => undefined, maxMs: () => ms } };
   };
 
-  test("holds measured stalls against the TTL", async () => {
+  test("compares measured stalls with the TTL", async () => {
     const short = await codesOf(open(stalled(300), 1_000));
     expect(short).toEqual([]);
     const long = await diagnose(open(stalled(400), 1_000), "event-loop-stall");
@@ -82,7 +82,7 @@ describe("the doctor", () => {
     expect(fatal).toMatchObject({ level: "error" });
   });
 
-  test("finds a real one", async () => {
+  test("reports a real stall", async () => {
     const locks = open(freshRuntime(), 300);
     await (await locks.acquire("a")).release();
     await sleep(250);
@@ -91,13 +91,13 @@ describe("the doctor", () => {
     expect(await diagnose(locks, "event-loop-stall")).toMatchObject({ level: "error" });
   });
 
-  test("says nothing where nothing is measured", async () => {
+  test("reports no stall if nothing is measured", async () => {
     const { clock, random, diagnostics } = nodeRuntime;
     expect(await codesOf(open({ clock, random, diagnostics }, 300))).toEqual([]);
   });
 });
 
-test("stalls are kept by spans, the oldest merged, so that memory stays bounded", () => {
+test("stalls are kept by time span, and the oldest spans are merged to limit memory", () => {
   let nowMs = 0;
   const stalls = new LoopStalls(() => nowMs);
   for (let span = 0; span < 500; span += 1) {
@@ -107,7 +107,7 @@ test("stalls are kept by spans, the oldest merged, so that memory stays bounded"
   expect(stalls.maxMs(0)).toBeGreaterThanOrEqual(0);
 });
 
-test("measuring ends with the last manager, and begins again with the next lease", async () => {
+test("the measurement ends with the last manager, and begins again with the next lease", async () => {
   const runtime = freshRuntime();
   const [one, two] = [open(runtime, 1_000), open(runtime, 1_000)];
   await (await one.acquire("a")).release();

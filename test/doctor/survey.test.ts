@@ -12,12 +12,12 @@ import {
 } from "../support/redis-harness.ts";
 import { configure } from "./findings.ts";
 
-/** What is told without being asked: on first contact, and when a server comes back. */
+/** Warnings of the survey, which runs by itself: on first contact, and when a server comes back. */
 
 const bench = shareRedis(3);
 const evicting = { maxmemory: "100mb", "maxmemory-policy": "volatile-lru" };
 
-test("a policy that can evict locks is told once per node", async () => {
+test("a policy that can evict locks is reported once per node", async () => {
   await configure(bench.server(1), evicting);
   const locks = await bench.locks(3);
   const warnings = collect(locks, "warning");
@@ -31,7 +31,7 @@ test("a policy that can evict locks is told once per node", async () => {
   expect(warnings[0]?.remedy).toContain("noeviction");
 });
 
-test("a policy without a limit is not worth an event", async () => {
+test("a policy without a memory limit gives no event", async () => {
   await configure(bench.server(0), { "maxmemory-policy": "volatile-lru" });
   const watched = watchConnection(await connect(bench.server(0).port));
   const locks = openLocks([watched]);
@@ -43,7 +43,7 @@ test("a policy without a limit is not worth an event", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("a server that restarted is looked at again", async () => {
+test("a server that restarted is surveyed again", async () => {
   const server = bench.server(0);
   const locks = openLocks([await connect(server.port)]);
   const warnings = collect(locks, "warning");
@@ -58,7 +58,7 @@ test("a server that restarted is looked at again", async () => {
   await eventually(() => warnings.some(({ code }) => code === "eviction"));
 });
 
-test("what was cured and comes back is told again", async () => {
+test("a finding that was resolved and returns is reported again", async () => {
   const server = bench.server(0);
   const watched = watchConnection(await connect(server.port));
   const send = watched.send.bind(watched);
@@ -68,7 +68,7 @@ test("what was cured and comes back is told again", async () => {
   const locks = openLocks([watched]);
   const warnings = collect(locks, "warning");
   const looks = (): number => watched.sent.filter((command) => command.join(" ") === "INFO").length;
-  /** Away for a moment; over when the server has been looked at again. */
+  /** Interrupts the connection, and resolves when the server has been surveyed again. */
   const outage = async (): Promise<void> => {
     const before = looks();
     down = true;
@@ -90,7 +90,7 @@ test("what was cured and comes back is told again", async () => {
   expect(warnings.map(({ code }) => code)).toEqual(["eviction", "eviction"]);
 });
 
-test("a replica taken for a master is told when it refuses, and when it is first seen", async () => {
+test("a replica used as a master is reported once, though it refuses writes as well", async () => {
   const [master, replica] = [bench.server(0), bench.server(1)];
   await replica.command("REPLICAOF", master.host, String(master.port));
   onTestFinished(async () => {
@@ -107,7 +107,7 @@ test("a replica taken for a master is told when it refuses, and when it is first
   expect(warnings[0]?.remedy).toContain("connect to the master");
 });
 
-test("the survey comes after the first acquire, and a survey that fails harms nothing", async () => {
+test("the survey comes after the first acquire, and a failed survey has no effect", async () => {
   const client = await connect(bench.server(0).port);
   const watched = watchConnection(client);
   const send = watched.send.bind(watched);

@@ -15,7 +15,7 @@ import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { projectRoot } from "../support/source-files.ts";
 import { codesOf } from "./findings.ts";
 
-/** A server that is reached by TLS alone, by a user with a password and the least rights. */
+/** A server with TLS only, for a user with a password and the least rights. */
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
@@ -47,7 +47,7 @@ beforeAll(async () => {
     return;
   }
   await server.command("ACL", "SETUSER", "locks", "reset", ...rules);
-  // Nobody but this user, and nobody in the clear.
+  // Only this user may connect, and only by TLS.
   await server.command("ACL", "SETUSER", "default", "off");
 });
 
@@ -74,11 +74,11 @@ async function lockAndLook(client: object): Promise<string[]> {
 }
 
 describe("TLS with a user and a password", () => {
-  test("by ioredis", async (context) => {
+  test("works with ioredis", async (context) => {
     if (server === undefined) return context.skip(whyNot);
     const tls = { ca: certificate() };
     const at = { host: "127.0.0.1", port: tlsPort, disconnectTimeout: 100 };
-    // Its ready check is an INFO, which this user may run.
+    // The ready check of ioredis is an INFO, which this user may run.
     const client = new Redis({ ...at, ...login, tls });
     client.on("error", () => undefined);
     onTestFinished(() => client.disconnect());
@@ -89,7 +89,7 @@ describe("TLS with a user and a password", () => {
     return undefined;
   });
 
-  test("by node-redis", async (context) => {
+  test("works with node-redis", async (context) => {
     if (server === undefined) return context.skip(whyNot);
     const socket = { host: "127.0.0.1", port: tlsPort, tls: true, ca: certificate() } as const;
     const client = createClient({ ...login, socket });

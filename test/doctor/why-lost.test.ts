@@ -15,7 +15,7 @@ import { collect } from "../support/redis-harness.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** A report on a lease that began an hour of the wall clock ago, on clocks set by the test. */
+/** Returns a report on a lease that began 5 s ago, on clocks and stalls set by the test. */
 function report(given: Partial<Record<"stall" | "gc" | "slept" | "wallAhead", number>>) {
   const stalls: Stalls = {
     watch: () => undefined,
@@ -31,7 +31,7 @@ function report(given: Partial<Record<"stall" | "gc" | "slept" | "wallAhead", nu
   return stallReport({ clock, stalls, overdueMs: 0 }, began);
 }
 
-describe("what stood in the way is told in words", () => {
+describe("the reason for a loss is reported in words", () => {
   test.each([
     [{}, undefined],
     [{ stall: 60, gc: 40 }, undefined],
@@ -49,14 +49,14 @@ describe("what stood in the way is told in words", () => {
     expect(report(given).why).toBe(why);
   });
 
-  test("and in figures", () => {
+  test("and in numbers", () => {
     const told = report({ stall: 800.4, gc: 700.2, slept: 1_500 });
     expect(told).toMatchObject({ stallMs: 800, gcMs: 700, suspendedMs: 1_500 });
     expect(report({ slept: 900 }).suspendedMs).toBe(0);
   });
 });
 
-test("a suspend is time since boot that our own clock does not know", () => {
+test("a suspension is time since boot that the process's own clock did not count", () => {
   const times = { nowMs: 0, bootMs: 1_000_000 };
   const stalls = new LoopStalls(
     () => times.nowMs,
@@ -73,19 +73,19 @@ test("a suspend is time since boot that our own clock does not know", () => {
   const beganMs = times.nowMs;
   expect(stalls.suspendedMs(0)).toBe(30_000);
   pass(500);
-  // An old one is not blamed for the loss of a later lease.
+  // An earlier suspension is not reported for a later lease.
   expect(stalls.suspendedMs(beganMs)).toBe(0);
   pass(500, 7_000);
   expect(stalls.suspendedMs(beganMs)).toBe(7_000);
 });
 
-test("blocking work is named", async () => {
+test("blocking work is reported as the reason for a loss", async () => {
   const stalls = new LoopStalls(() => nodeRuntime.clock.monotonicMs());
   const locks = createLocks(memory(), { runtime: { ...nodeRuntime, stalls }, ttl: 1_000 });
   onTestFinished(() => locks.close());
   const lost = collect(locks, "lost");
   await locks.acquire("a");
-  // The measuring has begun once the loop has turned a few times.
+  // The measurement begins after a few turns of the event loop.
   await sleep(250);
   const untilMs = performance.now() + 1_500;
   while (performance.now() < untilMs);
@@ -93,7 +93,7 @@ test("blocking work is named", async () => {
   expect(lost[0]?.why).toMatch(/^the event loop was blocked, or the process stopped, for \d+ ms$/);
 });
 
-/** In a process of its own: it needs `gc()`, and a heap that takes long to look through. */
+/** Runs in its own process, with `gc()` and a heap that takes long to collect. */
 const collecting = `
 import { createLocks } from "./dist/index.js";
 import { memory } from "./dist/stores/memory/index.js";
@@ -128,7 +128,7 @@ console.log(heap.length > 0 ? "end" : "");
 await locks.close();
 `;
 
-test("a garbage collection is named", async () => {
+test("a garbage collection is reported as the reason for a loss", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-gc-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   await buildPrograms(join(folder, "dist"));

@@ -7,7 +7,7 @@ import { embedded } from "../../src/stores/embedded/index.ts";
 import { sideBySide } from "../conformance/run-suite.ts";
 
 const ttlMaxMs = 30_000;
-/** The other test files keep both processors busy with processes that they kill. */
+/** Long enough for a machine that is kept busy by the other test files. */
 const shortTtlMs = 1_500;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-embedded-"));
 let directories = 0;

@@ -17,12 +17,12 @@ watchLeaks();
 const bootFolder = `boot-${thisMachine().bootId ?? "unknown"}`;
 
 describe("the directory", () => {
-  test("is made when it is missing, parents and all", async () => {
+  test("is created with its parents if it is missing", async () => {
     const directory = join(newDirectory(), "deep", "below");
     expect((await new Port(directory).take("job")).fence).toBe(1n);
   });
 
-  test("is one, under whatever name it is reached", async () => {
+  test("is the same directory for every path that leads to it", async () => {
     const directory = newDirectory();
     mkdirSync(directory);
     const link = `${directory}-link`;
@@ -32,7 +32,7 @@ describe("the directory", () => {
     expect((await other.attempt("job")).kind).toBe("held");
   });
 
-  test("is not lost when the working directory changes", async () => {
+  test("stays the same when the working directory changes", async () => {
     const directory = newDirectory();
     mkdirSync(directory);
     const home = process.cwd();
@@ -45,7 +45,7 @@ describe("the directory", () => {
     expect((await new Port(directory).attempt("job")).kind).toBe("held");
   });
 
-  test("is let go when its last user closes it, and nobody is cut off before", async () => {
+  test("is closed with its last user, and not before", async () => {
     const directory = newDirectory();
     const ports = [new Port(directory), new Port(directory), new Port(directory)];
     const grants = await Promise.all(ports.map((port, index) => port.take(`job-${index}`)));
@@ -59,7 +59,7 @@ describe("the directory", () => {
     }
     await Promise.all([ports[1]?.store.close(), reopened.store.close(), reopened.store.close()]);
     expect(openFilesIn(directory)).toEqual([]);
-    // Closing and opening at the same time.
+    // Closes and opens it at the same time.
     for (let turn = 0; turn < 20; turn += 1) {
       const [leaving, coming] = [new Port(directory), new Port(directory)];
       await leaving.attempt("job-9");
@@ -68,7 +68,7 @@ describe("the directory", () => {
     expect(openFilesIn(directory)).toEqual([]);
   });
 
-  test("that is deleted takes its locks along, and is made anew", async () => {
+  test("that is deleted loses its locks, and is created again", async () => {
     const directory = newDirectory();
     const port = new Port(directory);
     const grants = [await port.take("a"), await port.take("b"), await port.take("c")] as const;
@@ -83,12 +83,12 @@ describe("the directory", () => {
     expect(openFilesIn(directory)).toEqual([]);
   });
 
-  test.each([1, 2, 3])("keeps a lock when LMDB would begin %i commits before it", async (back) => {
+  test.each([1, 2, 3])("keeps a lock if LMDB would begin %i commits before it", async (back) => {
     const directory = newDirectory();
     const port = new Port(directory);
     for (let count = 0; count < 5; count += 1) await port.take(`before ${count}`);
     const grant = await port.take("job");
-    // In a process of its own: closing the file here would drop the locks of LMDB on it.
+    // In another process, because closing the file here would drop LMDB's locks on it.
     const setBack = `
       const fs = require("node:fs");
       const file = fs.openSync(process.argv[1], "r+");
@@ -105,7 +105,7 @@ describe("the directory", () => {
     expect(await port.store.release(grant)).toEqual({ released: true });
   });
 
-  test("forgets names that nobody asks for again", async () => {
+  test("deletes expired names that are not used again", async () => {
     const directory = newDirectory();
     const { runtime, clock } = manualRuntime();
     const port = new Port(directory, thisMachine(), runtime);
@@ -123,7 +123,7 @@ describe("the directory", () => {
   const shm = "/dev/shm";
   const hasMemory = process.platform === "linux" && readdirSync("/dev").includes("shm");
   test.runIf(hasMemory && statfsSync(shm).type === 0x01021994)(
-    "in memory works, with a warning that fences will not survive",
+    "works in memory, with a warning that fences do not survive a reboot",
     async () => {
       const directory = mkdtempSync(join(shm, "holdfast-"));
       onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -136,7 +136,7 @@ describe("the directory", () => {
   );
 });
 
-test("the doctor tells what the system hides", async () => {
+test("the doctor reports what the system does not reveal", async () => {
   const place = { ...thisMachine().self, place: "" };
   const machine = machineWith({ bootId: undefined, self: place });
   const findings = await new Port(newDirectory(), machine).store.doctor();
@@ -154,7 +154,7 @@ describe("bad input", () => {
     expect(() => embedded("x", { maxTtl: "48h" })).toThrow("maxTtl");
   });
 
-  test("a file is no directory, nor is what would be below it", async () => {
+  test("a file is refused as a directory, and so is a path below it", async () => {
     const directory = newDirectory();
     writeFileSync(directory, "");
     for (const path of [directory, join(directory, "below")]) {
@@ -167,7 +167,7 @@ describe("bad input", () => {
     rmSync(directory);
   });
 
-  test("a directory that was wrong can be put right", async () => {
+  test("a store whose directory was unusable works once the directory is repaired", async () => {
     const directory = newDirectory();
     writeFileSync(directory, "");
     const port = new Port(directory);
@@ -192,7 +192,7 @@ describe("bad input", () => {
   };
 
   test.each(Object.entries(wrecks))(
-    "a database %s is named, with what to do",
+    "a database %s is reported as damaged, with a remedy",
     async (_what, wreck) => {
       const directory = newDirectory();
       const before = new Port(directory);
@@ -208,7 +208,7 @@ describe("bad input", () => {
     },
   );
 
-  test("a damaged mark of the fences is never taken for a number", async () => {
+  test("a damaged file of fences is never read as a number", async () => {
     const directory = newDirectory();
     mkdirSync(directory);
     writeFileSync(join(directory, "fences"), "");
@@ -229,7 +229,7 @@ describe("bad input", () => {
     expect(() => refuseShared("x", 0xef53)).not.toThrow();
   });
 
-  test("a closed store says so", async () => {
+  test("a closed store rejects with ClosedError", async () => {
     const port = new Port(newDirectory());
     await port.store.close();
     expect(await port.fault()).toMatchObject({ code: "CLOSED", retryable: false });

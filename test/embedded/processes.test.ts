@@ -9,7 +9,7 @@ import { type Worker, Workshop } from "./processes.ts";
 const workshop = new Workshop();
 afterAll(() => workshop.close());
 
-/** So long that nothing in these tests can be explained by its end. */
+/** So long that no event in these tests can be explained by its end. */
 const hour = String(3_600_000);
 
 function open(directory: string): Locks {
@@ -30,7 +30,7 @@ describe("a holder that dies", () => {
     expect((await waiting).fence).toBeGreaterThan(fence);
   });
 
-  test("frees its lock when it ends without releasing it, and nothing keeps it from ending", async () => {
+  test("frees its lock when it ends without releasing it, and the lease does not keep it alive", async () => {
     const directory = workshop.newDirectory();
     const worker = workshop.start([directory, "leave", "job", hour]);
     const fence = await worker.held();
@@ -39,7 +39,7 @@ describe("a holder that dies", () => {
     expect(lease?.fence).toBeGreaterThan(fence);
   });
 
-  test("shows as a free lock when somebody looks", async () => {
+  test("is reported as a free lock by inspect", async () => {
     const directory = workshop.newDirectory();
     const locks = open(directory);
     const worker = workshop.start([directory, "hold", "job", hour]);
@@ -51,7 +51,7 @@ describe("a holder that dies", () => {
 });
 
 describe("a holder that is stopped", () => {
-  test("is not dead: its lock stays", async () => {
+  test("is not dead, so its lock stays", async () => {
     const directory = workshop.newDirectory();
     const locks = open(directory);
     const worker = workshop.start([directory, "hold", "job", hour]);
@@ -64,7 +64,7 @@ describe("a holder that is stopped", () => {
     expect(await locks.tryAcquire("job")).toBeDefined();
   });
 
-  test("finds its lease lost when it resumes after the TTL, and another has a greater fence", async () => {
+  test("finds its lease lost when it resumes after the TTL, and the next holder has a greater fence", async () => {
     const directory = workshop.newDirectory();
     const locks = open(directory);
     const worker = workshop.start([directory, "hold", "job", "500"]);
@@ -80,12 +80,12 @@ describe("a holder that is stopped", () => {
   });
 });
 
-/** Pid namespaces, as containers have them; needs root or the like. */
+/** Runs a process in its own pid namespace, as containers do. Needs root or similar rights. */
 const unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 const canUnshare = spawnSync(unshare[0] ?? "", [...unshare.slice(1), "true"]).status === 0;
 
 describe.skipIf(!canUnshare)("a holder in another pid namespace", () => {
-  test("is never called dead by its pid", async () => {
+  test("is never considered dead by its pid", async () => {
     const directory = workshop.newDirectory();
     const locks = open(directory);
     const worker = workshop.start([directory, "hold", "job", hour], { through: unshare });
@@ -94,7 +94,7 @@ describe.skipIf(!canUnshare)("a holder in another pid namespace", () => {
     expect(await locks.tryAcquire("job")).toBeUndefined();
   });
 
-  test("excludes and is excluded, also by a process with the same pid", async () => {
+  test("excludes and is excluded, even by a process with the same pid", async () => {
     const directory = workshop.newDirectory();
     const locks = open(directory);
     const first = workshop.start([directory, "hold", "first", hour], { through: unshare });
@@ -113,13 +113,13 @@ describe.skipIf(!canUnshare)("a holder in another pid namespace", () => {
   });
 });
 
-test("says what to install where lmdb is missing", async () => {
+test("without lmdb the error says what to install", async () => {
   const worker = workshop.start([workshop.newDirectory(), "attempt", "job"], { lmdb: "without" });
   expect(await worker.told()).toMatch(/^UnsupportedError UNSUPPORTED .*npm install lmdb$/);
   expect(await worker.exit).toBe(0);
 });
 
-test.skipIf(process.getuid?.() !== 0)("says that it has no permission", async () => {
+test.skipIf(process.getuid?.() !== 0)("without permission the error says so", async () => {
   const directory = workshop.newDirectory();
   await open(directory).tryAcquire("job");
   const boot = readdirSync(directory).find((name) => name.startsWith("boot-")) ?? "";
@@ -128,7 +128,8 @@ test.skipIf(process.getuid?.() !== 0)("says that it has no permission", async ()
   const attempt = async (path: string): Promise<string> =>
     await workshop.start([path, "attempt", "job"], { uid: nobody }).told();
   const denied = /^StoreError STORE no permission to keep locks in /;
-  // Nothing to be seen, nothing to be written, the database alone out of reach, and its lock file.
+  // In turn: the directory cannot be read, cannot be written, then its database, then its lock
+  // file.
   chmodSync(directory, 0o700);
   expect(await attempt(directory)).toMatch(denied);
   chmodSync(directory, 0o755);
@@ -142,8 +143,8 @@ test.skipIf(process.getuid?.() !== 0)("says that it has no permission", async ()
   expect(await attempt(directory)).toMatch(/^held by others$/);
 });
 
-// LMDB itself loses commits here: see src/stores/embedded/commit-guard.ts.
-test("loses no lock to processes that open the database meanwhile", async () => {
+// LMDB itself would lose commits here: see src/stores/embedded/commit-guard.ts.
+test("no lock is lost while other processes open the database", async () => {
   const directory = workshop.newDirectory();
   const roles = ["writes", "writes", "opens", "opens"];
   const workers = roles.map((role) =>
@@ -157,13 +158,13 @@ test("loses no lock to processes that open the database meanwhile", async () => 
   }
 });
 
-describe("many processes, killed at random", () => {
+describe("many processes that are killed at random", () => {
   const workersCount = 4;
   const sectionsMin = 1_500;
   const killsMin = 40;
   const recordBytes = 64;
 
-  test("lose nothing, and their fences only grow", { timeout: 240_000 }, async () => {
+  test("lose no update, and their fences always grow", { timeout: 240_000 }, async () => {
     const directory = workshop.newDirectory();
     const work = workshop.newDirectory();
     mkdirSync(work);
@@ -176,13 +177,13 @@ describe("many processes, killed at random", () => {
     let kills = 0;
     let ended = 0;
     while (unexpected.length === 0 && (ended < sectionsMin || kills < killsMin)) {
-      // A while of undisturbed work, of random length: a kill must be able to come anywhere.
+      // Works undisturbed for a random time, so that a kill can come at any moment.
       const goal = ended + Math.random() * 60;
       while (ended < goal) {
         await new Promise((resolve) => setTimeout(resolve, 2));
         ended = lines(done).length;
       }
-      // Every other time the one that is inside, or was a moment ago.
+      // Every other kill goes to the process in the critical section, or the last one that was.
       const inside = kills % 2 === 0 ? Number(readFileSync(`${file}.in`, "utf8")) : 0;
       const found = workers.findIndex(({ pid }) => pid === inside);
       const index = found < 0 ? Math.floor(Math.random() * workersCount) : found;

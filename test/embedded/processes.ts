@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { projectRoot } from "../support/source-files.ts";
 
-/** The package, built into a folder of its own, and processes that use it. */
+/** Builds the package into its own folder, and starts processes that use it. */
 export class Workshop {
   readonly folder: string;
   readonly #children = new Set<ChildProcess>();
@@ -29,7 +29,7 @@ export class Workshop {
     );
   }
 
-  /** Only what the workers load, and nothing that other tests build. */
+  /** Builds only the files that the workers load, into a folder that no other test uses. */
   #build(outDir: string): void {
     const config = {
       extends: join(projectRoot, "tsconfig.build.json"),
@@ -103,14 +103,14 @@ export class Worker {
     this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   }
 
-  /** The next line that it tells. */
+  /** Returns the next line of the worker's output. */
   async told(): Promise<string> {
     const { done, value } = await this.#lines.next();
     if (done === true) throw new Error(`the worker ended (${await this.exit})`);
     return value;
   }
 
-  /** The fence of the lock that it tells of. */
+  /** Returns the fence of the lock that the worker reports. */
   async held(): Promise<bigint> {
     const line = await this.told();
     const fence = /^held (\d+)$/.exec(line)?.[1];

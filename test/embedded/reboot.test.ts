@@ -17,7 +17,7 @@ const firstBoot = machineWith({ bootId: "1".repeat(32), isDead: immortal });
 const secondBoot = machineWith({ bootId: "2".repeat(32), isDead: immortal });
 
 describe("a reboot", () => {
-  test("voids every lock, and fences go on above all earlier ones", async () => {
+  test("ends every lock, and later fences are above all earlier ones", async () => {
     const directory = newDirectory();
     const before = new Port(directory, firstBoot);
     const { fence } = await before.take("job");
@@ -35,13 +35,13 @@ describe("a reboot", () => {
     ]);
   });
 
-  test("repeats no fence, though the disk has nothing but the mark", async () => {
+  test("repeats no fence, even if only the file of fences is left on the disk", async () => {
     const directory = newDirectory();
     let last = 0n;
     for (let boot = 1; boot <= 4; boot += 1) {
       const machine = machineWith({ bootId: String(boot).repeat(32) });
       const port = new Port(directory, machine);
-      // Once fewer fences than are reserved at a time, then more.
+      // First fewer fences than are reserved at a time, then more.
       for (let count = 0; count < boot * 700; count += 1) {
         const grant = await port.take("job");
         expect(grant.fence).toBeGreaterThan(last);
@@ -50,13 +50,13 @@ describe("a reboot", () => {
         await port.store.release(grant);
       }
       await port.store.close();
-      // A power failure: whatever was not synced is gone.
+      // Simulates a power failure: everything that was not synced is gone.
       rmSync(join(directory, `boot-${machine.bootId}`), { recursive: true });
     }
     expect(mark(directory)).toBeGreaterThanOrEqual(last);
   });
 
-  test("repeats no fence where a folder of another boot comes back", async () => {
+  test("repeats no fence if the folder of an earlier boot comes back", async () => {
     const directory = newDirectory();
     const fences: bigint[] = [];
     for (const machine of [firstBoot, secondBoot, firstBoot, secondBoot]) {
@@ -69,7 +69,7 @@ describe("a reboot", () => {
   });
 
   test.runIf(process.platform === "linux")(
-    "is not believed while a process of the other boot still runs",
+    "is not assumed while a process of the other boot still runs",
     async () => {
       const directory = newDirectory();
       const running = new Port(directory, firstBoot);
@@ -84,7 +84,7 @@ describe("a reboot", () => {
     },
   );
 
-  test("shows without a boot id by a time that no lease of this boot can have", async () => {
+  test("is detected without a boot id, by a lease time that is impossible in this boot", async () => {
     const directory = newDirectory();
     const system = { bootId: undefined, isDead: immortal };
     const longUptime = manualRuntime();
@@ -97,7 +97,7 @@ describe("a reboot", () => {
     expect((await after.attempt("job")).kind).toBe("held");
   });
 
-  test("does not count where the clocks are not shared", async () => {
+  test("is not assumed from a clock that is not shared, which is an error", async () => {
     const directory = newDirectory();
     await new Port(directory, machineWith({ timeNamespace: "time:[1]" })).take("job");
     const other = new Port(directory, machineWith({ timeNamespace: "time:[2]" }));
@@ -108,11 +108,11 @@ describe("a reboot", () => {
 describe.runIf(process.platform === "linux")("the pid of a holder", () => {
   const { self } = thisMachine();
 
-  test("in use again by another process does not keep the lock", async () => {
+  test("that another process has now does not keep the lock", async () => {
     const directory = newDirectory();
     const before = new Port(directory, machineWith({ self: { ...self, started: "1" } }));
     const { fence } = await before.take("job");
-    // Our own pid, alive and well, but it was another process that took the lock.
+    // The pid is that of this process, but an earlier process with it took the lock.
     expect((await new Port(directory).take("job")).fence).toBeGreaterThan(fence);
   });
 
@@ -127,7 +127,7 @@ describe.runIf(process.platform === "linux")("the pid of a holder", () => {
     expect((await new Port(directory).attempt("job")).kind).toBe("held");
   });
 
-  test("that nobody has frees the lock", async () => {
+  test("that no process has frees the lock", async () => {
     const directory = newDirectory();
     const gone = machineWith({ self: { ...self, pid: 2 ** 22 + 1 } });
     await new Port(directory, gone).take(["a", "b"]);
@@ -135,8 +135,8 @@ describe.runIf(process.platform === "linux")("the pid of a holder", () => {
   });
 
   test("of a zombie frees the lock", async () => {
-    // The child of the shell ends when it is told to, and `sleep`, which the shell has become by
-    // then, never asks for it; the shell itself might have.
+    // The child of the shell ends on this input. Its parent is `sleep` by then, which never reaps
+    // it; the shell itself might have.
     const script = "exec 3<&0; (read line <&3) & echo $!; exec sleep 600";
     const parent = spawn("sh", ["-c", script]);
     onTestFinished(async () => {
@@ -157,7 +157,7 @@ describe.runIf(process.platform === "linux")("the pid of a holder", () => {
     expect(thisMachine().isDead({ ...zombie, place: "pid:[1]" })).toBe(false);
   });
 
-  test("of a living process of another user is not dead", () => {
+  test("of a living process of another user does not free the lock", () => {
     const stat = readFileSync("/proc/1/stat", "utf8");
     const started = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
     expect(thisMachine().isDead({ pid: 1, started, place: self.place })).toBe(false);
@@ -168,7 +168,7 @@ describe("a step of the wall clock", () => {
   test.each([
     ["forward", 86_400_000],
     ["back", -86_400_000],
-  ])("%s frees nothing", async (_what, stepMs) => {
+  ])("%s frees no lock", async (_what, stepMs) => {
     const { runtime, clock } = manualRuntime();
     const store = embedded(newDirectory());
     const [ours, theirs] = [createLocks(store, { runtime }), createLocks(store, { runtime })];
@@ -177,7 +177,7 @@ describe("a step of the wall clock", () => {
     const lease = await ours.acquire("job", { ttl: "10s" });
     clock.stepWall(stepMs);
     await clock.advance(1);
-    // The holder trusts whichever clock says less; the entry stays until the monotonic one agrees.
+    // The holder uses the clock with less time left. The entry ends by the monotonic clock.
     expect(lease.state).toBe(stepMs > 0 ? "lost" : "held");
     expect(await theirs.tryAcquire("job")).toBeUndefined();
     await clock.advance(9_998);

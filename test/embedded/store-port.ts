@@ -13,14 +13,14 @@ import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { EmbeddedStore } from "../../src/stores/embedded/embedded-store.ts";
 import { type Machine, thisMachine } from "../../src/stores/embedded/machine.ts";
 
-/** A directory of the test's own, removed when it is over. */
+/** Returns a directory for the test, which is removed when the test is over. */
 export function newDirectory(): string {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-embedded-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, "locks");
 }
 
-/** This machine, but for what is given. */
+/** Returns this machine with the given changes. */
 export function machineWith(given: Partial<Machine>): Machine {
   return { ...thisMachine(), ...given };
 }
@@ -28,8 +28,8 @@ export function machineWith(given: Partial<Machine>): Machine {
 let owners = 0;
 
 /**
- * The store as the core sees it, without a manager: what it grants stays when it is closed, as if
- * the process had died.
+ * The store as the core sees it, without a manager. Its grants stay when it is closed, as if the
+ * process had died.
  */
 export class Port {
   readonly store: EmbeddedStore;
@@ -56,7 +56,7 @@ export class Port {
     return this.store.attempt(this.request(resources, ttlMs));
   }
 
-  /** An attempt with an owner of its own. */
+  /** Returns a request with a new owner. */
   request(resources: string | readonly string[], ttlMs = 3_600_000): AcquireRequest {
     owners += 1;
     return {
@@ -68,7 +68,7 @@ export class Port {
     };
   }
 
-  /** What must be granted. */
+  /** Attempts, and throws unless the attempt is granted. */
   async take(resources: string | readonly string[], ttlMs?: number): Promise<Grant & Fenced> {
     const outcome = await this.attempt(resources, ttlMs);
     if (outcome.kind !== "granted") {
@@ -81,7 +81,7 @@ export class Port {
     return { ...outcome.grant, fence };
   }
 
-  /** What must fail, and with which error. */
+  /** Attempts, and returns the error. Throws unless the attempt fails. */
   async fault(): Promise<Error & { code: string; retryable: boolean }> {
     const outcome = await this.attempt("job");
     if (outcome.kind !== "failed") throw new Error(`expected a fault, got ${outcome.kind}`);

@@ -12,15 +12,15 @@ watchLeaks();
 const workshop = new Workshop();
 afterAll(() => workshop.close());
 
-/** So long that nothing in these tests can be explained by its end. */
+/** So long that no event in these tests can be explained by its end. */
 const hour = String(3_600_000);
 
-/** A wait as the core has one, except that it never tries unasked. */
+/** A waiter like that of the core, except that it makes an attempt only when the test says so. */
 class Waiter {
   readonly #port: Port;
   readonly #resources: readonly string[];
   readonly #waiting: Waiting;
-  /** How often it was told. */
+  /** Number of notifications since the last attempt. */
   told = 0;
   #onTold: (() => void) | undefined;
 
@@ -40,7 +40,7 @@ class Waiter {
     return outcome.kind === "granted" ? outcome.grant : undefined;
   }
 
-  /** Resolves when it has been told since its last attempt, and tries. */
+  /** Resolves when a notification has come since the last attempt, and makes an attempt. */
   async whenTold(): Promise<Grant | undefined> {
     if (this.told === 0) await new Promise<void>((resolve) => (this.#onTold = resolve));
     this.told = 0;
@@ -57,8 +57,8 @@ class Waiter {
   }
 }
 
-describe("a wait is told", () => {
-  test("when another process gives the lock back", async () => {
+describe("a waiter is notified", () => {
+  test("when another process releases the lock", async () => {
     const directory = workshop.newDirectory();
     const worker = workshop.start([directory, "hold", "job", hour]);
     const fence = await worker.held();
@@ -79,7 +79,7 @@ describe("a wait is told", () => {
     await waiter.leave();
   });
 
-  test("when the time of a stopped holder is over", async () => {
+  test("when the lease of a stopped holder expires", async () => {
     const directory = workshop.newDirectory();
     const worker = workshop.start([directory, "hold", "job", "300"]);
     const fence = await worker.held();
@@ -90,7 +90,7 @@ describe("a wait is told", () => {
     await worker.kill();
   });
 
-  test("when the lock is given back between its attempt and its listening", async () => {
+  test("when the lock is released between its attempt and its listening", async () => {
     const port = new Port(newDirectory());
     const grant = await port.take("job");
     const waiting = port.store.waiting(["job"]);
@@ -102,8 +102,8 @@ describe("a wait is told", () => {
   });
 });
 
-describe("of several waits", () => {
-  test("the first is told, and the next when that one is done", async () => {
+describe("of several waiters", () => {
+  test("the first is notified, and the next when that one has released", async () => {
     const directory = newDirectory();
     const holder = new Port(directory);
     let grant: Grant | undefined = await holder.take("job");
@@ -116,12 +116,12 @@ describe("of several waits", () => {
       await holder.store.release(grant);
       grant = await waiter.whenTold();
       await waiter.leave();
-      // Whoever has had its turn is not told again, and the others were not told at all.
+      // A waiter that had its turn is not notified again, and the others are not notified yet.
       expect(waiters.map(({ told }) => told)).toEqual([0, 0, 0, 0, 0]);
     }
   });
 
-  test("one that cannot have all it wants yet holds up nobody", async () => {
+  test("one that needs a second resource does not block a waiter for one of them", async () => {
     const directory = newDirectory();
     const holder = new Port(directory);
     const [both, other] = [await holder.take("a"), await holder.take("b")];
@@ -139,7 +139,7 @@ describe("of several waits", () => {
     await greedy.leave();
   });
 
-  test("one that was told and goes away passes it on", async () => {
+  test("one that was notified and leaves passes the notification on", async () => {
     const directory = newDirectory();
     const holder = new Port(directory);
     const grant = await holder.take("job");
@@ -151,7 +151,7 @@ describe("of several waits", () => {
     await second.leave();
   });
 
-  test("one whose process is dead is passed over", async () => {
+  test("one whose process is dead is skipped", async () => {
     const directory = workshop.newDirectory();
     const holder = new Port(directory);
     const grant = await holder.take("job");
@@ -164,7 +164,7 @@ describe("of several waits", () => {
     await waiter.leave();
   });
 
-  test("any number in one process share a mailbox", async () => {
+  test("any number in one process share one mailbox", async () => {
     const directory = newDirectory();
     const port = new Port(directory);
     const grants = await Promise.all(["a", "b", "c"].map((name) => port.take(name)));
@@ -180,7 +180,7 @@ describe("of several waits", () => {
 });
 
 describe("what a wait leaves behind", () => {
-  test("a killed process's mailbox is thrown away by the next one", async () => {
+  test("the mailbox of a killed process is removed by the next process", async () => {
     const directory = workshop.newDirectory();
     const port = new Port(directory);
     const grant = await port.take("job");
@@ -195,13 +195,13 @@ describe("what a wait leaves behind", () => {
     await port.store.release(grant);
   });
 
-  test("a wait goes on in a directory that was deleted meanwhile", async () => {
+  test("a waiter can go on after its directory was deleted", async () => {
     const directory = newDirectory();
     const port = new Port(directory);
     await port.take("job");
     const waiter = await new Waiter(port, "job").queued();
     rmSync(directory, { recursive: true });
-    // The first attempt finds it gone, the next one makes it anew.
+    // The first attempt finds the directory gone, and the next one creates it again.
     await expect(waiter.attempt()).rejects.toThrow("deleted or replaced");
     expect(await waiter.attempt()).toBeDefined();
     await waiter.leave();

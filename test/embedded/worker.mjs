@@ -1,5 +1,5 @@
-// A process of its own for the tests. Arguments: the built package, the directory, what to do, and
-// more for that. Tells what happens as lines on stdout.
+// A process for the tests. Arguments: the built package, the directory, a role, and arguments of
+// that role. Reports events as lines on stdout.
 import { appendFileSync, closeSync, fstatSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,7 +12,7 @@ const locks = createLocks(embedded(directory, { maxTtl: "24h" }));
 const tell = (line) => process.stdout.write(`${line}\n`);
 const recordBytes = 64;
 
-/** Takes it and holds it until told otherwise. */
+/** Acquires the lock and holds it until a line on stdin says otherwise. */
 async function hold(resource, ttl) {
   const lease = await locks.acquire(resource, { ttl: Number(ttl), wait: "forever" });
   lease.signal.addEventListener("abort", () => tell(`lost ${lease.signal.reason.reason}`));
@@ -24,15 +24,16 @@ async function hold(resource, ttl) {
   await locks.close();
 }
 
-/** Takes it and ends without a word to the store. */
+/** Acquires the lock and ends without a release. */
 async function leave(resource, ttl) {
   const lease = await locks.acquire(resource, { ttl: Number(ttl) });
   tell(`held ${lease.fence}`);
 }
 
 /**
- * Again and again: looks how long the file is, and writes the next record there. Two at once would
- * overwrite each other's. `done` has the records that were complete before the lock was given back.
+ * Again and again: reads the length of the file, and writes the next record at that position. Two
+ * processes at once would overwrite a record. `done` lists the records that were complete before
+ * the release.
  */
 async function sections(resource, file, done) {
   const retry = { minDelay: 1, maxDelay: 8 };
@@ -55,7 +56,7 @@ async function sections(resource, file, done) {
   }
 }
 
-/** Queues up for it as the core does, and never comes to its turn. */
+/** Waits in the queue as the core does, but never makes an attempt after a notification. */
 async function queue(resource) {
   const core = (name) => import(join(dist, "core", `${name}.js`));
   const { Scheduler } = await core("scheduler");
@@ -79,7 +80,7 @@ async function queue(resource) {
   createInterface({ input: process.stdin }).once("line", () => process.exit());
 }
 
-/** One attempt, and what came of it. */
+/** Makes one attempt, and reports its outcome. */
 async function attempt(resource) {
   try {
     const lease = await locks.tryAcquire(resource, { ttl: "1h" });
@@ -91,7 +92,7 @@ async function attempt(resource) {
   await locks.close();
 }
 
-/** Takes and gives back, looking each time whether it is as it must be, until told to stop. */
+/** Acquires and releases until a line comes on stdin, and checks each outcome. */
 async function writes() {
   const stop = new AbortController();
   createInterface({ input: process.stdin }).once("line", () => stop.abort());
@@ -109,7 +110,7 @@ async function writes() {
   process.stdin.destroy();
 }
 
-/** Opens the directory, takes what is its own, and closes it again. */
+/** Opens the directory, acquires its own lock, and closes the directory, `times` times. */
 async function opens(times) {
   for (let count = 0; count < Number(times); count += 1) {
     const manager = createLocks(embedded(directory));

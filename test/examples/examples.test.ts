@@ -7,7 +7,7 @@ import { startPostgres } from "../support/postgres.ts";
 import { startRedisServers } from "../support/redis-server.ts";
 import { projectRoot } from "../support/source-files.ts";
 
-/** What each example must say when it is run as its README tells. */
+/** What each example must print when it is run as its README says. */
 const examples: Readonly<Record<string, readonly RegExp[]>> = {
   "quickstart.mjs": [/using\(\) rejects with LEASE_LOST/, /fence 4: refused, 5 was seen/],
   "fenced-postgres.mjs": [/slow: fence 1 is refused, 2 has written/, /balance 150: nothing/],
@@ -41,9 +41,9 @@ beforeAll(async () => {
 
 afterAll(() => project?.remove());
 
-// Side by side: most of what they do is wait.
+// At the same time, because they wait most of the time.
 describe.concurrent("the examples", () => {
-  test("are all run here, and all told of in their README", () => {
+  test("are all run here, and are all in their README", () => {
     const found = readdirSync(join(projectRoot, "examples")).filter((name) =>
       name.endsWith(".mjs"),
     );
@@ -52,7 +52,7 @@ describe.concurrent("the examples", () => {
     for (const name of found) expect(readme).toContain(`| \`node examples/${name}\` `);
   });
 
-  test.each(Object.entries(examples))("%s shows what it says", async (name, said) => {
+  test.each(Object.entries(examples))("%s prints what its README promises", async (name, said) => {
     const folder = newFolder();
     const { code, stdout, stderr } = await run(name, { TMPDIR: folder });
     expect(stderr).toBe("");
@@ -61,7 +61,7 @@ describe.concurrent("the examples", () => {
     expect(readdirSync(folder).filter((file) => !isKept(file))).toEqual([]);
   });
 
-  test("fenced-postgres.mjs runs on a server, too", async ({ onTestFinished }) => {
+  test("fenced-postgres.mjs works on a given server as well", async ({ onTestFinished }) => {
     const postgres = await startPostgres();
     onTestFinished(() => postgres.stop());
     const { code, stdout } = await run("fenced-postgres.mjs", { DATABASE_URL: postgres.url });
@@ -69,13 +69,13 @@ describe.concurrent("the examples", () => {
     expect(code).toBe(0);
   });
 
-  test("migrating-from-redlock.mjs uses the servers it is given", async ({ onTestFinished }) => {
+  test("migrating-from-redlock.mjs uses the given servers", async ({ onTestFinished }) => {
     const servers = await startRedisServers(3);
     onTestFinished(async () => {
       await Promise.all(servers.map((server) => server.stop()));
     });
     const REDIS_URL = servers.map(({ url }) => url).join(",");
-    // With no redis-server to be found, so that it cannot have started its own.
+    // Without redis-server on the PATH, it cannot start its own servers.
     const { code, stderr } = await run("migrating-from-redlock.mjs", {
       REDIS_URL,
       PATH: temporary,
@@ -84,7 +84,7 @@ describe.concurrent("the examples", () => {
     expect(await servers[0]?.command("EXISTS", "holdfast:node")).toBe(1);
   });
 
-  test("migrating-from-redlock.mjs says what it needs where that is missing", async () => {
+  test("migrating-from-redlock.mjs names the missing program", async () => {
     const { code, stderr } = await run("migrating-from-redlock.mjs", { PATH: temporary });
     expect(code).toBe(1);
     expect(stderr).toMatch(/Install redis-server, or set REDIS_URL/);
@@ -92,11 +92,11 @@ describe.concurrent("the examples", () => {
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)(
-    "long-job.mjs ends cleanly on %s, and goes on when it is started again",
+    "long-job.mjs ends cleanly on %s, and continues when it is started again",
     async (signal) => {
       const folder = join(temporary, `long-job-${signal}`);
       const child = start("long-job.mjs", {}, [folder]);
-      // Once: a second signal ends it at once, as it should.
+      // Only once: a second signal would end it at once, as intended.
       let signalled = false;
       const { code, stdout } = await endOf(child, (output) => {
         if (signalled || !/^step 2 of 20$/m.test(output)) return;
@@ -117,7 +117,7 @@ describe.concurrent("the examples", () => {
   );
 });
 
-/** The long job keeps its state for the next run: that is what it shows. */
+/** True if the file is the state that the long job keeps for its next run. */
 function isKept(name: string): boolean {
   return name === "holdfast-example-long-job";
 }
@@ -128,7 +128,7 @@ function run(name: string, env: Readonly<Record<string, string>>): Promise<Ended
 
 let folders = 0;
 
-/** For temporary files, to see what is left there. */
+/** Creates a folder for temporary files, so that a test can see what is left there. */
 function newFolder(): string {
   folders += 1;
   const folder = join(temporary, String(folders));

@@ -20,17 +20,17 @@ describe("trusted leases that overlap", () => {
     expect(failures.join()).toContain("mutex-model");
   });
 
-  test("are a failure also after a node lost its data", () => {
+  test("are a failure even after a node lost its data", () => {
     expect(told(both, fault("kill-empty", 200, 300))).not.toEqual([]);
   });
 
-  test.each(["clock-step", "evict"])("are none after %s, until a TTL later", (kind) => {
+  test.each(["clock-step", "evict"])("are no failure after %s, until a TTL later", (kind) => {
     expect(told(both, fault(kind, 200, 300, "+3000 ms"))).toEqual([]);
     const later = [...tenure("c1.0", 1, 2_000, 2_900), ...tenure("c2.0", 2, 2_500, 3_000)];
     expect(told(later, fault(kind, 200, 300, "+3000 ms"))).not.toEqual([]);
   });
 
-  test("count up to the end that the library named, though its process was stopped", () => {
+  test("count until the end that the library reported, even if the process was stopped", () => {
     const silent = tenure("c1.0", 1, 100, 9_000).filter(({ t }) => t <= 100);
     expect(told([...silent, ...tenure("c2.0", 2, 900, 950)])).toContain(
       "r: c1.0/1 and c2.0/2 were both trusted for 50.0 ms",
@@ -38,13 +38,13 @@ describe("trusted leases that overlap", () => {
     expect(told([...silent, ...tenure("c2.0", 2, 1_101, 1_150)])).toEqual([]);
   });
 
-  test("end where the process was killed", () => {
+  test("end when the process was killed", () => {
     const silent = tenure("c1.0", 1, 100, 9_000).filter(({ t }) => t <= 100);
     const events = [...silent, ...tenure("c2.0", 2, 500, 600)];
     expect(told(events, fault("kill-client", 400, 450))).toEqual([]);
   });
 
-  test("count up to the last look where the library names no end", () => {
+  test("count until the last look if the library reports no end", () => {
     const endless = tenure("c1.0", 1, 100, 3_000).map((event) => {
       return JSON.parse(JSON.stringify({ ...event, untilMs: undefined })) as ClientEvent;
     });
@@ -53,7 +53,7 @@ describe("trusted leases that overlap", () => {
 });
 
 describe("fences", () => {
-  test("that go down are a failure", () => {
+  test("that decrease are a failure", () => {
     const events = [...tenure("c1.0", 7, 100, 200), ...tenure("c2.0", 6, 300, 400)];
     expect(told(events).join()).toContain("fence-order");
   });
@@ -65,7 +65,7 @@ describe("fences", () => {
 });
 
 describe("registers", () => {
-  test("count updates that were written over unseen", () => {
+  test("count updates that were overwritten unseen", () => {
     const writes = applied("redis", [
       ["a", "origin", 1],
       ["b", "a", 2],
@@ -77,11 +77,11 @@ describe("registers", () => {
       lost: 1,
       blindLate: 1,
     });
-    // Without a fence that is what has to be expected.
+    // Expected without a fence.
     expect(failures).toEqual([]);
   });
 
-  test("behind a fence lose nothing", () => {
+  test("behind a fence lose no update", () => {
     const writes = applied("redis-fenced", [
       ["a", "origin", 1, 1n, 0n],
       ["b", "origin", 1, 2n, 1n],
@@ -90,7 +90,7 @@ describe("registers", () => {
     expect(failures).toEqual(["redis-fenced: 1 updates lost"]);
   });
 
-  test("behind a fence accept nothing stale", () => {
+  test("behind a fence accept no stale write", () => {
     const writes = applied("postgres-fenced", [
       ["a", "origin", 1, 5n, 0n],
       ["b", "a", 2, 4n, 5n],
@@ -99,7 +99,7 @@ describe("registers", () => {
     expect(failures).toEqual(["postgres-fenced: 1 stale writes accepted"]);
   });
 
-  test("contain what was accepted, and nothing that was refused", () => {
+  test("must contain accepted writes, and no refused ones", () => {
     const about = { who: "c1.0", lease: "c1.0/1", resource: "r", careful: true } as const;
     const write = { ...about, what: "write", register: "redis-fenced" } as const;
     const events: ClientEvent[] = [
@@ -113,7 +113,7 @@ describe("registers", () => {
   });
 });
 
-test("a resource that nobody gets after everything has healed is a failure", () => {
+test("a resource that no client gets after all faults have healed is a failure", () => {
   const { failures } = findingsOf(planted({ events: tenure("c1.0", 1, 100, 200) }));
   expect(failures).toEqual(["r: nobody got it after every fault had healed"]);
 });
@@ -129,7 +129,7 @@ test("unhandled rejections, calls that hang and processes that die are failures"
   expect(findingsOf(planted({ events, misbehaved: ["died"] })).failures).toHaveLength(4);
 });
 
-test("tells how early or late a holder learnt of its loss, and whether it was stopped", () => {
+test("the summary shows how early or late holders learnt of a loss, running and stopped separately", () => {
   const lost = (who: string, t: number): ClientEvent => {
     return {
       t,

@@ -2,7 +2,7 @@ import type { AppliedWrite, ClientEvent, FaultEvent, History } from "../../fault
 
 const ttlMs = 1_000;
 
-/** A history to plant mistakes in: two clients, one resource, nothing wrong with it. */
+/** Returns a correct history of two clients and one resource, in which a test plants mistakes. */
 export function planted(changes: Partial<History> = {}): History {
   return {
     ttlMs,
@@ -18,7 +18,7 @@ export function planted(changes: Partial<History> = {}): History {
   };
 }
 
-/** Asked for 10 ms before it was granted, and given back at `toMs`. */
+/** Events of a lease: requested 10 ms before the grant at `fromMs`, and released at `toMs`. */
 export function tenure(who: string, fence: number, fromMs: number, toMs: number): ClientEvent[] {
   const about = { who, lease: `${who}/${fence}`, resource: "r" };
   const untilMs = fromMs + ttlMs;

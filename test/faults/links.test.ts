@@ -10,7 +10,7 @@ const open: { close(): void }[] = [];
 let link: Link;
 let received = "";
 
-/** A server that answers every message with itself, and hangs up at "bye". */
+/** Starts a server that echoes every message, and closes the connection after "bye". */
 beforeEach(async () => {
   received = "";
   const server = createServer((socket) => {
@@ -50,13 +50,13 @@ async function client(): Promise<{ socket: Socket; heard: () => string; closed: 
   return { socket, heard: () => heard, closed: () => closed };
 }
 
-test("passes bytes both ways", async () => {
+test("a link passes bytes both ways", async () => {
   const { socket, heard } = await client();
   socket.write("a");
   await expect.poll(heard).toBe("re:a");
 });
 
-test("delivers held replies when it heals, to requests that did arrive", async () => {
+test("a link that heals delivers held replies to requests that arrived", async () => {
   const { socket, heard } = await client();
   link.hold("replies");
   socket.write("a");
@@ -67,7 +67,7 @@ test("delivers held replies when it heals, to requests that did arrive", async (
   await expect.poll(heard).toBe("re:a");
 });
 
-test("holds requests back, of new connections too, and can lose them for good", async () => {
+test("a link can hold requests back, also of new connections, and lose them for good", async () => {
   const one = await client();
   link.hold("requests");
   const other = await client();
@@ -80,7 +80,7 @@ test("holds requests back, of new connections too, and can lose them for good", 
   expect(received).toBe("");
 });
 
-test("delivers what a client sent before it hung up behind a cut", async () => {
+test("a held link delivers later what a client sent before it closed its connection", async () => {
   const { socket } = await client();
   link.hold("requests");
   socket.end("a");
@@ -90,7 +90,7 @@ test("delivers what a client sent before it hung up behind a cut", async () => {
   await expect.poll(() => received).toBe("a");
 });
 
-test("loses a reply to a request that did arrive, and the connection with it", async () => {
+test("a link can lose a reply to a request that arrived, and the connection with it", async () => {
   const { socket, heard, closed } = await client();
   link.loseNextReplies();
   socket.write("a");
@@ -102,7 +102,7 @@ test("loses a reply to a request that did arrive, and the connection with it", a
   await expect.poll(other.heard).toBe("re:b");
 });
 
-test("keeps the replies of a connection that had none before it stopped losing them", async () => {
+test("a link keeps the replies of a connection that had none while replies were lost", async () => {
   const { socket, heard } = await client();
   link.loseNextReplies();
   link.keepReplies();
@@ -110,7 +110,7 @@ test("keeps the replies of a connection that had none before it stopped losing t
   await expect.poll(heard).toBe("re:a");
 });
 
-test("delays each way", async () => {
+test("a link can delay both directions", async () => {
   const { socket, heard } = await client();
   link.setDelay(60);
   const startMs = performance.now();
@@ -119,7 +119,7 @@ test("delays each way", async () => {
   expect(performance.now() - startMs).toBeGreaterThan(115);
 });
 
-test("breaks a connection whose server hangs up", async () => {
+test("a link closes a connection if its server closes it", async () => {
   const { socket, closed } = await client();
   socket.write("bye");
   await expect.poll(closed).toBe(true);

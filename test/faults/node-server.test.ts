@@ -29,7 +29,7 @@ async function startServer(folder: string, clockLibrary?: string): Promise<NodeS
   return server;
 }
 
-test("a server comes back with its data or without it", async () => {
+test("a server restarts with its data or without it", async () => {
   const server = await startServer(makeFolder());
   await server.command("SET", "key", "value");
   await server.kill();
@@ -39,7 +39,7 @@ test("a server comes back with its data or without it", async () => {
   expect(await server.command("GET", "key")).toBeNull();
 });
 
-test("a server that has much to read comes back when it has read it", async () => {
+test("a server with much data is ready when it has loaded the data", async () => {
   const server = await startServer(makeFolder());
   const fill = "for n = 1, 200000 do redis.call('SET', 'key' .. n, n) end";
   await server.command("EVAL", fill, "0");
@@ -126,7 +126,7 @@ test.each([
   await heal();
 });
 
-test("the wall clock of a client process can be wrong by years, and its other clock is right", (context) => {
+test("a client process can have a wall clock wrong by years, with a right monotonic clock", (context) => {
   const folder = makeFolder();
   const library = compileClockLibrary(projectRoot, folder);
   if (library === undefined) context.skip("no library to shift clocks with");
@@ -141,13 +141,13 @@ test("the wall clock of a client process can be wrong by years, and its other cl
     const [wallMs = 0, childMs = 0] = String(stdout).split(" ").map(Number);
     expect(wallMs - offsetMs).toBeGreaterThanOrEqual(before.wallMs);
     expect(wallMs - offsetMs).toBeLessThanOrEqual(Date.now());
-    // The other clock stays as it is.
+    // The monotonic clock is not shifted.
     expect(childMs).toBeGreaterThan(before.monotonicMs);
     expect(childMs).toBeLessThan(monotonicMs());
   }
 });
 
-test("a register's server tells what it applied, in order, with the fences", async () => {
+test("the append-only file lists the writes that a register's server applied, with their fences", async () => {
   const server = await startServer(makeFolder());
   const client = new Redis({ port: server.port, host: "127.0.0.1" });
   onTestFinished(() => client.disconnect());
@@ -160,7 +160,7 @@ test("a register's server tells what it applied, in order, with the fences", asy
   const old = await guarded.read("r", lease(5n));
   await guarded.write("r", lease(5n), old, "b");
   const read = await guarded.read("r", lease(7n));
-  // Claimed by a later holder: the older one can no longer write, though nobody else has yet.
+  // Claimed by a later holder's read: the older holder can no longer write.
   await expect(guarded.write("r", lease(5n), read, "c")).rejects.toThrow(FenceRejectedError);
   await expect(guarded.read("r", lease(6n))).rejects.toThrow(FenceRejectedError);
   await guarded.write("r", lease(7n), read, "d");

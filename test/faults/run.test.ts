@@ -42,7 +42,7 @@ test.each([
   const sizes = ["--seconds", String(seconds), "--nodes", String(nodes), "--clients", "3"];
   const drawn = ["--seed", String(seed), "--kinds", kinds.join()];
   const { code, output } = await run([...sizes, ...drawn, ...report]);
-  // The output names what was broken, and the seed.
+  // The output names each broken promise, and the seed.
   expect({ code, output }).toMatchObject({ code: 0 });
   expect(output).toContain(`seed ${seed}:`);
   expect(readdirSync(out).sort()).toEqual(["kept", "smoke.json", "smoke.md", "smoke.svg"]);

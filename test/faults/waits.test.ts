@@ -3,7 +3,7 @@ import { waitsOf } from "../../faults/check/waits.ts";
 import type { ClientEvent, FaultEvent } from "../../faults/history.ts";
 import { fault, planted, tenure } from "./histories.ts";
 
-/** Client 1 waits from 90 to 3,000 ms and gives up; so many others come and go meanwhile. */
+/** Client 1 waits from 90 to 3,000 ms and gives up, while `others` other calls are granted. */
 function waited(others: number, who = "c2.0"): ClientEvent[] {
   const about = { who: "c1.0", lease: "c1.0/1", resource: "r" };
   const events: ClientEvent[] = [
@@ -18,7 +18,7 @@ function starved(events: readonly ClientEvent[], faults: readonly FaultEvent[] =
   return waitsOf(planted({ events, faults })).map((waits) => waits.starved);
 }
 
-test("counts what each client asked for, got, and waited for it, beside its clock", () => {
+test("each client's calls, grants and waiting times are counted, with its clock offset", () => {
   const waits = waitsOf(planted({ events: waited(3), clockOffsetsMs: [15_000, 0, 0] }));
   expect(waits[0]).toMatchObject({ clockOffsetMs: 15_000, calls: 1, granted: 0, starved: 0 });
   expect(waits[1]).toMatchObject({ calls: 3, granted: 3, medianWaitMs: 10, longestWaitMs: 10 });

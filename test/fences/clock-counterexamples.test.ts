@@ -10,9 +10,10 @@ import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 
 /**
- * Schedules in which only clocks could keep fences in order, and do not quite. With the counters
- * of a majority intact nothing rests on clocks: there the copy is the rule. Where a majority was
- * lost, it is the clock's reading that goes into the floor and into every proposal.
+ * Schedules in which clocks alone would have to keep fences in order, and fail by a little. While
+ * the counters of a majority are intact, nothing depends on clocks: the copy of the counters
+ * decides. After a majority was lost, the reading of a clock goes into the floor and into every
+ * proposal.
  */
 
 let servers: RedisServer[];
@@ -48,7 +49,7 @@ async function grantedByOneAndThree(stage: Stage, proposes: number) {
   return actor.fence;
 }
 
-test("C19: fences that outran the clock come again when only the clock is asked", async () => {
+test("C19: fences that grew faster than the clock are repeated if only the clock decides", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor({ proposes: 1 });
     const b = stage.actor({ proposes: 1 });
@@ -63,15 +64,15 @@ test("C19: fences that outran the clock come again when only the clock is asked"
     await b.runs("acquire", 2);
     await stage.expires(2);
     await readmitFirst(stage);
-    // One tick later by every clock, and two grants have gone by.
+    // By every clock one tick has passed, but there were two grants.
     return [b.fence, await grantedByOneAndThree(stage, 2)];
   }
   expect(await play(servers, strict, schedule)).toEqual([2n, 3n]);
-  // Rule: the copy (admit.lua). On clocks alone, fences of a shard must not outrun microseconds.
+  // Rule: the copy (admit.lua). On clocks alone, fences of a shard must not outgrow microseconds.
   expect(await play(servers, noCopy, schedule)).toEqual([2n, 2n]);
 });
 
-test("C20: after a majority is lost, a fence below an earlier one is kept away by the clock", async () => {
+test("C20: after a majority was lost, the clock prevents a fence below an earlier one", async () => {
   const noFloor = without(scripts.admit, "if tonumber(kept[5] or 0) < floor then", "if false then");
   async function schedule(stage: Stage, proposes: number) {
     const a = stage.actor({ proposes: 5 });
@@ -88,12 +89,12 @@ test("C20: after a majority is lost, a fence below an earlier one is kept away b
     expect(modes).toEqual(["clock", "clock"]);
     return [a.fence, await grantedByOneAndThree(stage, proposes)];
   }
-  // The floor alone keeps a client whose clock stands still above what the lost nodes granted;
+  // The floor alone keeps a client whose clock stands still above the fences of the lost nodes.
   expect(await play(servers, strict, (stage) => schedule(stage, 1))).toEqual([5n, 10n]);
-  // proposals alone do it as well;
+  // So do proposals alone.
   const proposalsOnly = { ...strict, mutations: { admit: noFloor } };
   expect(await play(servers, proposalsOnly, (stage) => schedule(stage, 9))).toEqual([5n, 9n]);
-  // and without both (Rule: admission.ts, `wallUs` in the floor; proposals.ts, `wallMs`) it fails.
+  // It fails without both (Rule: admission.ts, `wallUs` in the floor; proposals.ts, `wallMs`).
   expect(await play(servers, proposalsOnly, (stage) => schedule(stage, 1))).toEqual([5n, 1n]);
 });
 
@@ -106,13 +107,13 @@ test("C20b: on clocks alone, the quarantine must outlast a lease and both clocks
     await a.runs("acquire", 2);
     await stage.expires(2);
     await readmitFirst(stage);
-    // B's clock is behind: it still proposes what A did.
+    // B's clock is behind: it proposes the same fence as A.
     return [a.fence, await grantedByOneAndThree(stage, 2)];
   }
   expect(await play(servers, strict, schedule)).toEqual([2n, 3n]);
-  // Rule: the copy; without it such a pair of clocks is enough.
+  // Rule: the copy. Without it, two such clocks are enough to repeat a fence.
   expect(await play(servers, noCopy, schedule)).toEqual([2n, 2n]);
-  // Where there is nothing to copy from (clock mode): clocks may differ by the drift, each way.
+  // Without a quorum to copy from (clock mode), clocks may differ by the drift in each direction.
   const options = resolveStoreOptions({ maxTtl: ttlMs }, 3);
   const validityMs = ttlMs - driftMs(options, ttlMs);
   const slackMs = quarantineMs(options, ttlMs) - validityMs;
@@ -135,16 +136,16 @@ test("C20c: a counter beside its lock (Cluster only) must outlive leases and clo
       await eventually(async () => (await stage.server(1).command("EXISTS", counter)) === 0);
     }
     await stage.expires(1);
-    // B's clock is behind: it still proposes what A did.
+    // B's clock is behind: it proposes the same fence as A.
     const b = [await grant("b", 1), await grant("b", 3)];
     return { a: Math.max(...a.map(Number)), b: Math.max(...b.map(Number)), keptMs };
   }
   const off = { admission: "off" } as const;
   const safe = await play(servers, off, (stage) => schedule(stage, undefined));
   expect(safe).toMatchObject({ a: 2, b: 3 });
-  // Everywhere else counters sit in the node record, which has no TTL.
+  // In all other modes counters are in the node record, which has no TTL.
   expect(safe.keptMs).toBeGreaterThan(100 * ttlMs);
-  // Rule: the retention in cluster-dialect.ts. One shorter than the lease:
+  // Rule: the retention in cluster-dialect.ts. Here it is shorter than the lease.
   expect(await play(servers, off, (stage) => schedule(stage, "1"))).toMatchObject({ a: 2, b: 2 });
 });
 

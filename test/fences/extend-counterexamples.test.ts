@@ -5,7 +5,7 @@ import { without } from "./held-line.ts";
 import { play, type Stage } from "./stage.ts";
 
 /**
- * Schedules in which an extension believes a key that says less than it seems to. Played as in
+ * Schedules in which an extension relies on a key that proves less than it seems to. Played as in
  * raise-counterexamples.test.ts: on real servers, with the rule and without it.
  */
 
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const asItIs = { admission: "off" } as const;
 
-/** touch.lua that sets a missing key anew. */
+/** Options with a touch.lua that sets a missing key again. */
 const extendCreates = {
   ...asItIs,
   mutations: {
@@ -34,7 +34,7 @@ const extendCreates = {
   },
 };
 
-test("C12: a late extend that sets a missing key hides a whole tenure of another", async () => {
+test("C12: a late extend that sets a missing key hides that another client held the lock in between", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();
@@ -56,12 +56,12 @@ test("C12: a late extend that sets a missing key hides a whole tenure of another
     return a.extended?.kind;
   }
   expect(await play(servers, asItIs, schedule)).toBe("gone");
-  // Rule: touch.lua never creates a key. (A guarded form that sets it anew while the counter has
-  // not moved is thinkable, but shards share counters, so it would hardly ever be allowed.)
+  // Rule: touch.lua never creates a key. (It could do so safely while the counter has not moved,
+  // but shards share counters, so that would hardly ever be possible.)
   expect(await play(servers, extendCreates, schedule)).toBe("extended");
 });
 
-test("C13: an extend that sets missing keys finds itself holding after another's tenure", async () => {
+test("C13: an extend that sets missing keys succeeds although another client held the lock in between", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();
@@ -82,7 +82,7 @@ test("C13: an extend that sets missing keys finds itself holding after another's
   expect(broken).toEqual({ fences: [1n, 2n], extended: "extended" });
 });
 
-test("C14: an extend must not count a key that an own late acquire re-created", async () => {
+test("C14: an extend must not count a key that an own late acquire created again", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();

@@ -4,12 +4,12 @@ import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 interface Entry {
   readonly resources: readonly string[];
   readonly fence: bigint;
-  /** Places in the order of everything that happened in this process. */
+  /** Positions in the order of all calls and grants of this process. */
   readonly began: number;
   readonly ended: number;
 }
 
-/** Writes down every acquisition with its fence, and says where their order is not as promised. */
+/** Records every acquisition with its fence, and finds violations of their order. */
 export class FenceJournal {
   readonly entries: Entry[] = [];
   #clock = 0;
@@ -28,7 +28,10 @@ export class FenceJournal {
     return lease;
   }
 
-  /** Pairs about one resource that share a fence, or where the later one has the smaller. */
+  /**
+   * Returns pairs for one resource that share a fence, or in which the later one has the smaller
+   * fence.
+   */
   disorder(): string[] {
     const found: string[] = [];
     for (const a of this.entries) {
@@ -44,7 +47,7 @@ export class FenceJournal {
   }
 }
 
-/** The runtime of a client whose wall clock is wrong by this much. */
+/** Returns the runtime of a client whose wall clock is wrong by this much. */
 export function skewedRuntime(offsetMs: number): Runtime {
   const { clock } = nodeRuntime;
   return { ...nodeRuntime, clock: { ...clock, wallMs: () => clock.wallMs() + offsetMs } };

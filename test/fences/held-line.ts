@@ -1,16 +1,18 @@
 import type { RedisConnection } from "../../src/clients/contract.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 
-/** Where a command goes in the end: a real server, or a model of one. */
+/** Executes a command: on a real server, or on a model of one. */
 export type Backend = (command: readonly string[]) => Promise<unknown>;
 
-/** Sources that take the place of the real ones, by the name of the script. */
+/** Sources that replace the real ones, by the name of the script. */
 export type Mutations = Readonly<Record<string, string>>;
 
 const scriptsBySha = new Map<string, scripts.Script>();
 for (const value of Object.values(scripts)) scriptsBySha.set(value.sha, value);
 
-/** What the source of `script` is when one rule is taken out; fails when the rule is not there. */
+/**
+ * Returns the source of `script` without one rule. Throws unless the rule is there exactly once.
+ */
 export function without(script: scripts.Script, rule: string, instead = ""): string {
   const pieces = script.source.split(rule);
   if (pieces.length !== 2) {
@@ -23,7 +25,7 @@ export function without(script: scripts.Script, rule: string, instead = ""): str
 export interface HeldCommand {
   readonly script: string;
   readonly command: readonly string[];
-  /** What it gave each time it was executed; the client has heard none of it yet. */
+  /** Replies of all its executions. The client has received none of them yet. */
   readonly replies: unknown[];
   answer(reply: unknown): void;
   fail(error: Error): void;
@@ -31,7 +33,7 @@ export interface HeldCommand {
 
 /**
  * A connection on which nothing moves by itself. The test decides when a command is executed, how
- * often, whether the client hears of it, and which of the answers it hears.
+ * often, whether the client receives a reply, and which of the replies.
  */
 export class HeldLine implements RedisConnection {
   readonly library = "held";
@@ -42,7 +44,7 @@ export class HeldLine implements RedisConnection {
   readonly #held: ReadonlySet<string>;
   #open = false;
 
-  /** Scripts that are not `held`, and plain commands, pass at once. */
+  /** Scripts that are not in `held`, and plain commands, pass at once. */
   constructor(backend: Backend, mutations: Mutations, held: readonly string[]) {
     this.#backend = backend;
     this.#mutations = mutations;
@@ -70,14 +72,14 @@ export class HeldLine implements RedisConnection {
     });
   }
 
-  /** Runs a held command on the server; the client learns of it only by `answer`. */
+  /** Runs a held command on the server. The client receives the reply only by `answer`. */
   async execute(held: HeldCommand): Promise<unknown> {
     const reply = await this.#execute(held.command);
     held.replies.push(reply);
     return reply;
   }
 
-  /** From now on everything passes, what was held first. */
+  /** Lets everything pass from now on, held commands first. */
   async letGo(): Promise<void> {
     this.#open = true;
     for (const held of this.pending.slice()) held.answer(await this.#execute(held.command));
@@ -90,7 +92,7 @@ export class HeldLine implements RedisConnection {
     return [...scriptsBySha.values()].find(({ source }) => source === script);
   }
 
-  /** By its text and never by its SHA-1: which process has what in its cache is not the matter. */
+  /** Runs the script by its text and never by its SHA-1, so script caches play no part. */
   async #execute(command: readonly string[]): Promise<unknown> {
     const script = this.#scriptOf(command);
     if (script === undefined) return await this.#backend(command);

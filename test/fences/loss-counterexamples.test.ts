@@ -13,10 +13,10 @@ import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 
 /**
- * Schedules in which a node loses its data and comes back too soon, or knowing too little. Played
- * as in raise-counterexamples.test.ts: on real servers, with the rule and without it. A node that
- * "loses its data" is flushed; test/admission has the same with servers that really restart. The
- * passing of a quarantine is played by setting its start back.
+ * Schedules in which a node loses its data and comes back too soon, or with too little of it.
+ * Played as in raise-counterexamples.test.ts: on real servers, with the rule and without it. A
+ * node that "loses its data" is flushed; test/admission has the same with servers that really
+ * restart. A quarantine passes by moving its start back.
  */
 
 let servers: RedisServer[];
@@ -41,7 +41,9 @@ const votesAtOnce: StageOptions = {
   },
 };
 
-/** What an administrator's client does: looks at every node, and admits who may be. */
+/**
+ * Reads every node as an administrator's client does, and admits the nodes that may be admitted.
+ */
 async function admitAsItIs(stage: Stage): Promise<void> {
   await stage.actor().store.nodes();
 }
@@ -50,7 +52,7 @@ async function recordOf(stage: Stage, n: number): Promise<NodeRecord> {
   return await stage.tells(n, nodeRecordCall(options));
 }
 
-/** A weaker admission of node 1: with these counters, after this wait. */
+/** Admits node 1 by a weaker rule: with these counters, after this wait. */
 async function admitNaively(stage: Stage, from: readonly NodeRecord[], waitMs: number) {
   const record = await recordOf(stage, 1);
   const { counters, floor } = greatestCounters(from);
@@ -65,7 +67,7 @@ async function admitNaively(stage: Stage, from: readonly NodeRecord[], waitMs: n
   return await stage.tells(1, call);
 }
 
-test("C6: a node that comes back empty and votes at once lets two hold at once", async () => {
+test("C6: a node that comes back empty and votes at once lets two clients hold the lock at once", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();
@@ -84,14 +86,14 @@ test("C6: a node that comes back empty and votes at once lets two hold at once",
   expect(await play(servers, votesAtOnce, schedule)).toBe(2);
 });
 
-test("C6: nor may it be admitted before the quarantine is over, not even a little", async () => {
+test("C6: a node must not be admitted shortly before its quarantine is over", async () => {
   async function schedule(stage: Stage) {
     await stage.losesData(1);
     await recordOf(stage, 1);
     const others = [await recordOf(stage, 2), await recordOf(stage, 3)];
     const waitMs = quarantineMs(options, ttlMs);
     const [seconds] = (await stage.server(1).command("TIME")) as [string];
-    // All but two seconds of it have passed.
+    // All but two seconds of the quarantine have passed.
     const since = Number(seconds) * 1_000 - waitMs + 2_000;
     await stage.server(1).command("HSET", "holdfast:node", "since", String(since));
     await admitAsItIs(stage);
@@ -121,13 +123,13 @@ test("C7: confirming every grant in a second round does not replace the quaranti
     const ofB = [await confirm("b", 1), await confirm("b", 3)];
     return [ofA, ofB].map((confirms) => confirms.filter(Boolean).length);
   }
-  // Two confirmations are a quorum: with the rule only A has one, of fence 1.
+  // Two confirmations are a quorum. With the rule only A has one, with fence 1.
   expect(await play(servers, strict, schedule)).toEqual([2, 1]);
-  // Rule: as for C6. (A rule "go slow where a counter is missing" is not part of this design.)
+  // Rule: as for C6. (A rule "go slow if a counter is missing" is not part of this design.)
   expect(await play(servers, votesAtOnce, schedule)).toEqual([2, 2]);
 });
 
-/** A has fence 1 from node 1, which then lost everything, and from node 2. A is over. */
+/** A has fence 1 from node 1, which then lost its data, and from node 2. A's lease is over. */
 async function forgottenGrant(stage: Stage) {
   const a = stage.actor();
   await a.begins();
@@ -138,7 +140,7 @@ async function forgottenGrant(stage: Stage) {
   return a;
 }
 
-/** B is granted what nodes 1 and 3 have to give. */
+/** Lets B acquire with the votes of nodes 1 and 3, if they grant. */
 async function grantedByOneAndThree(stage: Stage) {
   const b = stage.actor();
   await b.begins();
@@ -149,7 +151,7 @@ async function grantedByOneAndThree(stage: Stage) {
   return b;
 }
 
-test("C8: after a quarantine without a copy of the counters a fence comes again", async () => {
+test("C8: after a quarantine without a copy of the counters a fence is repeated", async () => {
   async function schedule(stage: Stage) {
     const a = await forgottenGrant(stage);
     await recordOf(stage, 1);
@@ -159,12 +161,12 @@ test("C8: after a quarantine without a copy of the counters a fence comes again"
     return [a.fence, b.fence];
   }
   expect(await play(servers, strict, schedule)).toEqual([1n, 2n]);
-  // Rule: admit.lua takes the others' counters over.
+  // Rule: admit.lua copies the counters of the other nodes.
   const admit = without(scripts.admit, "for i = 7, #ARGV, 2 do", "for i = 7, 0, 2 do");
   expect(await play(servers, { ...strict, mutations: { admit } }, schedule)).toEqual([1n, 1n]);
 });
 
-test("C8a: without quarantine and copy a fence comes again at once", async () => {
+test("C8a: without quarantine and copy a fence is repeated at once", async () => {
   async function schedule(stage: Stage) {
     const a = await forgottenGrant(stage);
     const b = await grantedByOneAndThree(stage);
@@ -175,7 +177,7 @@ test("C8a: without quarantine and copy a fence comes again at once", async () =>
   expect(await play(servers, votesAtOnce, schedule)).toEqual([1n, 1n]);
 });
 
-test("C9: a copy without a quarantine misses a grant that an old vote completes later", async () => {
+test("C9: a copy without a quarantine misses a grant that a late vote completes afterwards", async () => {
   async function schedule(stage: Stage, admit: (stage: Stage) => Promise<unknown>) {
     const a = stage.actor();
     await a.begins();
@@ -198,13 +200,13 @@ test("C9: a copy without a quarantine misses a grant that an old vote completes 
   expect(broken).toEqual([1n, 1n]);
 });
 
-test("C10: what is copied must have been read after the quarantine, not before it", async () => {
+test("C10: the counters to copy must be read after the quarantine, not before it", async () => {
   async function schedule(stage: Stage, naive: boolean) {
     const a = stage.actor();
     await a.begins();
     await a.runs("acquire", 1);
     await stage.losesData(1);
-    // An administrator looks early, when nothing is to be read yet, and again at the end.
+    // An administrator reads too early, when the grant is not complete, and again at the end.
     const admin = stage.actor();
     await admin.store.nodes();
     const early = [await recordOf(stage, 2), await recordOf(stage, 3)];
@@ -232,11 +234,11 @@ test.each([
       const read = await Promise.all(from.map((n) => recordOf(stage, n)));
       await admitNaively(stage, read, quarantineMs(options, ttlMs));
     } else {
-      // Node 2, the only one that remembers, does not answer this administrator.
+      // Node 2, the only one with the counter, does not answer this administrator.
       await stage.actor({ cutOff: [2] }).store.nodes();
     }
     const { admitted } = await recordOf(stage, 1);
-    // One that reaches all nodes admits by the rule what is not admitted yet.
+    // An administrator that reaches all nodes admits node 1 by the rule, if it is not admitted yet.
     await admitAsItIs(stage);
     const b = await grantedByOneAndThree(stage);
     return { admitted, fences: [a.fence, b.fence] };

@@ -5,16 +5,16 @@ import { shardCount } from "../../src/stores/redis/quorum/shards.ts";
 import { connect, nodeRecordKey, shareRedis } from "../support/redis-harness.ts";
 
 /**
- * A million short-lived resources leave nothing on a node but its one record. Here it is a
- * twentieth of that: 50,000 names fall on every one of the 1024 shards some 49 times, and what the
- * first half has made grow must not grow with the second.
+ * A million short-lived resources leave nothing on a node except its one record. The test uses a
+ * twentieth of that: with 50,000 names each of the 1024 shards gets about 49, and what grew in the
+ * first half must not grow in the second.
  */
 
 const redis = shareRedis(1);
 const resourceCount = 50_000;
 const inFlight = 250;
 
-test("short-lived resources leave nothing but one record of bounded size", async (context) => {
+test("short-lived resources leave only one record of bounded size", async (context) => {
   const server = redis.server(0);
   const locks = createLocks(redisStore(await connect(server.port)), { ttl: "30s" });
   context.onTestFinished(() => locks.close());
@@ -23,7 +23,7 @@ test("short-lived resources leave nothing but one record of bounded size", async
     while (next < until) {
       const resource = `order:${next}`;
       next += 1;
-      // Every tenth is left to its TTL, as by a client that crashed.
+      // Every tenth lock is left to expire, as after a crash of its client.
       const abandoned = next % 10 === 0;
       const lease = await locks.acquire(resource, abandoned ? { ttl: "1s" } : {});
       if (!abandoned) await lease.release();
@@ -31,7 +31,7 @@ test("short-lived resources leave nothing but one record of bounded size", async
   };
   const useAll = async (until: number): Promise<void> => {
     await Promise.all(Array.from({ length: inFlight }, () => use(until)));
-    // Redis removes what has expired little by little.
+    // Redis removes expired keys little by little.
     await expect.poll(() => server.command("DBSIZE"), { timeout: 30_000 }).toBe(1);
   };
   const size = async () => ({
@@ -45,7 +45,7 @@ test("short-lived resources leave nothing but one record of bounded size", async
   const whole = await size();
   expect(whole.keys).toBe(1);
   expect(whole.fields).toBe(half.fields);
-  // The shards that were used (all of them), and what the record says about the node.
+  // One field for each used shard (all of them), plus those about the node itself.
   expect(whole.fields).toBeLessThanOrEqual(shardCount + 10);
   expect(whole.bytes).toBeLessThan(shardCount * 128);
 });

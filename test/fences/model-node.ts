@@ -1,7 +1,7 @@
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import type { Backend } from "./held-line.ts";
 
-/** Something a node did for an owner that can count towards its quorum. */
+/** An action of a node for an owner that can count towards the owner's quorum. */
 export interface NodeEvent {
   readonly at: number;
   readonly node: number;
@@ -15,7 +15,7 @@ interface Held {
   readonly fence: number;
 }
 
-/** Counts the steps of a whole world, so that events of different nodes have an order. */
+/** Counts the steps of all nodes together, so that events of different nodes have an order. */
 export class StepCounter {
   now = 0;
   next(): number {
@@ -25,16 +25,16 @@ export class StepCounter {
 }
 
 /**
- * What acquire.lua, touch.lua and release.lua do on a node whose counters nobody loses, in a few
- * lines without time: keys end when the test says so. model.test.ts compares it with a real server.
+ * A small model of acquire.lua, touch.lua and release.lua on a node that never loses its counters.
+ * It has no time: keys expire when the test says so. model.test.ts compares it with a real server.
  */
 export class ModelNode {
   readonly events: NodeEvent[] = [];
-  /** When an acquire of each owner was executed here for the first time. */
+  /** Step at which an acquire of each owner was first executed here. */
   readonly firstAsked = new Map<string, number>();
   readonly #index: number;
   readonly #steps: StepCounter;
-  /** Whether a raise asks `c <= t`; false is the rule taken out. */
+  /** True if a raise checks `c <= t`. False takes that rule out. */
   readonly #comparesFence: boolean;
   readonly #keys = new Map<string, Held>();
   readonly #counters = new Map<string, number>();
@@ -61,7 +61,7 @@ export class ModelNode {
     this.#keys.delete(key);
   }
 
-  /** A grant of another resource in the same shard. */
+  /** Simulates a grant of another resource in the same shard. */
   bump(shard: string): void {
     this.#counters.set(shard, (this.#counters.get(shard) ?? 0) + 1);
   }
@@ -109,7 +109,7 @@ export class ModelNode {
   }
 }
 
-/** Lock keys come first, then as many queues, in which nobody stands here. */
+/** Lock keys come first, then the same number of queue keys, which are always empty here. */
 function locksOf(keys: readonly string[]): readonly string[] {
   return keys.slice(0, keys.length / 2);
 }

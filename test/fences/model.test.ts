@@ -9,11 +9,11 @@ import { type Action, actions, World } from "./world.ts";
 
 /**
  * The real client on model nodes, under arbitrary schedules: messages overtake each other, are
- * executed twice, late or never, answers are lost, keys end at any moment, other resources count in
- * the same shard. Whatever happens, of completed acquisitions:
+ * executed twice, late or never, replies are lost, keys expire at any moment, and other resources
+ * use the same shard. For all completed acquisitions:
  * (a) no two have the same fence;
  * (b) one that began after another was complete has the greater fence;
- * (c) where a node confirmed both, it confirmed the smaller fence first.
+ * (c) if a node confirmed both, it confirmed the smaller fence first.
  */
 
 async function played(world: World, schedule: readonly Parameters<World["act"]>[0][]) {
@@ -36,20 +36,20 @@ describe.each([
         expect(await played(world, schedule)).toEqual([]);
         completed += world.completed.length;
         if (world.completed.length > 1) overtaken += 1;
-        // And no attempt is left in the air once everything has arrived.
+        // Once every message has arrived, no attempt is left undecided.
         expect(await world.finish()).toBe(0);
         expect(world.violations()).toEqual([]);
       }),
       { numRuns },
     );
-    // The schedules must not be so wild that nothing ever completes.
+    // The schedules must leave enough acquisitions that complete.
     expect(completed).toBeGreaterThan(numRuns / 10);
     expect(overtaken).toBeGreaterThan(0);
   });
 });
 
-test("such schedules do find a duplicate where a raise does not ask for the key's fence", async () => {
-  // A fixed seed: this is about the power of the schedules, not about one more random run.
+test("such schedules do find a duplicate if a raise does not check the key's fence", async () => {
+  // A fixed seed, because this tests the power of the schedules and needs no other runs.
   const found = await fc.check(
     fc.asyncProperty(actions(60), async (schedule) => {
       const world = new World(3, [1, 1], false);
@@ -60,21 +60,21 @@ test("such schedules do find a duplicate where a raise does not ask for the key'
   expect(found.failed).toBe(true);
 });
 
-test("an attempt ends also where a node's two answers do not go together", async () => {
+test("an attempt ends even if two replies of a node contradict each other", async () => {
   const world = new World(3, [1]);
   const [a] = world.actors;
   const act = async (kind: Action["kind"], node: number, pick = 0) =>
     await world.act({ kind, actor: 0, node, pick });
   await act("bump", 0);
   await act("begin", 0);
-  // No node answers in time, so each is asked a second time, and answers both in the end.
+  // No node answers in time, so each gets a second request, and answers both later.
   await act("wait", 0);
   await act("run", 0);
   await act("run", 1);
-  // Fences 2 and 1: node 1 has to be raised. Meanwhile node 0 lost the key, and grants it anew.
+  // Fences 2 and 1: node 1 has to be raised. Meanwhile node 0 lost the key, and grants it again.
   await act("expire", 0);
   await act("run", 0);
-  // The raise, which comes after the second question: it is the only one of two that can succeed.
+  // The raise, which is behind the second request: only one of the two can succeed.
   await act("run", 1, 1);
   await act("run", 2, 2);
   expect(await world.finish()).toBe(0);
@@ -100,7 +100,7 @@ describe("the model", () => {
     number: fc.integer({ min: 1, max: 6 }),
   });
 
-  test("answers as the scripts do on a real server", async () => {
+  test("replies as the scripts do on a real server", async () => {
     const dialect = fencedDialect(resolveStoreOptions({ admission: "off" }, 3));
     await fc.assert(
       fc.asyncProperty(fc.array(call, { maxLength: 30 }), async (calls) => {
@@ -129,7 +129,7 @@ describe("the model", () => {
     );
   });
 
-  /** Without the time, the run id and the rest of a key's life, which the model does not have. */
+  /** Removes the time, the run id and a key's remaining life, which the model does not have. */
   function timeless(reply: unknown): string {
     const words = String(reply).split(" ");
     if (words[0] === "H") words[4] = "";

@@ -7,10 +7,10 @@ import { play, type Stage } from "./stage.ts";
 /**
  * Schedules in which a weaker rule for the second round gives two acquisitions the same fence, or
  * gives a later one a smaller fence. Each is played twice on the same real servers with the real
- * client: once as it is, once with its rule taken out of the script, where the violation must show.
+ * client: once with the real scripts, once with one rule removed, which must show the violation.
  *
- * Three nodes, a quorum of two. "Expires" is a key that is gone for any reason. Admission is off:
- * these stories are about counters that nobody lost.
+ * Three nodes, a quorum of two. "Expires" means that a key is gone for any reason. Admission is
+ * off, because no node loses its counters here.
  */
 
 let servers: RedisServer[];
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const asItIs = { admission: "off" } as const;
 
-/** touch.lua without its checks and its writes: the greatest fence of a quorum is simply taken. */
+/** touch.lua without its checks and its writes: the greatest fence of a quorum is used as it is. */
 const raiseIsEmpty = {
   ...asItIs,
   mutations: {
@@ -37,7 +37,7 @@ const raiseIsEmpty = {
   },
 };
 
-/** touch.lua that raises whoever holds the key. */
+/** touch.lua that raises the fence of any holder. */
 const raiseIgnoresOwner = {
   ...asItIs,
   mutations: {
@@ -45,13 +45,13 @@ const raiseIgnoresOwner = {
   },
 };
 
-/** touch.lua that looks at the owner only, not at the fence the key has: `c <= t` is not asked. */
+/** touch.lua that checks the owner only, and not the fence of the key (`c <= t`). */
 const raiseIgnoresFence = {
   ...asItIs,
   mutations: { touch: without(scripts.touch, "if tonumber(c) > t then", "if false then") },
 };
 
-test("C1: the greatest fence of a quorum must be on record at a quorum, or a later one is smaller", async () => {
+test("C1: the greatest fence of a quorum must be recorded by a quorum, or a later one is smaller", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor({ proposes: 3 });
@@ -62,7 +62,7 @@ test("C1: the greatest fence of a quorum must be on record at a quorum, or a lat
     await b.runs("acquire", 2);
     await stage.expires(2);
     expect(await a.runs("acquire", 2)).toMatch(/^G .* 4$/);
-    // A has granted {1, 4} and asks the nodes that are not at 4 to raise. Node 3 has nothing of A's.
+    // A has the grants {1, 4} and sends a raise to the nodes below 4. Node 3 has no key of A.
     await a.runs("touch", 1);
     const completedFirst = a.fence;
     const c = stage.actor();
@@ -76,12 +76,12 @@ test("C1: the greatest fence of a quorum must be on record at a quorum, or a lat
   }
   const safe = await play(servers, asItIs, schedule);
   expect(safe).toEqual({ completedFirst: undefined, a: undefined, c: 2n });
-  // Rule: an acquisition is complete when a quorum has its fence on record (touch.lua writes it).
+  // Rule: an acquisition is complete when a quorum has recorded its fence (touch.lua writes it).
   const broken = await play(servers, raiseIsEmpty, schedule);
   expect(broken).toEqual({ completedFirst: 4n, a: 4n, c: 2n });
 });
 
-test("C2a: the greatest fence of a quorum, taken without a second round, comes twice", async () => {
+test("C2a: the greatest fence of a quorum, used without a second round, is given twice", async () => {
   async function schedule(stage: Stage) {
     const { a, b } = await crossedGrants(stage);
     await a.runsIfSent("touch", 1);
@@ -93,7 +93,7 @@ test("C2a: the greatest fence of a quorum, taken without a second round, comes t
   expect(await play(servers, raiseIsEmpty, schedule)).toEqual([2n, 2n]);
 });
 
-test("C2: a raise that does not ask for the owner gives the same fence twice", async () => {
+test("C2: a raise that does not check the owner gives the same fence twice", async () => {
   async function schedule(stage: Stage) {
     const { a, b } = await crossedGrants(stage);
     const raises = [await a.runs("touch", 1), await b.runs("touch", 2)];
@@ -106,7 +106,7 @@ test("C2: a raise that does not ask for the owner gives the same fence twice", a
   expect(broken.fences).toEqual([2n, 2n]);
 });
 
-/** Node 1 granted A 1, then B 2; node 2 granted B 1, then A 2. Both have heard their two grants. */
+/** Node 1 granted A 1, then B 2; node 2 granted B 1, then A 2. Both clients have both replies. */
 async function crossedGrants(stage: Stage) {
   const a = stage.actor();
   const b = stage.actor();
@@ -138,7 +138,7 @@ test("C4a: a raise at a node whose greater grant was not counted gives the same 
     await a.runs("touch", 2);
     expect(a.fence).toBe(2n);
     await stage.expires(2);
-    // B's late request: granted 3, and B does not hear of it.
+    // B's late request is granted with 3, and B does not receive the reply.
     expect(await b.executes("acquire", 2)).toMatch(/ 3$/);
     await b.hears("acquire", 1);
     await b.hears("acquire", 3);
@@ -153,7 +153,7 @@ test("C4a: a raise at a node whose greater grant was not counted gives the same 
   expect(broken).toMatchObject({ a: 2n, b: 2n });
 });
 
-test("C4b: nor may a repeated acquire be raised back to the first answer's fence", async () => {
+test("C4b: a repeated acquire must not be raised back to the fence of its first reply", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();
@@ -166,7 +166,8 @@ test("C4b: nor may a repeated acquire be raised back to the first answer's fence
     await stage.expires(2);
     await b.executes("acquire", 2);
     await stage.expires(2);
-    // The driver sends A's acquire again: the node now has 3 for A, who hears only of the 1.
+    // The driver sends A's acquire again: the node now has 3 for A, and A receives only the reply
+    // 1.
     expect(await a.executes("acquire", 2)).toMatch(/ 3$/);
     await a.executes("acquire", 3);
     await stage.expires(3);
@@ -186,7 +187,7 @@ test("C4b: nor may a repeated acquire be raised back to the first answer's fence
   expect(broken).toMatchObject({ a: 2n, b: 2n });
 });
 
-test("C4: nor may a node be raised whose key a repeated acquire has outgrown", async () => {
+test("C4: a node must not be raised if a repeated acquire has given its key a greater fence", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();

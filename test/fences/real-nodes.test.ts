@@ -7,8 +7,8 @@ import { collect, nodeRecordKey, rejection, shareRedis } from "../support/redis-
 import { FenceJournal, skewedRuntime } from "./fence-journal.ts";
 
 /**
- * Fences on real servers, with real clients: no two alike, and whoever asks later gets more. These
- * run without admission; test/admission has what restarts do.
+ * Fences on real servers, with real clients: all are different, and a later request gets a greater
+ * one. These tests run without admission; test/admission has those with restarts.
  */
 
 const redis = shareRedis(5);
@@ -21,7 +21,7 @@ function pick<Item>(items: readonly Item[], at: number): Item {
   return item;
 }
 
-/** Clients of the same nodes, with clocks an hour apart in both directions. */
+/** Opens clients of the same nodes, with clocks up to an hour apart. */
 async function managers(nodeCount: number): Promise<Locks[]> {
   const offsets = [0, hourMs, -hourMs, 12];
   return await Promise.all(
@@ -29,7 +29,7 @@ async function managers(nodeCount: number): Promise<Locks[]> {
   );
 }
 
-/** Many tasks in several clients, each acquiring and releasing one resource a few times. */
+/** Runs many tasks in several clients, each acquiring and releasing one resource a few times. */
 async function contend(journal: FenceJournal, clients: readonly Locks[], resource: string) {
   const tasks = Array.from({ length: clients.length * 2 }, async (_, index) => {
     for (let turn = 0; turn < 4; turn += 1) {
@@ -41,7 +41,7 @@ async function contend(journal: FenceJournal, clients: readonly Locks[], resourc
 }
 
 describe.each([3, 5])("%i nodes", (nodeCount) => {
-  test("under contention of clients with clocks an hour apart", async () => {
+  test("keep fences in order under contention of clients with clocks an hour apart", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
     await Promise.all(["a", "b"].map((resource) => contend(journal, clients, resource)));
@@ -49,7 +49,7 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
     expect(journal.disorder()).toEqual([]);
   });
 
-  test("while keys vanish under their holders", async () => {
+  test("keep fences in order while keys vanish under their holders", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
     const over = new AbortController();
@@ -64,18 +64,18 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
     expect(journal.disorder()).toEqual([]);
   });
 
-  test("across leases that end by their own TTL", async () => {
+  test("keep fences in order across leases that expire", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
     for (let turn = 0; turn < 8; turn += 1) {
       await journal.acquire(pick(clients, turn), "a", { ...eager, ttl: 100 });
     }
-    // A place in a queue that is not given up lapses within 15 s.
+    // A queue entry that is not removed expires within 15 s.
     await expect.poll(() => redis.keysLeft(), { timeout: 25_000 }).toEqual([]);
     expect(journal.disorder()).toEqual([]);
   });
 
-  test("with as many nodes down as may be, other ones each time", async () => {
+  test("keep fences in order with as many nodes down as allowed, different ones each time", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
     const tolerated = Math.floor((nodeCount - 1) / 2);
@@ -85,13 +85,13 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
       const lease = await journal.acquire(pick(clients, turn), "a", { ...eager, ttl: "2s" });
       redis.thaw(...down);
       await lease.release();
-      // A release that a frozen node has not answered yet must not meet the next acquire.
+      // A release that a frozen node has not run yet must not arrive after the next acquire.
       await expect.poll(() => redis.keysLeft()).toEqual([]);
     }
     expect(journal.disorder()).toEqual([]);
   });
 
-  test("when the nodes' counters differ, so that a second round must level them", async () => {
+  test("keep fences in order if their counters differ, and a second round has to raise them", async () => {
     const locks = await redis.locks(nodeCount);
     const raised = collect(locks, "fence-raised");
     const journal = new FenceJournal();
@@ -101,7 +101,7 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
     for (let turn = 1; turn <= 10; turn += 1) {
       const greatest = Number(journal.entries.at(-1)?.fence);
       for (const [n, server] of redis.servers.entries()) {
-        // Other resources of the shard were granted there, in the future of every clock.
+        // As if other resources of the shard had been granted there, ahead of every clock.
         const counter = greatest + hourMs * 1_000 + ((n * 7 + turn) % 5);
         await server.command("HSET", nodeRecordKey, shard, String(counter));
       }
@@ -114,7 +114,7 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
     expect(journal.disorder()).toEqual([]);
   });
 
-  test("a fence of several resources is above every earlier fence of each of them", async () => {
+  test("give a lock on several resources a fence above every earlier one of each resource", async () => {
     const journal = new FenceJournal();
     const clients = await managers(nodeCount);
     const names = ["a", "b", "c", "d"];
@@ -133,17 +133,17 @@ describe.each([3, 5])("%i nodes", (nodeCount) => {
   });
 });
 
-test("a fence is a bigint, and the very number that stands in the key", async () => {
+test("a fence is a bigint, and the same number as in the key", async () => {
   const locks = await redis.locks(3);
   await using lease = await locks.acquire("a");
   expect(typeof lease.fence).toBe("bigint");
-  // A quorum has it; the third node may not have been waited for.
+  // A quorum has the key; the lease may have been granted before the third node had it.
   const kept = (await redis.values("a")).filter((value) => value !== null);
   expect(kept.length).toBeGreaterThanOrEqual(2);
   for (const value of kept) expect(value).toMatch(new RegExp(String.raw`\|${lease.fence}$`));
 });
 
-test("a fence is exact up to 2^53, and beyond it there is none", async () => {
+test("a fence is exact up to 2^53, and there is none above it", async () => {
   const locks = await redis.locks(3);
   const shard = String(shardOf("a"));
   const last = 2n ** 53n - 1n;
@@ -159,11 +159,11 @@ test("a fence is exact up to 2^53, and beyond it there is none", async () => {
   expect(await redis.keysLeft()).toEqual([]);
 });
 
-test("a foreign value that looks like a fence does not carry a client's proposals away", async () => {
+test("a foreign value that looks like a fence does not raise a client's proposals", async () => {
   const locks = await redis.locks(3);
   await redis.holdByForeigner([0, 1, 2], "a", "job|1790000000123456789");
   expect(await locks.tryAcquire("a")).toBeUndefined();
-  // Nor one that is still a safe number, and centuries ahead.
+  // The same with a safe number that is centuries ahead.
   await redis.holdByForeigner([0, 1, 2], "b", "job|9007199254740000");
   expect(await locks.tryAcquire("b")).toBeUndefined();
   await using lease = await locks.acquire("c");

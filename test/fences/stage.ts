@@ -21,18 +21,18 @@ export const ttlMs = 60_000;
 
 export interface StageOptions extends RedisStoreOptions {
   readonly mutations?: Mutations;
-  /** Which scripts wait for the test. @default acquire, touch and release */
+  /** Scripts that wait for the test. @default acquire, touch and release */
   readonly held?: readonly string[];
 }
 
 export interface ActorOptions {
-  /** What the client proposes first. @default 1, which every node has outgrown after one grant */
+  /** First proposal of the client. @default 1, which every node has exceeded after one grant */
   readonly proposes?: number;
   /** Nodes that this client cannot reach. */
   readonly cutOff?: readonly number[];
 }
 
-/** The clock of one client; only the test moves it. */
+/** The clock of one client. Only the test moves it. */
 export class StillClock implements Clock {
   nowMs = 0;
   readonly timerSlackMs = 0;
@@ -57,7 +57,9 @@ export class StillClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Moves on and runs what is due. A test that sets `nowMs` itself runs nothing. */
+  /**
+   * Moves the clock and runs the timers that are due. A test that sets `nowMs` itself runs none.
+   */
   advance(ms: number): void {
     this.nowMs += ms;
     for (const timer of this.#timers) {
@@ -86,12 +88,12 @@ function runtimeOf(clock: Clock): SteadyRuntime {
   });
 }
 
-/** Lets every promise that can settle do so. */
+/** Lets all promises settle that can settle. */
 export async function quiet(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await setImmediate();
 }
 
-/** One client: the real store, on lines that the test holds. Nodes are counted from 1. */
+/** One client: the real store, on connections that the test holds. Nodes are counted from 1. */
 export class Actor {
   readonly clock: StillClock;
   readonly store: OpenStore;
@@ -99,7 +101,7 @@ export class Actor {
   readonly lines: readonly HeldLine[];
   outcome: AttemptOutcome | undefined;
   begun = false;
-  /** When the attempt began, by this client's clock. */
+  /** Moment at which the attempt began, by this client's clock. */
   started: Instant;
   extended: ExtendOutcome | undefined;
   readonly #owners: Owners;
@@ -133,7 +135,7 @@ export class Actor {
     return this.grant?.fence;
   }
 
-  /** Starts an attempt. Its acquires are on their way when this resolves, and go no further. */
+  /** Starts an attempt. When this resolves, its acquires have been sent and are held. */
   async begins(owner: string = this.#owners.next(undefined)): Promise<void> {
     const started = now(steadyClock(this.clock));
     const cancellation = new Cancellation();
@@ -151,7 +153,7 @@ export class Actor {
     await quiet();
   }
 
-  /** The connection broke before the client heard anything: what became of it is unknown. */
+  /** Breaks the connection before the client has received a reply: the outcome is unknown. */
   async hearsNothing(script: string, n: number): Promise<void> {
     (await this.#find(script, n)).fail(new Error("the connection was closed"));
     await quiet();
@@ -165,13 +167,16 @@ export class Actor {
     await quiet();
   }
 
-  /** Executes a command that is under way to node `n`; the client does not hear of it yet. */
+  /** Executes a held command on node `n`. The client does not receive the reply yet. */
   async executes(script: string, n: number): Promise<string> {
     const held = await this.#find(script, n);
     return String(await this.#line(n).execute(held));
   }
 
-  /** The client hears an answer of what was executed: the first, or the one that is named. */
+  /**
+   * Gives the client the reply of an executed command: of the first execution, or of number
+   * `which`.
+   */
   async hears(script: string, n: number, which = 0): Promise<void> {
     const held = this.#pending(script, n).find(({ replies }) => replies.length > which);
     if (held === undefined) throw new Error(`node ${n} has executed no ${script}`);
@@ -179,14 +184,14 @@ export class Actor {
     await quiet();
   }
 
-  /** Executed, and heard of at once. Returns the words of the reply. */
+  /** Executes a command and gives the client its reply. Returns the reply. */
   async runs(script: string, n: number): Promise<string> {
     const reply = await this.executes(script, n);
     await this.hears(script, n);
     return reply;
   }
 
-  /** The same for a step that is left out where an earlier answer made it unnecessary. */
+  /** The same for a step that is not sent if an earlier reply made it unnecessary. */
   async runsIfSent(script: string, n: number): Promise<string | undefined> {
     await quiet();
     if (this.#pending(script, n).length === 0) return undefined;
@@ -221,7 +226,7 @@ export class Actor {
   }
 }
 
-/** Real servers, and clients whose every step the test takes for them. */
+/** Real servers, and clients whose every step the test makes. */
 export class Stage {
   readonly #servers: readonly RedisServer[];
   readonly #options: StageOptions;
@@ -241,7 +246,7 @@ export class Stage {
     return made;
   }
 
-  /** Empty servers; with admission, each with the record of an admitted node. */
+  /** Empties the servers. With admission, each gets the record of an admitted node. */
   async clear(): Promise<void> {
     for (const server of this.#servers) {
       await server.command("FLUSHALL");
@@ -259,22 +264,22 @@ export class Stage {
     return server;
   }
 
-  /** The key is gone, whatever the reason: its TTL, a release, an operator. */
+  /** Deletes the key, as its TTL, a release or an operator would. */
   async expires(n: number): Promise<void> {
     await this.server(n).command("DEL", resource);
   }
 
-  /** What a restart without persistence leaves: neither key nor record. */
+  /** Deletes key and record, as a restart without persistence does. */
   async losesData(n: number): Promise<void> {
     await this.server(n).command("FLUSHALL");
   }
 
-  /** Puts the start of a quarantine so far back that it is over. */
+  /** Moves the start of a quarantine so far back that it is over. */
   async quarantinePasses(n: number): Promise<void> {
     await this.server(n).command("HSET", "holdfast:node", "since", "1");
   }
 
-  /** One call to one node, by nobody in particular. */
+  /** Sends one call to one node, apart from all actors. */
   async tells<Reply>(n: number, call: NodeCall<Reply>): Promise<Reply> {
     const backend: Backend = (command) => this.server(n).command(...command);
     const line = new HeldLine(backend, this.#options.mutations ?? {}, []);
@@ -286,7 +291,7 @@ export class Stage {
   }
 }
 
-/** Plays the same schedule on the same servers with other rules. */
+/** Plays the schedule on the servers with these options and scripts. */
 export async function play<Result>(
   servers: readonly RedisServer[],
   options: StageOptions,

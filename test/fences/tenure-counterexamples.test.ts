@@ -8,8 +8,8 @@ import { HeldLine } from "./held-line.ts";
 import { play, resource, type Stage, ttlMs } from "./stage.ts";
 
 /**
- * Schedules about one tenure and the next: who still holds, and who may write. Played
- * as in raise-counterexamples.test.ts: on real servers, with the rule and without it.
+ * Schedules about one holder and the next: which of them holds the lock, and which may write.
+ * Played as in raise-counterexamples.test.ts: on real servers, with the rule and without it.
  */
 
 let servers: RedisServer[];
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const asItIs = { admission: "off" } as const;
 
-/** What a guarded write of this fence does to a value: written, or refused as stale. */
+/** Makes a guarded write with this fence. Returns whether it was written or refused as stale. */
 async function write(stage: Stage, fence: bigint | undefined): Promise<"written" | "refused"> {
   const line = new HeldLine((command) => stage.server(1).command(...command), {}, []);
   try {
@@ -53,14 +53,14 @@ test("C3: an attempt may complete after another with a smaller fence, and the gu
     const writes = [await write(stage, b.fence), await write(stage, a.fence)];
     return { first, second: a.fence, writes };
   }
-  // No rule forbids this order: without knowing when keys end, no protocol could. The rule that
-  // makes it harmless is the guard's, `fence >= last`; a storage that does not ask would take A's
-  // late write, whose fence is the smaller.
+  // No rule forbids this order: without knowing when keys expire, no protocol could. It is harmless
+  // by the rule of the guard, `fence >= last`. Storage without it would accept A's late write,
+  // although its fence is smaller.
   const played = await play(servers, asItIs, schedule);
   expect(played).toEqual({ first: 2n, second: 1n, writes: ["written", "refused"] });
 });
 
-test("C5: a key that is gone too early lets a second holder in, with the greater fence", async () => {
+test("C5: a key that vanishes too early lets a second holder in, with a greater fence", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     const b = stage.actor();
@@ -78,25 +78,25 @@ test("C5: a key that is gone too early lets a second holder in, with the greater
       writes: [await write(stage, b.fence), await write(stage, 1n)],
     };
   }
-  // Exclusion is a matter of time and nothing else can give it; the fence still tells who is later.
+  // Exclusion depends on time alone. The fence still shows which holder is the later one.
   const played = await play(servers, asItIs, schedule);
   expect(played).toEqual({ a: 1n, b: 2n, writes: ["written", "refused"] });
 });
 
-test("C5b: an allowance smaller than both clocks' errors together lets two hold at once", async () => {
-  // A node may let a key live 15 s less than its 60 s, and a client's clock may lose 15 s in them.
+test("C5b: a drift smaller than both clocks' errors together lets two clients hold at once", async () => {
+  // A node may drop a key 15 s before its 60 s, and a client's clock may lose 15 s in that time.
   const allowing = (fixed: number) => ({ ...asItIs, drift: { factor: 0, fixed } });
   async function schedule(stage: Stage) {
     const a = stage.actor();
     await a.begins();
     await a.runs("acquire", 1);
-    // 45 s later; A's slow clock says 30 s.
+    // 45 s have passed; A's slow clock shows 30 s.
     a.clock.nowMs += 30_000;
     await a.runs("acquire", 2);
     const b = stage.actor();
     await b.begins();
     await b.runs("acquire", 3);
-    // Node 1's fast clock says 60 s.
+    // Node 1's fast clock shows 60 s.
     await stage.expires(1);
     await b.runs("acquire", 1);
     await b.runsIfSent("touch", 3);
@@ -118,7 +118,7 @@ test("C15: a late release of one attempt must not delete the lock of the next", 
     await stage.expires(1);
     await a.begins(owner);
     await a.runs("acquire", 1);
-    // The release of the attempt before arrives only now.
+    // The release of the earlier attempt arrives only now.
     await a.executes("release", 1);
     await a.runs("acquire", 2);
     await a.runsIfSent("touch", 1);
@@ -130,11 +130,11 @@ test("C15: a late release of one attempt must not delete the lock of the next", 
     return [a.grant, c.grant].filter((grant) => grant !== undefined).length;
   }
   expect(await play(servers, asItIs, (stage) => schedule(stage, undefined))).toBe(1);
-  // Rule: an owner for every attempt (core/owners.ts, `next`). Here: the same for two of them.
+  // Rule: a new owner for every attempt (core/owners.ts, `next`). Here two attempts have the same.
   expect(await play(servers, asItIs, (stage) => schedule(stage, "reused"))).toBe(2);
 });
 
-test("C16: every tenure has a fence of its own, and one tenure may write more than once", async () => {
+test("C16: every lease has its own fence, and one lease may write more than once", async () => {
   async function schedule(stage: Stage) {
     const fences: (bigint | undefined)[] = [];
     for (let tenure = 0; tenure < 2; tenure += 1) {
@@ -147,16 +147,16 @@ test("C16: every tenure has a fence of its own, and one tenure may write more th
       await stage.expires(2);
     }
     const [first, second] = fences;
-    // A write of the second tenure, a late one of the first, and the second's next.
+    // A write of the second lease, a late one of the first, and another one of the second.
     const own = [await write(stage, second), await write(stage, first), await write(stage, second)];
-    // The same with one number for both tenures, as a hand-over within a process might do it.
+    // The same with one fence for both leases.
     const shared = [await write(stage, 9n), await write(stage, 9n)];
     return { own, shared };
   }
   const played = await play(servers, asItIs, schedule);
   expect(played.own).toEqual(["written", "refused", "written"]);
-  // Rule: a new fence per tenure. There is no hand-over between a process's own tasks yet; when
-  // there is, it must not reuse a number: the guard cannot tell the late write from a new one.
+  // Rule: a new fence for every lease, also after a hand-over within a process. With a repeated
+  // fence, the guard could not distinguish the late write from a new one.
   expect(played.shared).toEqual(["written", "written"]);
   // C18, a read/write lock whose storage keeps one number for readers and writers, cannot arise:
   // there is no read/write lock, and every guard keeps the one number of exclusive holders.
@@ -172,8 +172,8 @@ test("C17: counting votes for several permits per node would let in more than th
     return actors.filter(({ grant }) => grant !== undefined).length;
   }
   expect(await play(servers, asItIs, schedule)).toBe(1);
-  // Rule: one owner per key (acquire.lua, `holder ~= owner`). There is no semaphore yet; one that
-  // gave each node two permits and asked for a majority would let in A {1, 2}, B {1, 3}, C {2, 3}.
+  // Rule: one owner per key (acquire.lua, `holder ~= owner`). There is no semaphore yet; one with
+  // two permits per node and a majority would admit A {1, 2}, B {1, 3}, C {2, 3}.
   const permits = [2, 2, 2];
   const admitted = [
     [0, 1],
@@ -187,13 +187,13 @@ test("C17: counting votes for several permits per node would let in more than th
   expect(admitted).toHaveLength(3);
 });
 
-test("C21: validity counts from the first send, because a repeat does not refresh the key", async () => {
+test("C21: validity counts from the first send, because a repeated acquire does not refresh the key", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     await a.begins();
     for (const n of [1, 2]) {
       await a.executes("acquire", n);
-      // Half of its life passes before the client, whose connection broke, asks again.
+      // Half of the key's life passes before the client, whose connection broke, sends again.
       await stage.server(n).command("PEXPIRE", resource, String(ttlMs / 2));
       await a.hearsNothing("acquire", n);
     }
@@ -212,7 +212,7 @@ test("C21: validity counts from the first send, because a repeat does not refres
   expect(keyMs).toBeLessThanOrEqual(ttlMs / 2);
   expect(trustedMs).toBeGreaterThan(0);
   expect(trustedMs).toBeLessThanOrEqual(ttlMs / 2);
-  // Rule: `started` is taken once per attempt (core/acquire.ts). Taken again at the repeat, A would
-  // trust keys that are long gone.
+  // Rule: `started` is taken once per attempt (core/acquire.ts). If it were taken again for the
+  // repeated request, A would trust keys that have expired.
   expect(fromResendMs).toBeGreaterThan(keyMs);
 });

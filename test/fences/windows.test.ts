@@ -16,8 +16,8 @@ import {
 } from "./stage.ts";
 
 /**
- * Moments that random schedules hardly ever hit: something happens between two steps that usually
- * follow each other at once. Played as in raise-counterexamples.test.ts, on real servers.
+ * Moments that random schedules hardly ever hit: an event between two steps that usually follow
+ * each other at once. Played as in raise-counterexamples.test.ts, on real servers.
  */
 
 let servers: RedisServer[];
@@ -35,7 +35,10 @@ const strict: StageOptions = { admission: "strict" };
 const admitting = ["node-record", "admit"] as const;
 const all = [1, 2, 3] as const;
 
-/** Loses the data of node `n`, and makes it a record whose quarantine is over, begun `sinceMs`. */
+/**
+ * Deletes the data of node `n`, and writes a record with a quarantine that began at `sinceMs` and
+ * is over.
+ */
 async function blank(stage: Stage, n: number, sinceMs: number): Promise<void> {
   await stage.losesData(n);
   await stage.tells(n, nodeRecordCall(options));
@@ -46,7 +49,7 @@ async function readsAll(admin: Actor): Promise<void> {
   for (const n of all) await admin.runs("node-record", n);
 }
 
-/** An actor that is granted what nodes 1 and 3 have to give. */
+/** Lets an actor acquire with the votes of nodes 1 and 3, if they grant. */
 async function grantedByOneAndThree(stage: Stage): Promise<Actor> {
   const b = stage.actor();
   await b.begins();
@@ -64,7 +67,8 @@ test("an admission is refused by a node that lost its data again after it was re
     const looks = admin.store.nodes();
     await readsAll(admin);
     await readsAll(admin);
-    // Before its `admit` arrives another has admitted the node, which granted and lost it all again.
+    // Before the `admit` arrives, another client has admitted the node, which granted and lost its
+    // data again.
     await stage.actor().store.nodes();
     const a = stage.actor();
     await a.begins();
@@ -78,15 +82,15 @@ test("an admission is refused by a node that lost its data again after it was re
     return { reply, fences: [a.fence, b.fence] };
   }
   const safe = await play(servers, strict, schedule);
-  // Node 1 is admitted anew for the next client, with what node 2 counts by then.
+  // Node 1 is admitted again for the next client, with the counters of node 2.
   expect(safe).toEqual({ reply: "C", fences: [1n, 2n] });
-  // Rule: admit.lua, the record is the one that was read.
+  // Rule: admit.lua, the record must be the one that was read.
   const admit = without(scripts.admit, "if kept[3] ~= ARGV[3] then return 'C' end");
   const broken = await play(servers, { ...strict, mutations: { admit } }, schedule);
   expect(broken).toEqual({ reply: "A", fences: [1n, 1n] });
 });
 
-test("an admission is given up if too few are left to copy from at the second read", async () => {
+test("an admission is given up if the second read leaves too few nodes to copy from", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor();
     await a.begins();
@@ -106,14 +110,14 @@ test("an admission is given up if too few are left to copy from at the second re
     const b = await grantedByOneAndThree(stage);
     return { admitted, fences: [a.fence, b.fence] };
   }
-  // Rule: admission.ts judges again by the second read. The fence of A does not come again.
+  // Rule: admission.ts decides again after the second read. The fence of A is not repeated.
   const safe = await play(servers, strict, schedule);
   expect(safe.admitted).toBeUndefined();
   expect(safe.fences[0]).toBe(1n);
   expect(safe.fences[1]).not.toBe(1n);
 });
 
-test("a node admitted by clocks counts on from the counters that are ahead of them", async () => {
+test("a node admitted by clocks counts on from counters that are ahead of the clocks", async () => {
   async function schedule(stage: Stage) {
     const a = stage.actor({ proposes: 5_000 });
     await a.begins();
@@ -121,7 +125,7 @@ test("a node admitted by clocks counts on from the counters that are ahead of th
     for (const n of all) await stage.expires(n);
     await blank(stage, 1, 1);
     await blank(stage, 2, 1);
-    // Its wall clock, and that of the next client, is behind what node 3 has counted.
+    // The wall clocks of this and the next client are behind the counter of node 3.
     await stage.actor().store.nodes();
     const b = stage.actor();
     await b.begins();
@@ -137,12 +141,12 @@ test("a node admitted by clocks counts on from the counters that are ahead of th
   expect(after).toBeGreaterThan(5_000n);
 });
 
-test("a quorum that grants too late is a fault, and no contention", async () => {
+test("a quorum that grants too late is reported as a fault, not as contention", async () => {
   const outcome = await play(servers, { admission: "off" }, async (stage) => {
     const a = stage.actor();
     await a.begins();
     await a.runs("acquire", 1);
-    // No timer has run when the second grant arrives.
+    // No timer has fired when the second grant arrives.
     a.clock.nowMs += ttlMs;
     await a.runs("acquire", 2);
     return a.outcome;
@@ -153,7 +157,7 @@ test("a quorum that grants too late is a fault, and no contention", async () => 
   expect(error?.message).toContain("too little of the TTL was left");
 });
 
-test("a release that a driver loses on a node nobody waited for is sent again", async () => {
+test("a release that a driver loses on a node that was not waited for is sent again", async () => {
   const left = await play(servers, { admission: "off" }, async (stage) => {
     const a = stage.actor();
     await a.begins();
@@ -164,7 +168,7 @@ test("a release that a driver loses on a node nobody waited for is sent again", 
     await a.runs("release", 2);
     expect(await released).toEqual({ released: true });
     const [, , line] = a.lines;
-    // What went to node 3 was lost without an error: no answer will come.
+    // The release to node 3 was lost without an error: no reply will come.
     const [lost] = line?.pending.splice(0) ?? [];
     expect(lost?.script).toBe("release");
     a.clock.advance(150);
@@ -175,10 +179,13 @@ test("a release that a driver loses on a node nobody waited for is sent again", 
   expect(left).toBe(0);
 });
 
-/** Node 3 has not answered for so long that the next attempt leaves it alone. */
+/**
+ * Returns an actor that skips node 3 in its next attempt, because the node has been silent too
+ * long.
+ */
 async function leavesThirdAlone(stage: Stage): Promise<Actor> {
   const a = stage.actor({}, { nodeTimeout: 1_000 });
-  // The second attempt is the probe.
+  // The second attempt is the probe of node 3.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await a.begins();
     for (const n of [1, 2]) await a.runs("acquire", n);
@@ -190,7 +197,7 @@ async function leavesThirdAlone(stage: Stage): Promise<Actor> {
   return a;
 }
 
-test("a node that is left alone is asked after all if the others do not decide", async () => {
+test("a node that is skipped gets a request after all if the others do not decide", async () => {
   const outcome = await play(servers, { admission: "off" }, async (stage) => {
     const a = await leavesThirdAlone(stage);
     await stage.server(2).command("SET", resource, "foreign");
@@ -210,12 +217,12 @@ test("a node that is left alone is asked after all if the others do not decide",
   expect(outcome).toBe("granted");
 });
 
-test("a node that is left alone to the end counts as one that has failed", async () => {
+test("a node that is skipped to the end counts as a failed vote", async () => {
   const outcome = await play(servers, { admission: "off" }, async (stage) => {
     const a = await leavesThirdAlone(stage);
     await a.begins();
     await a.runs("acquire", 1);
-    // Node 2 is silent as well, each time it is asked.
+    // Node 2 does not answer either, in any round.
     for (let round = 0; round < 4; round += 1) {
       a.clock.advance(1_000);
       await quiet();

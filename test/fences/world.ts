@@ -4,8 +4,8 @@ import { ModelNode, StepCounter } from "./model-node.ts";
 import { Actor, quiet, resource, ttlMs } from "./stage.ts";
 
 /**
- * One thing that happens. `pick` chooses among what is possible at that moment; an action for which
- * nothing is possible does nothing, so that every sequence is a schedule and shrinks to a shorter.
+ * One event of a schedule. `pick` selects among the possible events; an action for which none is
+ * possible does nothing. So every sequence is a schedule, and can be shrunk to a shorter one.
  */
 export interface Action {
   readonly kind: "begin" | "execute" | "hear" | "run" | "lose" | "expire" | "bump" | "wait";
@@ -14,7 +14,7 @@ export interface Action {
   readonly pick: number;
 }
 
-/** More of what brings attempts to their end than of what disturbs them. */
+/** Actions that bring attempts to their end are more frequent than disturbances. */
 export function actions(length: number): fc.Arbitrary<Action[]> {
   const kind = fc.oneof(
     { weight: 8, arbitrary: fc.constant("run" as const) },
@@ -31,7 +31,7 @@ export function actions(length: number): fc.Arbitrary<Action[]> {
   return fc.array(action, { minLength: length / 2, maxLength: length, size: "max" });
 }
 
-/** After this long a client asks a silent node once more, and after that goes on without it. */
+/** Time after which a client sends a silent node a second request, and later goes on without it. */
 const nodeTimeoutMs = 1_000;
 
 interface Completed {
@@ -99,7 +99,7 @@ export class World {
     this.#note(actor);
   }
 
-  /** Lets everything that is still under way arrive; returns how many attempts stay undecided. */
+  /** Lets every message arrive. Returns the number of attempts that stay undecided. */
   async finish(): Promise<number> {
     for (let left = true; left;) {
       left = false;
@@ -111,14 +111,14 @@ export class World {
       }
       await quiet();
     }
-    // Nothing is under way any more: what is still waited for can only end by its time.
+    // No message is under way now: what is still pending can only end by its timeout.
     for (const actor of this.actors) actor.clock.advance(nodeTimeoutMs);
     await quiet();
     for (const actor of this.actors) this.#note(actor);
     return this.actors.filter(({ begun, outcome }) => begun && outcome === undefined).length;
   }
 
-  /** What was promised and does not hold, in words; empty where all is well. */
+  /** Returns a description of each broken promise. */
   violations(): string[] {
     const found: string[] = [];
     for (const a of this.completed) {

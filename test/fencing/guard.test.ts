@@ -25,7 +25,7 @@ describe("guards with real leases", () => {
     await server.stop();
   });
 
-  it("refuse the earlier of two tenures, whose manager then says so", async () => {
+  it("refuse the earlier of two leases, and its manager emits an event", async () => {
     const locks = createLocks(memory());
     const told: LockEvents["fenced-off"][] = [];
     locks.on("fenced-off", (event) => told.push(event));
@@ -50,7 +50,7 @@ describe("guards with real leases", () => {
     await locks.close();
   });
 
-  it("write nothing for a lease of a store that does not fence", async () => {
+  it("write nothing for a lease of a store without fences", async () => {
     const locks = createLocks(redis(client, { fencing: false }));
     const lease = await locks.acquire("unfenced");
     const error = await rejectionOf(guardedSet(client, lease, "untouched", "x"));
@@ -63,7 +63,7 @@ describe("guards with real leases", () => {
 });
 
 describe("what a guard reads from a lease", () => {
-  it("is a bigint that fits BIGINT, or an error that names it", () => {
+  it("must be a bigint that fits BIGINT, or the error names it", () => {
     expect(fenceOf(1n)).toBe(1n);
     expect(fenceOf(leaseLike(fenceMax))).toBe(fenceMax);
     for (const fence of [0n, -5n, fenceMax + 1n, 7, "7", null, undefined, {}, { fence: 7 }]) {
@@ -71,7 +71,7 @@ describe("what a guard reads from a lease", () => {
     }
   });
 
-  it("is told back without ever getting in the way of the rejection", () => {
+  it("is reported to the lease, and a failing listener does not hide the rejection", () => {
     const event = { resource: "a", fence: 1n, seen: 2n, guard: "http" } as const;
     const broken = {
       ...leaseLike(1n),

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 type Work = (path: string) => Promise<void> | void;
 
-/** The same guarded server in each form that the guard has. */
+/** The same guarded server in each form of the guard. */
 const forms: readonly (readonly [
   string,
   (guard: FenceGuard, work: Work) => Promise<HttpServer>,
@@ -81,7 +81,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     return server.url;
   }
 
-  it("lets equal and greater fences pass and answers 412 to a smaller one", async () => {
+  it("accepts equal and greater fences, and answers 412 to a smaller one", async () => {
     const written: string[] = [];
     const url = await guarded((path) => void written.push(path));
     for (const fence of [7n, 7n, 9_007_199_254_740_993n]) {
@@ -113,7 +113,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect(written).toEqual(["/7", "/7", "/9007199254740993"]);
   });
 
-  it("carries any resource name, and several", async () => {
+  it("accepts any resource name, and several", async () => {
     const url = await guarded();
     const names = ["Straße 🔒, a", "b%2C", "c\nd"];
     const send = (fence: bigint, ...resources: string[]): Promise<Response> =>
@@ -127,7 +127,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect((await send(4n, "b,")).status).toBe(200);
   });
 
-  it("answers 428 to a write without a fence and lets a read pass", async () => {
+  it("answers 428 to a write without a fence, and lets a read pass", async () => {
     const url = await guarded();
     const response = await fetch(url, put());
     expect(response.status).toBe(428);
@@ -156,7 +156,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect((await fetch(url, put({ headers }))).status).toBe(400);
   });
 
-  it("lets the server say what a request is about", async () => {
+  it("lets the server decide which resource a request is about", async () => {
     const url = await guarded(undefined, { resourceOf: ({ path }) => path.slice(1) });
     const send = (path: string, fence: string, resource?: string): Promise<Response> => {
       const headers = { "Holdfast-Fence": fence };
@@ -194,7 +194,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect(passed).toHaveLength(accepted.length);
   });
 
-  it("lets the smaller fence that is being handled end before a greater one", async () => {
+  it("handles a greater fence only after the smaller one before it has ended", async () => {
     const order: string[] = [];
     let finishFirst = (): void => undefined;
     const firstStarted = new Promise<void>((started) => {
@@ -215,7 +215,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     const older = fetch(`${url}/7`, withFence(leaseLike(7n), put()));
     await firstStarted;
     const newer = fetch(`${url}/8`, withFence(leaseLike(8n), put()));
-    // Another resource is not held up.
+    // A request for another resource does not wait.
     expect((await fetch(`${url}/x`, withFence(leaseLike(1n, "x"), put()))).status).toBe(200);
     release();
     expect((await older).status).toBe(200);
@@ -228,7 +228,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     ]);
   });
 
-  it("answers 503 when too many wait, or for too long", async () => {
+  it("answers 503 if too many requests wait, or one waits for too long", async () => {
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -252,7 +252,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     expect((await send()).status).toBe(200);
   });
 
-  it("does not handle a request when the store fails", async () => {
+  it("does not handle a request if the store fails", async () => {
     const written: string[] = [];
     const store: FenceStore = { admit: () => Promise.reject(new StoreError("out of reach")) };
     const url = await guarded((path) => void written.push(path), { store });
@@ -266,7 +266,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
 });
 
 describe("the HTTP guard on req and res", () => {
-  it("goes on with the next request when a client hangs up, waiting or being served", async () => {
+  it("continues with the next request if a client disconnects while it waits or is served", async () => {
     const written: string[] = [];
     const arrived = new Set<string>();
     const ended = new Set<string>();
@@ -277,7 +277,7 @@ describe("the HTTP guard on req and res", () => {
       res.once("close", () => ended.add(path));
       void guard.node(req, res, () => {
         written.push(path);
-        // The first request is never answered: only its end frees the resource.
+        // The first request is never answered, so only its end frees the resource.
         if (path !== "/first") res.end("done");
       });
     });
@@ -329,7 +329,7 @@ describe("fence stores", () => {
     ["Postgres", () => postgresFences(pool)],
   ];
 
-  it.each(stores)("in %s keep the greatest fence, however many race", async (_, create) => {
+  it.each(stores)("in %s keep the greatest fence of many concurrent ones", async (_, create) => {
     const store = create();
     const results = await Promise.all(
       shuffledFences(100, 9).map(async (fence) => ({
@@ -357,7 +357,7 @@ describe("fence stores", () => {
     expect(await store.admit("a", 6n)).toEqual({ accepted: true });
   });
 
-  it("in Postgres name the migration when the table is missing", async () => {
+  it("in Postgres name the migration if the table is missing", async () => {
     const store = postgresFences(pool, { table: "nowhere.fences" });
     expect(await rejectionOf(store.admit("a", 1n))).toMatchObject({
       code: "STORE",
@@ -367,7 +367,7 @@ describe("fence stores", () => {
 });
 
 describe("the client's side of the HTTP guard", () => {
-  it("adds to the headers that are there, whatever their form", () => {
+  it("adds to the given headers, in each of their forms", () => {
     for (const headers of [{ accept: "x" }, [["accept", "x"]], new Headers({ accept: "x" })]) {
       const init = withFence(7n, { headers: headers as never }, { resource: "a b" });
       expect(Object.fromEntries(new Headers(init.headers))).toEqual({
@@ -378,7 +378,7 @@ describe("the client's side of the HTTP guard", () => {
     }
   });
 
-  it("refuses what it cannot send", () => {
+  it("refuses values that it cannot send", () => {
     expect(() => fenceHeaders(unfencedLease())).toThrow(UnsupportedError);
     expect(() => fenceHeaders(2n ** 63n, { resource: "a" })).toThrow("`fence`");
     expect(() => fenceHeaders(1n)).toThrow("`resource`");
@@ -387,7 +387,7 @@ describe("the client's side of the HTTP guard", () => {
     expect(() => fenceHeaders(1n, { resourc: "a" } as never)).toThrow("`resourc`");
   });
 
-  it("leaves every other answer alone, with its body unread", async () => {
+  it("ignores every other response, and does not read its body", async () => {
     const problem = (type: string, body: string, status = 412): Response =>
       new Response(body, { status, headers: { "content-type": type } });
     const stale = '{"type":"urn:holdfast:problem:stale-fence"}';

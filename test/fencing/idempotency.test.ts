@@ -8,7 +8,7 @@ import { type HttpServer, serve } from "./http-servers.ts";
 import { leaseLike, unfencedLease } from "./lease-like.ts";
 
 describe("an idempotency key", () => {
-  it("is the same for the same lease and purpose, in whatever order it names resources", () => {
+  it("is the same for the same lease and purpose, in any order of the resources", () => {
     const key = idempotencyKey(leaseLike(7n, "b", "a"), "charge");
     expect(key).toBe("7.charge.a.b");
     expect(idempotencyKey(leaseLike(7n, "a", "b"), "charge")).toBe(key);
@@ -34,7 +34,7 @@ describe("an idempotency key", () => {
     for (const key of keys) expect(key).toMatch(/^[A-Za-z0-9._~-]{1,64}$/);
   });
 
-  it("refuses a lease without a fence and a purpose that is none", () => {
+  it("refuses a lease without a fence, and an empty purpose", () => {
     expect(() => idempotencyKey(unfencedLease())).toThrow(UnsupportedError);
     expect(() => idempotencyKey(leaseLike(2n ** 63n))).toThrow("`fence`");
     expect(() => idempotencyKey(leaseLike(1n), "")).toThrow("`purpose`");
@@ -42,7 +42,7 @@ describe("an idempotency key", () => {
   });
 });
 
-describe("the recipe for what cannot be fenced", () => {
+describe("the recipe for services that cannot be fenced", () => {
   let postgres: PostgresServer;
   let pool: Pool;
   let provider: HttpServer | undefined;
@@ -63,7 +63,7 @@ describe("the recipe for what cannot be fenced", () => {
     await postgres.stop();
   });
 
-  /** A payment provider as they come: it knows nothing of fences and remembers keys. */
+  /** Opens a typical payment provider: it knows no fences, but remembers idempotency keys. */
   async function openProvider(): Promise<{ charges: string[]; url: string }> {
     const charges: string[] = [];
     const answered = new Map<string, string>();
@@ -83,7 +83,7 @@ describe("the recipe for what cannot be fenced", () => {
   const charge = async (url: string, key: string): Promise<string> =>
     await (await fetch(url, { method: "POST", headers: { "idempotency-key": key } })).text();
 
-  it("makes the retries of one tenure one charge", async () => {
+  it("makes the retries of one lease a single charge", async () => {
     const { charges, url } = await openProvider();
     const key = idempotencyKey(leaseLike(7n), "charge");
     const answers = await Promise.all([charge(url, key), charge(url, key), charge(url, key)]);
@@ -91,7 +91,7 @@ describe("the recipe for what cannot be fenced", () => {
     expect(charges).toEqual([key]);
   });
 
-  it("makes the charges of all tenures one when the key is kept in a fenced row", async () => {
+  it("makes the charges of all leases a single one if the key is kept in a fenced row", async () => {
     const { charges, url } = await openProvider();
     await pool.query("CREATE TABLE invoice (id INT PRIMARY KEY, charge_key TEXT)");
     await pool.query("INSERT INTO invoice VALUES (42)");
@@ -104,7 +104,8 @@ describe("the recipe for what cannot be fenced", () => {
         "SELECT charge_key FROM invoice WHERE id = 42",
       );
       const key = found.rows[0]?.charge_key ?? idempotencyKey(lease, "charge");
-      // Fenced, so a stale holder stops here; kept, so the next one repeats this very charge.
+      // Fenced, so that a stale holder stops here. Kept, so that the next holder repeats this
+      // charge.
       await fencedUpdate(pool, lease, { ...row, set: { charge_key: key } });
       return await charge(url, key);
     };
@@ -115,7 +116,7 @@ describe("the recipe for what cannot be fenced", () => {
     expect(charges).toEqual(["7.charge.invoice~3a42"]);
   });
 
-  it("makes a unique column accept each step of a tenure once", async () => {
+  it("makes a unique column accept each step of a lease once", async () => {
     await pool.query("CREATE TABLE mail (key TEXT PRIMARY KEY, text TEXT)");
     const insert = async (fence: bigint, purpose: string): Promise<number | null> => {
       const key = idempotencyKey(leaseLike(fence), purpose);

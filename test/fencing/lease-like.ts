@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../../src/core/errors.ts";
 import type { Fenced, FencedOff } from "../../src/fencing/guard.ts";
 
-/** Stands for a lease: what a guard reads from it, and what it tells it. */
+/** Stands for a lease: the fields that a guard reads, and the rejections that it reports. */
 export interface LeaseLike extends Fenced {
   readonly told: FencedOff[];
 }
@@ -17,7 +17,7 @@ export function leaseLike(fence: bigint, ...resources: readonly string[]): Lease
   return lease;
 }
 
-/** Stands for a lease of a store without fences. */
+/** Returns a stand-in for a lease of a store without fences. */
 export function unfencedLease(): Fenced {
   return {
     resources: ["invoice:42"],
@@ -27,7 +27,7 @@ export function unfencedLease(): Fenced {
   };
 }
 
-/** Runs the promise and returns what it rejects with; fails when it does not. */
+/** Awaits the promise and returns its rejection. Throws if it resolves. */
 export async function rejectionOf(promise: PromiseLike<unknown>): Promise<unknown> {
   try {
     await promise;
@@ -37,7 +37,7 @@ export async function rejectionOf(promise: PromiseLike<unknown>): Promise<unknow
   throw new Error("expected a rejection");
 }
 
-/** The numbers 1 to `count`, shuffled the same way for the same seed. */
+/** Returns the numbers 1 to `count`, shuffled the same way for the same seed. */
 export function shuffledFences(count: number, seed: number): bigint[] {
   const fences = Array.from({ length: count }, (_, index) => BigInt(index + 1));
   let state = seed;

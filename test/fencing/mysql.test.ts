@@ -36,7 +36,7 @@ async function rows(sql: string): Promise<readonly unknown[]> {
   return found.map((row) => ({ ...row }));
 }
 
-/** Runs `work` in a transaction of its own; rolls back when it rejects. */
+/** Runs `work` in a transaction, and rolls back if it rejects. */
 async function transaction<Result>(
   work: (connection: mysql.PoolConnection) => Promise<Result>,
   level = "REPEATABLE READ",
@@ -63,7 +63,7 @@ async function someoneWaits(): Promise<void> {
       "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
     );
     if (waiting.length > 0) return;
-    // The server renews this table only when nobody has read it for 100 ms.
+    // The server refreshes this table only if it was not read for 100 ms.
     await sleep(150);
   }
   throw new Error("nobody came to wait for a row lock");
@@ -92,7 +92,7 @@ beforeEach(async () => {
   await pool.query(guardTableSql());
 });
 
-/** Each way in which mysql2 counts rows and each flavour of its interface. */
+/** Each way in which mysql2 counts rows, and each form of its interface. */
 const kinds: readonly (readonly [string, () => { db: MysqlDatabase; end: () => Promise<void> }])[] =
   [
     [
@@ -147,7 +147,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await invoice()).toEqual({ paid: 1, note: "a", fence: String(beyondDouble) });
   });
 
-  it("tells a missing row from a stale fence", async () => {
+  it("distinguishes a missing row from a stale fence", async () => {
     const update = { ...write("x"), where: { id: 99 } };
     expect(await fencedUpdate(db, 7n, update)).toEqual({ updated: 0 });
   });
@@ -160,7 +160,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await fencedUpdate(db, 9n, both)).toEqual({ updated: 2 });
   });
 
-  it("keeps the write of the greatest fence, however many race", async () => {
+  it("keeps the write of the greatest fence of many concurrent ones", async () => {
     await Promise.all(
       shuffledFences(60, 11).map(async (fence) => {
         try {
@@ -191,7 +191,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
 });
 
 describe("a fence column on MariaDB", () => {
-  it("joins the transaction of a connection, also when that is rolled back", async () => {
+  it("joins the transaction of a connection, even if that is rolled back", async () => {
     const undone = transaction(async (connection) => {
       await fencedUpdate(connection, leaseLike(7n), write("undone"));
       throw new Error("changed my mind");
@@ -220,11 +220,11 @@ describe("a fence column on MariaDB", () => {
   });
 
   it.each(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])(
-    "is not deceived by the snapshot of a %s transaction",
+    "is not misled by the snapshot of a %s transaction",
     async (level) => {
       const stale = transaction(async (connection) => {
         if (level !== "SERIALIZABLE") {
-          // Takes the snapshot; in SERIALIZABLE this would lock the row instead.
+          // Takes the snapshot. In SERIALIZABLE this would lock the row instead.
           await connection.query("SELECT * FROM invoice");
         }
         await fencedUpdate(pool, 9n, write("newer"));
@@ -251,7 +251,7 @@ describe("a fence column on MariaDB", () => {
     expect(await stale).toMatchObject({ code: "FENCE_REJECTED", seen: 9n });
   });
 
-  it("carries values of every kind as parameters", async () => {
+  it("accepts parameters of every type", async () => {
     const at = new Date("2026-01-02T03:04:05.678Z");
     const raw = Buffer.from([0, 255, 39]);
     await fencedUpdate(pool, 1n, {
@@ -268,7 +268,7 @@ describe("a fence column on MariaDB", () => {
     });
   });
 
-  it("quotes odd names and lets no name end the statement", async () => {
+  it("quotes unusual names, and no name can end the statement", async () => {
     const table = "od`d; DROP TABLE invoice; --";
     const column = "fence` = 1, x?";
     const name = ["app", table];
@@ -288,7 +288,7 @@ describe("a fence column on MariaDB", () => {
     expect(await invoice()).toMatchObject({ paid: 0 });
   });
 
-  it("names the migration when the column is missing, and leaves other errors alone", async () => {
+  it("names the migration if the column is missing, and passes other errors on", async () => {
     const error = await rejectionOf(fencedUpdate(pool, 5n, { ...write("x"), column: "token" }));
     expect(error).toBeInstanceOf(StoreError);
     expect(error).toMatchObject({
@@ -299,7 +299,7 @@ describe("a fence column on MariaDB", () => {
     expect(await invoice()).toMatchObject({ paid: 0, fence: "0" });
   });
 
-  it("writes nothing for an unfenced lease, a fence beyond BIGINT, bad options", async () => {
+  it("writes nothing for a lease without a fence, a fence beyond BIGINT, or bad options", async () => {
     const attempt = (fenced: unknown, update: unknown = write("x")): Promise<unknown> =>
       rejectionOf(fencedUpdate(pool, fenced as never, update as never));
     expect(await attempt(unfencedLease())).toBeInstanceOf(UnsupportedError);
@@ -337,7 +337,7 @@ describe("a guard table on MariaDB", () => {
     expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
   });
 
-  it("guards every resource of a lease, or those that are named", async () => {
+  it("guards every resource of a lease, or the given ones", async () => {
     await transaction((connection) => guardFence(connection, leaseLike(5n, "b", "a", "c")));
     await transaction((connection) => guardFence(connection, 8n, { resource: "b" }));
     const stale = transaction((connection) => guardFence(connection, leaseLike(7n, "a", "b")));
@@ -350,7 +350,7 @@ describe("a guard table on MariaDB", () => {
     ]);
   });
 
-  it("tells resources apart that a collation would not", async () => {
+  it("distinguishes resources that a collation would not", async () => {
     const resources = ["a", "A", "a ", "á", "🔒", "l".repeat(4_096)];
     for (const [index, resource] of resources.entries()) {
       const fence = BigInt(20 - index);
@@ -361,7 +361,7 @@ describe("a guard table on MariaDB", () => {
     expect(await guards()).toHaveLength(resources.length);
   });
 
-  it("refuses to run outside of a transaction, where its lock would be gone at once", async () => {
+  it("refuses to run outside of a transaction, because its lock would end at once", async () => {
     const connection = await pool.getConnection();
     for (const db of [pool, connection]) {
       const error = await rejectionOf(guardFence(db, leaseLike(7n)));
@@ -372,7 +372,7 @@ describe("a guard table on MariaDB", () => {
     expect(await guards()).toEqual([]);
   });
 
-  it("is not deceived by a snapshot taken before", async () => {
+  it("is not misled by an earlier snapshot", async () => {
     const stale = transaction(async (connection) => {
       await connection.query("SELECT * FROM holdfast_fence");
       await transaction((other) => guardFence(other, leaseLike(9n)));
@@ -381,7 +381,7 @@ describe("a guard table on MariaDB", () => {
     expect(await rejectionOf(stale)).toMatchObject({ code: "FENCE_REJECTED", seen: 9n });
   });
 
-  it("names the migration when the table is missing, and takes odd table names", async () => {
+  it("names the migration if the table is missing, and accepts unusual table names", async () => {
     const table = ["app", "gua`rd; --"];
     const missing = await rejectionOf(
       transaction((connection) => guardFence(connection, leaseLike(7n), { table })),
@@ -402,7 +402,7 @@ describe("a guard table on MariaDB", () => {
       ["c", "a"],
       ["c", "b", "a"],
     ];
-    // The first insert of a row can deadlock in InnoDB; a transaction is then tried again.
+    // The first insert of a row can deadlock in InnoDB; the transaction is then repeated.
     async function guardedWrite(fence: bigint, resources: readonly string[]): Promise<void> {
       try {
         await transaction(async (connection) => {
@@ -420,7 +420,7 @@ describe("a guard table on MariaDB", () => {
     await Promise.all(
       shuffledFences(60, 5).map((fence, index) => guardedWrite(fence, sets[index % 4] ?? [])),
     );
-    // Nothing is greater, so nothing may refuse it.
+    // No fence is greater, so this one must be accepted.
     expect(await rows("SELECT seq FROM log WHERE fence = 60")).not.toEqual([]);
     for (const resource of ["a", "b", "c"]) {
       const found = await rows(`SELECT fence FROM log WHERE resource = '${resource}' ORDER BY seq`);

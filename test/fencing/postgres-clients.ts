@@ -4,7 +4,7 @@ import postgres from "postgres";
 import type { PostgresDatabase } from "../../src/fencing/postgres.ts";
 import type { PostgresServer } from "../support/postgres.ts";
 
-/** One way to reach a Postgres, so that each guard is tested through all of them. */
+/** One way to reach Postgres. Each guard is tested through all of them. */
 export interface PostgresClient {
   readonly name: string;
   /** For single statements. */

@@ -64,7 +64,7 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     expect(await guards()).toEqual([{ resource: "invoice:42", fence: "9007199254740993" }]);
   });
 
-  it("guards every resource of a lease, or those that are named", async () => {
+  it("guards every resource of a lease, or the given ones", async () => {
     await client.transaction((db) => guardFence(db, leaseLike(5n, "b", "a", "c")));
     await client.transaction((db) => guardFence(db, 8n, { resource: "b" }));
     await client.transaction((db) => guardFence(db, leaseLike(6n, "b", "a"), { resource: "a" }));
@@ -77,7 +77,7 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     ]);
   });
 
-  it("leaves nothing of a transaction that was rolled back", async () => {
+  it("leaves nothing behind after a rollback", async () => {
     const undone = client.transaction(async (db) => {
       await guardFence(db, leaseLike(7n));
       throw new Error("changed my mind");
@@ -86,14 +86,14 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     expect(await guards()).toEqual([]);
   });
 
-  it("refuses to run outside of a transaction, where its lock would be gone at once", async () => {
+  it("refuses to run outside of a transaction, because its lock would end at once", async () => {
     const error = await rejectionOf(guardFence(client.db, leaseLike(7n)));
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error).toMatchObject({ option: "db" });
     expect(await guards()).toEqual([]);
   });
 
-  it("names the migration when the table is missing", async () => {
+  it("names the migration if the table is missing", async () => {
     const missing = (table?: string): Promise<unknown> =>
       rejectionOf(
         client.transaction((db) =>
@@ -107,7 +107,7 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     expect(error).toMatchObject({ message: expect.stringContaining("guardTableSql()") });
   });
 
-  it("takes a table of any name, resources of any kind and of any length", async () => {
+  it("accepts a table of any name, and resources with any characters and length", async () => {
     const table = ["public", 'guard"s; DROP TABLE note; --'];
     await client.run(guardTableSql(table));
     const resources = ["Straße", "strasse", "a ", "a", "🔒", "x\0y", "l".repeat(4_096), "'; --"];
@@ -187,7 +187,7 @@ describe("a guard table between Postgres sessions", () => {
       guardedWrite(fence, sets[index % sets.length] ?? []),
     );
     const accepted = await Promise.all(writes);
-    // Nothing is greater, so nothing may refuse it.
+    // No fence is greater, so this one must be accepted.
     expect(accepted[order.indexOf(80n)]).toBe(true);
     for (const resource of ["a", "b", "c"]) {
       const { rows } = await pool.query<{ fence: string }>(
@@ -199,7 +199,7 @@ describe("a guard table between Postgres sessions", () => {
     }
   });
 
-  it("keeps others out until the transaction ends", async () => {
+  it("makes other sessions wait until the transaction ends", async () => {
     const older = await pool.connect();
     await older.query("BEGIN");
     await guardFence(older, leaseLike(7n));
@@ -224,7 +224,7 @@ describe("a guard table between Postgres sessions", () => {
   });
 
   it.each(["REPEATABLE READ", "SERIALIZABLE"])(
-    "surfaces a serialization failure under %s and accepts nothing",
+    "passes on a serialization failure under %s, and accepts nothing",
     async (level) => {
       for (const first of [true, false]) {
         if (!first) await guardedWrite(1n, ["invoice:42"]);

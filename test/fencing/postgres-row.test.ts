@@ -58,7 +58,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
   const row = async (): Promise<Record<string, unknown> | undefined> =>
     (await client.run("SELECT paid, note, fence::text FROM invoice WHERE id = 42"))[0];
 
-  it("accepts an equal fence again: one tenure writes more than once", async () => {
+  it("accepts an equal fence again, because a lease may write more than once", async () => {
     expect(await fencedUpdate(client.db, leaseLike(7n), write("a"))).toEqual({ updated: 1 });
     expect(await fencedUpdate(client.db, leaseLike(7n), write("b"))).toEqual({ updated: 1 });
     expect(await fencedUpdate(client.db, leaseLike(7n), write("b"))).toEqual({ updated: 1 });
@@ -87,19 +87,19 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await row()).toEqual({ paid: true, note: "b", fence: String(beyondDouble) });
   });
 
-  it("tells a missing row from a stale fence", async () => {
+  it("distinguishes a missing row from a stale fence", async () => {
     const update = { ...write("x"), where: { id: 99 } };
     expect(await fencedUpdate(client.db, leaseLike(7n), update)).toEqual({ updated: 0 });
   });
 
-  it("takes a plain bigint and the greatest BIGINT", async () => {
+  it("accepts a plain bigint and the greatest BIGINT", async () => {
     const greatest = 2n ** 63n - 1n;
     await fencedUpdate(client.db, greatest, write("a"));
     const error = await rejectionOf(fencedUpdate(client.db, greatest - 1n, write("b")));
     expect(error).toMatchObject({ fence: greatest - 1n, seen: greatest, resources: ["invoice"] });
   });
 
-  it("carries values of every kind as parameters", async () => {
+  it("accepts parameters of every type", async () => {
     const at = new Date("2026-01-02T03:04:05.678Z");
     await fencedUpdate(client.db, 1n, {
       table: "invoice",
@@ -124,7 +124,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await fencedUpdate(client.db, 9n, both)).toEqual({ updated: 2 });
   });
 
-  it("leaves nothing of a transaction that was rolled back", async () => {
+  it("leaves nothing behind after a rollback", async () => {
     const undone = client.transaction(async (db) => {
       await fencedUpdate(db, leaseLike(7n), write("undone"));
       throw new Error("changed my mind");
@@ -140,7 +140,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await rejectionOf(fencedUpdate(client.db, 2n, update))).toMatchObject({ seen: 3n });
   });
 
-  it("quotes odd names and lets no name end the statement", async () => {
+  it("quotes unusual names, and no name can end the statement", async () => {
     const table = 'od"d; DROP TABLE invoice; --';
     const column = `fence" = 1; --`;
     await client.run(`CREATE SCHEMA IF NOT EXISTS "s.x"`);
@@ -163,7 +163,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await row()).toMatchObject({ paid: false });
   });
 
-  it("writes nothing for a lease without a fence or a fence that fits no BIGINT", async () => {
+  it("writes nothing for a lease without a fence, or a fence that does not fit BIGINT", async () => {
     const unfenced = fencedUpdate(client.db, unfencedLease(), write("x"));
     expect(await rejectionOf(unfenced)).toBeInstanceOf(UnsupportedError);
     for (const fence of [0n, -1n, 2n ** 63n, 5 as never, "5" as never, undefined as never]) {
@@ -174,7 +174,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await row()).toEqual({ paid: false, note: null, fence: "0" });
   });
 
-  it("names the migration when the column is missing, and leaves other errors alone", async () => {
+  it("names the migration if the column is missing, and passes other errors on", async () => {
     const update = { ...write("x"), column: "token" };
     const error = await rejectionOf(fencedUpdate(client.db, 5n, update));
     expect(error).toBeInstanceOf(StoreError);
@@ -200,7 +200,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     expect(await assertFenced(client.db, 9n, 0, target)).toEqual({ updated: 0 });
   });
 
-  it("keeps the write of the greatest fence, however many race", async () => {
+  it("keeps the write of the greatest fence of many concurrent ones", async () => {
     const fences = shuffledFences(60, 11);
     const outcomes = await Promise.all(
       fences.map(async (fence) => {
@@ -235,7 +235,7 @@ describe("a fence column between two Postgres sessions", () => {
     await pool.query("CREATE TABLE invoice (id INT PRIMARY KEY, note TEXT)");
     await pool.query("INSERT INTO invoice VALUES (42), (43)");
     await pool.query(fenceColumnSql("invoice"));
-    // Records the accepted order as the server saw it.
+    // Records the order of accepted fences as the server saw it.
     await pool.query("CREATE TABLE log (seq SERIAL, fence BIGINT)");
     await pool.query(
       "CREATE OR REPLACE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS " +
@@ -252,7 +252,7 @@ describe("a fence column between two Postgres sessions", () => {
     where: { id: 42 },
   });
 
-  /** Waits until as many sessions wait for a lock. */
+  /** Waits until this many sessions wait for a lock. */
   async function waiting(count: number): Promise<void> {
     for (;;) {
       const { rows } = await pool.query<{ n: number }>(
@@ -311,7 +311,7 @@ describe("a fence column between two Postgres sessions", () => {
     ]);
   });
 
-  it("accepts again when the greater fence was rolled back", async () => {
+  it("accepts a smaller fence again after the greater one was rolled back", async () => {
     const newer = await pool.connect();
     await newer.query("BEGIN");
     await fencedUpdate(newer, 9n, write("newer"));
@@ -323,7 +323,7 @@ describe("a fence column between two Postgres sessions", () => {
   });
 
   it.each(["REPEATABLE READ", "SERIALIZABLE"])(
-    "surfaces a serialization failure under %s and accepts nothing",
+    "passes on a serialization failure under %s, and accepts nothing",
     async (level) => {
       const session = await pool.connect();
       await session.query(`BEGIN ISOLATION LEVEL ${level}`);
@@ -339,7 +339,7 @@ describe("a fence column between two Postgres sessions", () => {
   );
 });
 
-describe("what a fenced update refuses to take", () => {
+describe("a fenced update refuses", () => {
   const never = (): never => {
     throw new Error("nothing may be sent");
   };
@@ -366,7 +366,7 @@ describe("what a fenced update refuses to take", () => {
     expect(error).toMatchObject({ option });
   });
 
-  it("something that is no database", async () => {
+  it("a value that is not a database", async () => {
     for (const db of [undefined, null, {}, "postgres://", 5]) {
       const error = await rejectionOf(fencedUpdate(db as never, 1n, good));
       expect(error).toMatchObject({ code: "INVALID_OPTION", option: "db" });
@@ -378,7 +378,7 @@ describe("what a fenced update refuses to take", () => {
     expect(error).toBeInstanceOf(StoreError);
   });
 
-  it("an outcome that tells no count", async () => {
+  it("an outcome without a count", async () => {
     const row = { table: "invoice", where: { id: 1 } };
     for (const outcome of [undefined, {}, -1, 0.5, { rowCount: null }]) {
       const error = await rejectionOf(assertFenced(never, 1n, outcome as never, row));

@@ -71,7 +71,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     }
   });
 
-  it("refuses a smaller fence with the one it saw, exactly up to 2^63-1", async () => {
+  it("refuses a smaller fence with the one it saw, exact up to 2^63-1", async () => {
     for (const [last, late] of [
       [9n, 8n],
       [10n, 9n],
@@ -99,7 +99,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     expect(error).toMatchObject({ seen: 8n });
   });
 
-  it("keeps the fence of a value whose ttl is over", async () => {
+  it("keeps the fence of a value that has expired", async () => {
     await guardedSet(client, 7n, "balance", "short", { ttl: 1 });
     for (;;) {
       const found = await guardedGet(client, "balance");
@@ -115,7 +115,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     expect(await server.command("HGET", "balance", "until")).toBeNull();
   });
 
-  it("forgets a fence only when told to", async () => {
+  it("forgets a fence only on request", async () => {
     await guardedSet(client, 7n, "balance", "a", { forgetAfter: "1h", ttl: "1m" });
     expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
     await guardedSet(client, 7n, "balance", "a");
@@ -124,7 +124,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
   });
 
-  it("keeps the write of the greatest fence, however many race", async () => {
+  it("keeps the write of the greatest fence of many concurrent ones", async () => {
     const results = await Promise.allSettled(
       shuffledFences(200, 3).map((fence) => guardedSet(client, fence, "balance", `${fence}`)),
     );
@@ -134,7 +134,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     }
   });
 
-  it("survives a server that forgot its scripts", async () => {
+  it("works after the server has lost its scripts", async () => {
     await guardedSet(client, 7n, "balance", "a");
     await server.command("SCRIPT", "FLUSH");
     await guardedSet(client, 8n, "balance", "b");
@@ -142,7 +142,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     expect(await guardedGet(client, "balance")).toEqual({ value: "b", fence: 8n });
   });
 
-  it("leaves alone what is not a guarded value", async () => {
+  it("does not change a key that is not a guarded value", async () => {
     await server.command("SET", "plain", "x");
     await server.command("HSET", "hash", "field", "x");
     await server.command("HSET", "broken", "fence", "1e9");

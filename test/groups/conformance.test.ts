@@ -36,12 +36,12 @@ function harness(namespace: string, prefix: string): ConformanceHarness {
 }
 
 sideBySide({
-  // The names of one case share a hash tag, so they live in one group …
+  // The names of one case share a hash tag, so they are in one group …
   "two groups of 3 Redis, each case in one group": () => harness("together", ""),
-  // … unless something in front of it makes the tag none.
+  // … unless an empty tag in front makes it no tag.
   "two groups of 3 Redis, each name by itself": () => harness("apart", "{}"),
 });
 
-test("no case left a key on any server", async () => {
+test("no case leaves a key on any server", async () => {
   expect(await keysLeft(servers)).toEqual([]);
 });

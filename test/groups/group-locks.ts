@@ -4,15 +4,15 @@ import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
 import { type GroupsOptions, redlock } from "../../src/stores/redis/index.ts";
 import { connect, type RedisBench } from "../support/redis-harness.ts";
 
-/** Leases here live no longer, so neither does the wait for a new layout. */
+/** Short, because the wait for a new layout is as long as the longest lease. */
 export const maxTtl = 1_000;
 
-/** A client of each of these servers. */
+/** Connects a client to each of these servers. */
 export function clientsOf(redis: RedisBench, indices: readonly number[]): Promise<object[]> {
   return Promise.all(indices.map((index) => connect(redis.server(index).port)));
 }
 
-/** A manager over groups of the bench's servers, closed when the test is over. */
+/** Opens a manager over groups of the servers, closed when the test is over. */
 export async function openGroups(
   redis: RedisBench,
   groups: readonly (readonly number[])[],
@@ -20,14 +20,14 @@ export async function openGroups(
   defaults: CreateLocksOptions = {},
 ): Promise<Locks> {
   const clients = await Promise.all(groups.map((indices) => clientsOf(redis, indices)));
-  // So few cores for so many servers: how soon a node must answer is not what is tested here.
+  // Many servers share few cores, and no test measures how soon a node must answer.
   const all: GroupsOptions = { admission: "off", nodeTimeout: "5s", ...options };
   const locks = createLocks(redlock.groups(clients, all), { ttl: "20s", ...defaults });
   onTestFinished(() => locks.close());
   return locks;
 }
 
-/** The first `count` names whose home is group `id` among `ids`. */
+/** Returns the first `count` names whose home is group `id` among `ids`. */
 export function namesOf(id: string, ids: readonly string[], count: number): string[] {
   const rendezvous = new Rendezvous(ids);
   const names: string[] = [];

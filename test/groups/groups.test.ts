@@ -14,13 +14,13 @@ const ids = ["1", "2"];
 const one = nameOf("1", ids);
 const other = nameOf("2", ids);
 
-/** On which of the servers the key is. */
+/** Returns the indices of the servers that have the key. */
 async function places(key: string): Promise<number[]> {
   const values = await redis.values(key);
   return values.flatMap((value, index) => (value === null ? [] : [index]));
 }
 
-test("a resource is locked in its own group and nowhere else", async () => {
+test("a resource is locked in its own group only", async () => {
   const locks = await openGroups(redis, two);
   const first = await locks.acquire(one);
   const second = await locks.acquire(other);
@@ -37,7 +37,7 @@ test("a resource is locked in its own group and nowhere else", async () => {
   expect(await second.release()).toEqual({ released: true });
 });
 
-test("clients that make the same key with different prefixes look in the same group", async () => {
+test("clients that make the same key with different prefixes use the same group", async () => {
   const plain = await openGroups(redis, two);
   const prefixed = await openGroups(redis, two, { prefix: "name-" });
   for (const name of [...namesOf("1", ids, 5), ...namesOf("2", ids, 5)]) {
@@ -47,7 +47,7 @@ test("clients that make the same key with different prefixes look in the same gr
   }
 });
 
-test("leases of both groups that are renewed together have each their own outcome", async () => {
+test("leases of both groups that are renewed together each get their own outcome", async () => {
   const locks = await openGroups(redis, two, {}, { renew: "100ms" });
   const lost = collect(locks, "lost");
   const [a = "", b = "", one = ""] = namesOf("1", ids, 3);
@@ -69,7 +69,7 @@ test("leases of both groups that are renewed together have each their own outcom
 });
 
 describe("a lock on resources of both groups", () => {
-  test("has one fence, extends, proves, and leaves nothing", async () => {
+  test("has one fence, can be extended and proven, and leaves no key", async () => {
     const locks = await openGroups(redis, two);
     const lease = await locks.acquire([one, other]);
     for (const name of [one, other]) {
@@ -84,26 +84,26 @@ describe("a lock on resources of both groups", () => {
   test.each([
     [one, other],
     [other, one],
-  ])("is all or nothing: with %s held, nothing of %s is left", async (held, free) => {
+  ])("is all or nothing: with %s held, %s is not left locked", async (held, free) => {
     const locks = await openGroups(redis, two);
     const rival = await openGroups(redis, two);
     const lease = await rival.acquire(held, { label: "rival" });
     expect(await locks.tryAcquire([one, other])).toBeUndefined();
-    // The promise settles only when what was taken has been given back.
+    // The promise settles only after the partial lock has been released.
     expect(await places(free)).toEqual([]);
     await (await rival.acquire(free, { wait: 0 })).release();
     await lease.release();
     await (await locks.acquire([one, other], { wait: 0 })).release();
   });
 
-  test("waits for its rivals without ever blocking them for good", async () => {
+  test("waits for rivals without a deadlock", async () => {
     const locks = await openGroups(redis, two);
     const managers = [locks, await openGroups(redis, two)];
     let inside = 0;
     let insideMost = 0;
     const works = Array.from({ length: 12 }, async (_, n) => {
       const by = managers[n % 2] ?? locks;
-      // Named in either order: they are taken in the order of the groups.
+      // Given in either order: they are acquired in the order of the groups.
       await by.using(n % 3 ? [one, other] : [other, one], { wait: "60s" }, async () => {
         inside += 1;
         insideMost = Math.max(insideMost, inside);
@@ -115,7 +115,7 @@ describe("a lock on resources of both groups", () => {
     expect(insideMost).toBe(1);
   });
 
-  test("is taken away from its holder when one of the groups lost it", async () => {
+  test("is lost if one of the groups has lost its part", async () => {
     const locks = await openGroups(redis, two);
     const lease = await locks.acquire([one, other]);
     await eventually(async () => (await places(other)).length === 3);
@@ -127,11 +127,11 @@ describe("a lock on resources of both groups", () => {
   });
 });
 
-test("fences of a resource grow, whichever other resources it was locked with", async () => {
+test("fences of a resource grow, also if it is locked together with others", async () => {
   const managers = await Promise.all(ids.map(() => openGroups(redis, two)));
   const names = [...namesOf("1", ids, 2), ...namesOf("2", ids, 2)];
   const greatest = new Map<string, bigint>();
-  // The second group is far ahead of every clock.
+  // The counters of the second group are far ahead of every clock.
   for (const index of [3, 4, 5]) {
     await redis.server(index).command("HSET", "holdfast:node", "floor", "4000000000000000");
   }
@@ -160,7 +160,7 @@ describe("with one group down", () => {
     const error = await rejection(locks.acquire(other, { wait: 0 }));
     expect(error).toBeInstanceOf(QuorumError);
     expect(String(error)).toContain("group-2/node-1");
-    // A lock on both leaves nothing in the group that works.
+    // A lock on resources of both groups leaves no key in the group that works.
     expect(await rejection(locks.acquire([one, other], { wait: 0 }))).toBeInstanceOf(QuorumError);
     for (const index of [0, 1, 2]) expect(await redis.server(index).command("GET", one)).toBeNull();
     expect(new Set(failures.map(({ node }) => node.split("/")[0]))).toEqual(new Set(["group-2"]));
@@ -169,7 +169,7 @@ describe("with one group down", () => {
     await redis.untilFree();
   });
 
-  test("a process that starts meanwhile locks what is in the others", async () => {
+  test("a process that starts meanwhile can lock resources of the other group", async () => {
     await (await (await openGroups(redis, two)).acquire([one, other])).release();
     await redis.untilFree();
     for (const index of [3, 4, 5]) await redis.server(index).kill();
@@ -198,8 +198,8 @@ describe("with one group down", () => {
   });
 });
 
-describe("what cannot be groups", () => {
-  test("the same client twice, lists of different lengths, and options that groups have not", async () => {
+describe("redlock.groups refuses", () => {
+  test("the same client twice, lists of different lengths, and options that groups do not support", async () => {
     const [a, b, c] = await clientsOf(redis, [0, 1, 2]);
     if (a === undefined || b === undefined || c === undefined) throw new Error("no client");
     const refused = (groups: readonly object[][], options: object = {}): string => {
@@ -241,19 +241,19 @@ describe("what cannot be groups", () => {
     expect(await redis.server(0).command("DBSIZE")).toBe(0);
   });
 
-  test("the same server in two groups, where the right ones are in use", async () => {
+  test("the same server in two groups, if the right groups are in use", async () => {
     await (await (await openGroups(redis, two)).acquire([one, other])).release();
     const locks = await openGroups(redis, [
       [0, 1, 2],
       [3, 4, 0],
     ]);
-    // The second group alone would be a quorum without it.
+    // The second group would have a quorum without it.
     const error = await rejection(locks.acquire(other, { wait: "30s" }));
     expect(error).toBeInstanceOf(StoreError);
     expect(String(error)).toContain('group-2/node-3 was given as of group "2", but this node');
   });
 
-  test("the same groups in another order, unless they are called by name", async () => {
+  test("the same groups in another order, unless they have the same ids", async () => {
     await (await (await openGroups(redis, two)).acquire(one)).release();
     const swapped = await openGroups(redis, two.toReversed());
     const error = await rejection(swapped.acquire(one, { wait: "30s" }));

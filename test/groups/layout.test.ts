@@ -7,7 +7,7 @@ import type { RedisServer } from "../support/redis-server.ts";
 import { clientsOf, maxTtl, nameOf, namesOf, openGroups } from "./group-locks.ts";
 
 const redis = shareRedis(6);
-// Groups of one server would do for most; of two, every vote of a quorum counts.
+// Groups of one server would be enough for most tests; with two, a quorum needs every vote.
 const a = [0, 1];
 const b = [2, 3];
 const c = [4, 5];
@@ -15,7 +15,7 @@ const short = { maxTtl };
 const brief = { ttl: maxTtl };
 const three = ["1", "2", "3"];
 
-/** A name that group 1 or 2 has while there are two groups, and group 3 has when it is there. */
+/** Names whose home is group 1 or 2 of two groups, and group 3 of three. */
 const moving = namesOf("3", three, 6);
 
 async function refusal(call: Promise<unknown>): Promise<string> {
@@ -33,7 +33,7 @@ async function formats(): Promise<unknown[]> {
 }
 
 describe("another layout with the same number", () => {
-  test("is refused, also for what lives on servers that nobody uses yet", async () => {
+  test("is refused, even for names on servers that no layout uses yet", async () => {
     const old = await openGroups(redis, [a, b]);
     await using lease = await old.acquire(moving[0] ?? "");
     expect(lease.state).toBe("held");
@@ -41,18 +41,18 @@ describe("another layout with the same number", () => {
     const told = await refusal(wider.acquire(moving[0] ?? "", { wait: "30s" }));
     expect(told).toContain('belongs to group "1" of layout 1');
     expect(told).toContain("with a greater `layout`");
-    // Not even the free servers were touched.
+    // Not even the unused servers were changed.
     expect((await formats()).slice(4)).toEqual([null, null]);
     expect(await lease.prove()).toBe(true);
   });
 
-  test("is refused where only maxTtl differs, on which every wait depends", async () => {
+  test("is refused if only maxTtl differs, because every wait depends on it", async () => {
     await (await (await openGroups(redis, [a, b])).acquire("x")).release();
     const longer = await openGroups(redis, [a, b], { maxTtl: "60s" });
     expect(await refusal(longer.acquire("x"))).toContain("maxTtl");
   });
 
-  test("can be opened by neither where both came at once, but by a greater number", async () => {
+  test("is opened for at most one of two that come at once, and a greater number replaces both", async () => {
     const first = await openGroups(redis, [a, b], short, brief);
     const second = await openGroups(redis, [a, c], short, brief);
     const outcomes = await Promise.allSettled(
@@ -68,11 +68,11 @@ describe("another layout with the same number", () => {
 });
 
 describe("a greater layout", () => {
-  test("grants when every lease of the old one is over, with greater fences, and not before", async () => {
+  test("grants only when every lease of the old layout is over, and with greater fences", async () => {
     const old = await openGroups(redis, [a, b], short, brief);
     const leases = await Promise.all(moving.map((name) => old.acquire(name)));
     const fences = leases.map(({ fence }) => fence);
-    // Counters of the old groups that no clock could excuse.
+    // Counters of the old groups that are ahead of every clock.
     const ahead = String(4_000_000_000_000_000n);
     for (const index of [...a, ...b]) {
       await redis.server(index).command("HSET", "holdfast:node", "7", ahead);
@@ -82,7 +82,7 @@ describe("a greater layout", () => {
     const told = await refusal(wide.acquire(moving[0] ?? "", { wait: 0 }));
     expect(told).toMatch(/layout 2 is not open yet: leases of the one before may live for about/);
     expect(warnings.filter(({ what }) => what.startsWith("layout 2 replaces"))).toHaveLength(1);
-    // The old one is closed from here on, for new leases and for those it has.
+    // From now on the old layout is closed, for new leases and for extensions.
     expect(await refusal(old.acquire("anything", { wait: "30s" }))).toContain("of layout 2");
     for (const lease of leases) await rejection(lease.extend());
     const seen = await Promise.all(
@@ -102,7 +102,7 @@ describe("a greater layout", () => {
     await redis.untilFree();
   });
 
-  test("and the one before never hold the same resource, whatever both try meanwhile", async () => {
+  test("never holds a resource at the same time as the layout before, with both in use", async () => {
     const names = [...moving, ...namesOf("1", three, 2), ...namesOf("2", three, 2)];
     const holds: { name: string; by: string; fromMs: number; untilMs: number }[] = [];
     const life = { isOver: false };
@@ -114,7 +114,7 @@ describe("a greater layout", () => {
           continue;
         }
         const fromMs = performance.now();
-        // Held on to for as long as it can be, as a worker would that never looks up.
+        // Extended for as long as possible, as by a worker that never checks its signal.
         while (!life.isOver && lease.remainingMs() > 50) {
           await lease.extend().catch(() => undefined);
           await sleep(25);
@@ -147,7 +147,7 @@ describe("a greater layout", () => {
     await redis.untilFree();
   });
 
-  test("needs every node once, and closes nothing before it knows that all are there", async () => {
+  test("needs every node once, and closes the old layout only when all have answered", async () => {
     const old = await openGroups(redis, [a, b], short, brief);
     await (await old.acquire("x")).release();
     const hasty = { ...short, layout: 2, nodeTimeout: "300ms" } as const;
@@ -161,12 +161,12 @@ describe("a greater layout", () => {
     await redis.untilFree();
   });
 
-  test("is open at once where no server had a layout before", async () => {
+  test("is open at once if no server had a layout before", async () => {
     const locks = await openGroups(redis, [a, b], { layout: 7 });
     await (await locks.acquire("x", { wait: 0 })).release();
   });
 
-  test("works with admission too, of servers old and new", async () => {
+  test("works with admission, on servers of old and new groups", async () => {
     const strict = { ...short, admission: "strict" } as const;
     const old = await openGroups(redis, [a, b], strict, brief);
     const lease = await old.acquire(moving[0] ?? "", { wait: "30s" });
@@ -183,16 +183,16 @@ describe("a greater layout", () => {
   });
 });
 
-describe("a group that is taken out", () => {
+describe("a group that is removed", () => {
   const inThird = nameOf("3", three);
 
-  test("must be closed first: the layout is refused until it is given as retired", async () => {
+  test("must be closed first: the layout is refused until the group is given as retired", async () => {
     const old = await openGroups(redis, [a, b, c], short, brief);
     const lease = await old.acquire(inThird);
     const narrow = await openGroups(redis, [a, b], { ...short, layout: 2 }, brief);
     const told = await refusal(narrow.acquire(inThird, { wait: "30s" }));
     expect(told).toContain('has groups that are not in it: "3"');
-    // Nothing was closed by that.
+    // The refused layout closed nothing.
     await lease.extend();
 
     const retired = { 3: await clientsOf(redis, c) };
@@ -203,13 +203,13 @@ describe("a group that is taken out", () => {
     expect(await refusal(old.acquire(inThird, { wait: "30s" }))).toContain("of layout 2");
     await next.release();
     await lease.release();
-    // Once it is open, nobody has to know of the group any more.
+    // Once the layout is open, clients need not list the group any more.
     const later = await openGroups(redis, [a, b], { ...short, layout: 2 }, brief);
     await (await later.acquire(inThird, { wait: 0 })).release();
     await redis.untilFree();
   });
 
-  test("may be gone for good, if its user says so", async () => {
+  test("may be gone for good, if it is retired without clients", async () => {
     await (await (await openGroups(redis, [a, b, c], short, brief)).acquire(inThird)).release();
     await redis.untilFree();
     const gone = { ...short, layout: 2, retired: { 3: [] } };
@@ -217,7 +217,7 @@ describe("a group that is taken out", () => {
     await (await narrow.acquire(inThird, { wait: "30s" })).release();
   });
 
-  test("may stand in the middle when groups have names", async () => {
+  test("may be in the middle if groups have names", async () => {
     const named = { ...short, ids: ["x", "y", "z"] };
     const old = await openGroups(redis, [a, b, c], named, brief);
     const stays = nameOf("z", named.ids);
@@ -227,7 +227,7 @@ describe("a group that is taken out", () => {
     const next = { ...short, ids: ["x", "z"], layout: 2, retired };
     const locks = await openGroups(redis, [a, c], next, brief);
     await using lease = await locks.acquire(stays, { wait: "30s" });
-    // What it had, the last group still has.
+    // The last group still has its keys.
     expect(await redis.server(4).command("EXISTS", stays)).toBe(1);
     expect(lease.state).toBe("held");
   });
@@ -236,7 +236,7 @@ describe("a group that is taken out", () => {
 describe("one quorum without groups", () => {
   const store = { admission: "off", maxTtl, nodeTimeout: "5s" } as const;
 
-  test("counts as layout 1: it becomes a group only by a greater number, and is then refused", async () => {
+  test("counts as layout 1: only a greater number makes it a group, and it is refused afterwards", async () => {
     const plain = openLocks(await clientsOf(redis, a), store, brief);
     const lease = await plain.acquire(moving[0] ?? "");
     const first = await openGroups(redis, [a, b, c], short, brief);
@@ -253,7 +253,7 @@ describe("one quorum without groups", () => {
     await redis.untilFree();
   });
 
-  test("is refused on servers of a group, where it would look in the wrong place", async () => {
+  test("is refused on servers of a group, because it would use the wrong servers", async () => {
     await (await (await openGroups(redis, [a, b])).acquire("x")).release();
     const plain = openLocks(await clientsOf(redis, a), store, brief);
     const error = await rejection(plain.acquire("x", { wait: "30s" }));
@@ -268,7 +268,7 @@ describe("a node that missed the layout", () => {
   ];
 
   test.each(["lost its data", "came back in an older layout"])(
-    "because it %s is put right by the next look",
+    "because it %s gets it at the next look",
     async (how) => {
       const locks = await openGroups(redis, groups, { layout: 2 });
       await (await locks.acquire("x")).release();
@@ -278,14 +278,14 @@ describe("a node that missed the layout", () => {
         const older = String(right).replace("groups:2:", "groups:1:");
         await redis.server(1).command("HSET", "holdfast:node", "fmt", older);
       }
-      // One node is not needed.
+      // One missing node does not matter.
       await (await locks.acquire("x", { wait: 0 })).release();
       await locks.nodes();
       expect(await format(redis.server(1))).toBe(right);
     },
   );
 
-  test("because whoever opened it was interrupted does not have to wait again", async () => {
+  test("because its opening was interrupted gets it without another wait", async () => {
     const locks = await openGroups(redis, groups, { layout: 2 });
     await (await locks.acquire("x")).release();
     const right = await formats();
@@ -302,7 +302,7 @@ describe("a node that missed the layout", () => {
   });
 });
 
-test("the layout itself refuses to go back, whoever asks and however old the client", async () => {
+test("a layout never goes back to a smaller number, for any client", async () => {
   const newer = await openGroups(redis, [a, b], { layout: 3 });
   await (await newer.acquire("x")).release();
   for (const layout of [1, 2]) {

@@ -14,13 +14,13 @@ const ids = ["1", "2"];
 const ours = nameOf("1", ids);
 const other = nameOf("2", ids);
 
-/** On which of the servers the key is. */
+/** Returns the indices of the servers that have the key. */
 async function places(key: string): Promise<number[]> {
   const values = await redis.values(key);
   return values.flatMap((value, index) => (value === null ? [] : [index]));
 }
 
-/** A name that no client may lock, and whose home is group `id`. */
+/** Returns a reserved name, which no client may lock, with group `id` as its home. */
 function reservedOf(id: string): string {
   const rendezvous = new Rendezvous(ids);
   const names = Array.from({ length: 100 }, (_, n) => `holdfast:job-${n}`);
@@ -30,7 +30,7 @@ function reservedOf(id: string): string {
 describe("a lock on resources of both groups that the second group does not grant", () => {
   const key = (name: string): string => `lock:${name}`;
 
-  /** A manager whose connections to the second group are wrapped, and only those. */
+  /** Opens a manager whose connections to the second group are wrapped. */
   async function openSpoiled(wrap: (client: object) => object): Promise<Locks> {
     const [first = [], second = []] = await Promise.all(two.map((some) => clientsOf(redis, some)));
     const store = redlock.groups([first, second.map(wrap)], {
@@ -57,7 +57,7 @@ describe("a lock on resources of both groups that the second group does not gran
     }
   });
 
-  test("gives the first group's part back when a key has another type", async () => {
+  test("releases the first group's part if a key has another type", async () => {
     const locks = await openGroups(redis, two);
     for (const index of [3, 4, 5]) await redis.server(index).command("LPUSH", other, "not a lock");
     const attempts = collect(locks, "attempt");
@@ -68,7 +68,7 @@ describe("a lock on resources of both groups that the second group does not gran
     for (const index of [3, 4, 5]) await redis.server(index).command("DEL", other);
   });
 
-  test("gives it back when the user may not touch the key", async () => {
+  test("releases the first group's part if the user may not touch the key", async () => {
     const locks = await openGroups(redis, two, { prefix: "lock:" });
     const rendezvous = new Rendezvous(ids);
     const named = (id: string): string => {
@@ -92,7 +92,7 @@ describe("a lock on resources of both groups that the second group does not gran
     }
   });
 
-  test("gives it back when its clients throw instead of rejecting", async () => {
+  test("releases the first group's part if a client throws instead of rejecting", async () => {
     let spoiled = false;
     const locks = await openSpoiled((client) => {
       const connection = watchConnection(client);
@@ -114,7 +114,7 @@ describe("a lock on resources of both groups that the second group does not gran
     await (await locks.acquire([ours, other], { wait: 0 })).release();
   });
 
-  test("gives it back when the call is aborted as the second group is asked", async () => {
+  test("releases the first group's part if the call is aborted while the second group gets its request", async () => {
     const controller = new AbortController();
     const reason = new Error("the caller has changed its mind");
     let asked = 0;

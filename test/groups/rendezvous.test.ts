@@ -11,7 +11,7 @@ function homes(groups: readonly string[], keys: readonly string[]): (string | un
   return keys.map((key) => groups[rendezvous.homeOf(key)]);
 }
 
-// Part of the wire format: a change here is a change of layout for everybody.
+// Part of the wire format: a change here is a change of layout for all clients.
 const hashes = {
   "": "ab3e7c0bebb6c228",
   a: "1a80b1b310c18171",
@@ -20,11 +20,11 @@ const hashes = {
   "🔒": "39a8d91e17222dd8",
 };
 
-test.each(Object.entries(hashes))("the hash of %j stays what it is", (text, expected) => {
+test.each(Object.entries(hashes))("the hash of %j never changes", (text, expected) => {
   expect(hexOf(hashOf(text))).toBe(expected);
 });
 
-test("the groups of some keys stay what they are", () => {
+test("the groups of some keys never change", () => {
   const keys = ["invoice:42", "account:7", "nightly", "größe", "🔒", "a", "b", "c"];
   expect(homes(["1", "2", "3", "4"], keys).join("")).toBe("31441231");
 });
@@ -36,7 +36,7 @@ test("text beyond ASCII is hashed by its UTF-8 bytes", () => {
   expect(hexOf(hashOf("xü"))).toBe(hexOf(hashOf("x\u00fc")));
 });
 
-/** Keys as people write them, and with the worst that counting up can do to a weak hash. */
+/** Typical keys, and those that a weak hash would spread worst. */
 const shapes: Record<string, (n: number) => string> = {
   "numbers at the end": (n) => `invoice:${n}`,
   "numbers in front": (n) => `${n}:lock`,
@@ -54,7 +54,7 @@ describe.each(Object.entries(shapes))("keys with %s", (_name, shape) => {
         const counts = new Map<string | undefined, number>();
         for (const home of homes(groups, keys)) counts.set(home, (counts.get(home) ?? 0) + 1);
         const fair = count / groups.length;
-        // Six times the spread of a fair dice: the shares of a good hash never get there.
+        // Six times the spread of fair dice: the shares of a good hash never reach that.
         const spread = 6 * Math.sqrt(fair * (1 - 1 / groups.length));
         for (const group of groups) {
           expect(Math.abs((counts.get(group) ?? 0) - fair)).toBeLessThan(spread);
@@ -65,7 +65,7 @@ describe.each(Object.entries(shapes))("keys with %s", (_name, shape) => {
   });
 });
 
-test("a group that comes takes keys only for itself, and one that goes leaves the rest alone", () => {
+test("a new group takes keys only for itself, and a removed one leaves the other keys in place", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.string({ unit: "binary" }), { minLength: 50 }), (groups, keys) => {
       const [last] = groups.slice(-1);
@@ -87,7 +87,7 @@ test("the order in which groups are given does not matter", () => {
   );
 });
 
-test("resources with the same hash tag live together", () => {
+test("resources with the same hash tag are in the same group", () => {
   const groups = ["1", "2", "3", "4", "5"];
   const keys = Array.from({ length: 100 }, (_, n) => `{account:7}:${n}`);
   expect(new Set(homes(groups, keys)).size).toBe(1);

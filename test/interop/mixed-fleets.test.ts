@@ -6,8 +6,8 @@ import { shareRedis } from "../support/redis-harness.ts";
 import { peers, type Peer, type PeerLock } from "./peers.ts";
 
 /**
- * Holdfast and the lock libraries of npm on the same keys at the same time. What they protect is a
- * counter on a server, read and written in two commands: an overlap of two holders loses an update.
+ * Holdfast and the lock libraries of npm on the same keys at the same time. They protect a counter
+ * on a server that is read and written in two commands, so two holders at once lose an update.
  */
 const bench = shareRedis(3);
 const resource = "invoice:42";
@@ -20,7 +20,7 @@ async function count(): Promise<void> {
 async function counted(): Promise<number> {
   const total = Number(await bench.server(0).command("GET", "counter"));
   await bench.server(0).command("DEL", "counter");
-  // Both libraries return from a release when a quorum has confirmed it.
+  // Both libraries resolve a release when a quorum has confirmed it.
   await bench.untilFree();
   return total;
 }
@@ -41,7 +41,7 @@ async function section(lock: PeerLock): Promise<void> {
 }
 
 describe.each(peers)("$name on $nodes", (peer) => {
-  test("keeps us out, and we keep it out", async () => {
+  test("and Holdfast exclude each other", async () => {
     const locks = await managerFor(peer);
     const lock = await peerLock(peer);
     const held = await lock.enter();
@@ -60,22 +60,25 @@ describe.each(peers)("$name on $nodes", (peer) => {
     await bench.untilFree();
   });
 
-  test.each([true, false])("loses no update with us, fencing %s", async (fencing) => {
-    const sections = 20;
-    const ours = Array.from({ length: 2 }, async () => {
-      const locks = await managerFor(peer, { fencing });
-      const tasks = Array.from({ length: 2 }, async () => {
-        for (let done = 0; done < sections; done += 1) await locks.using(resource, count);
+  test.each([true, false])(
+    "loses no update together with Holdfast, fencing %s",
+    async (fencing) => {
+      const sections = 20;
+      const ours = Array.from({ length: 2 }, async () => {
+        const locks = await managerFor(peer, { fencing });
+        const tasks = Array.from({ length: 2 }, async () => {
+          for (let done = 0; done < sections; done += 1) await locks.using(resource, count);
+        });
+        await Promise.all(tasks);
       });
-      await Promise.all(tasks);
-    });
-    const theirs = Array.from({ length: 2 }, async () => {
-      const lock = await peerLock(peer);
-      for (let done = 0; done < sections; done += 1) await section(lock);
-    });
-    await Promise.all([...ours, ...theirs]);
-    expect(await counted()).toBe(6 * sections);
-  });
+      const theirs = Array.from({ length: 2 }, async () => {
+        const lock = await peerLock(peer);
+        for (let done = 0; done < sections; done += 1) await section(lock);
+      });
+      await Promise.all([...ours, ...theirs]);
+      expect(await counted()).toBe(6 * sections);
+    },
+  );
 
   test("is not locked out by a busy manager with foreignGap", async () => {
     const locks = await managerFor(peer);
@@ -85,15 +88,15 @@ describe.each(peers)("$name on $nodes", (peer) => {
     let theirs = 0;
     let turns = 0;
     const isOver = (): boolean => theirs >= wanted || turns >= turnsMax;
-    // Different labels: nothing is passed on, so each section is a turn of its own. Three of them:
-    // there is always one that waits when another releases.
+    // With different labels there is no hand-over, so each section is a turn. With three tasks, one
+    // always waits when another releases.
     const busy = ["one", "two", "three"].map(async (label) => {
       while (!isOver()) {
         await locks.using(resource, { label }, count);
         turns += 1;
       }
     });
-    // Never twice in a row: it comes back while the manager is busy.
+    // Never enters twice in a row: the manager is busy each time.
     const foreign = async (): Promise<void> => {
       for (let from = 0; !isOver(); from = turns) {
         await eventually(() => turns >= from + 3);

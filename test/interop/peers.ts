@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { Redis } from "ioredis";
 
-/** One lock of another library: `leave` gives back what `enter` took. */
+/** A lock of another library: `leave` releases what `enter` acquired. */
 export interface PeerLock {
   enter(): Promise<unknown>;
   leave(held: unknown): Promise<unknown>;
@@ -11,15 +11,15 @@ export interface PeerLock {
 export interface Peer {
   readonly name: string;
   readonly nodes: 1 | 3;
-  /** What it puts before the name of a resource to make its key. */
+  /** Text in front of the name of a resource in its key. */
   readonly prefix: string;
   lockOf(clients: readonly Redis[], resource: string): PeerLock;
 }
 
-/** How often each of them tries again. */
+/** Pause of each library between two attempts. */
 const pollMs = 10;
 const ttlMs = 20_000;
-/** Far more than a test needs: a client that gives up would end it. */
+/** Far more than a test needs: the test fails if a client gives up. */
 const tries = 6_000;
 
 interface Redlock5 {
@@ -37,7 +37,7 @@ interface Mutex {
 
 type Make<Made, First> = new (first: First, ...rest: readonly unknown[]) => Made;
 
-// Loaded without their types: version 4 of redlock has none.
+// Loaded without types, because version 4 of redlock has none.
 const load = createRequire(import.meta.url);
 
 function redlock5(clients: readonly Redis[], resource: string): PeerLock {

@@ -1,12 +1,12 @@
-"""A plain Redlock client with nothing but sockets, as many libraries in many languages are.
+"""A plain Redlock client on sockets, like many libraries in many languages.
 
     plain-redlock.py lock   PORTS KEY VALUE TTL_MS   prints "locked" or "refused"
     plain-redlock.py unlock PORTS KEY VALUE          prints how many nodes deleted the key
     plain-redlock.py count  PORTS KEY TURNS COUNTER  adds one to the key COUNTER on the first node,
                                                      TURNS times, in two steps under the lock
 
-It sets the key with SET NX PX on every node, holds it where a majority did, and deletes it only
-where the value is its own.
+Sets the key with SET NX PX on every node, holds the lock if a majority did so, and deletes the key
+only if the value is its own.
 """
 
 import random

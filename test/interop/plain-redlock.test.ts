@@ -6,9 +6,9 @@ import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { shareRedis } from "../support/redis-harness.ts";
 
 /**
- * The lock key is the resource's name, and its value is ours alone: that is all that clients of
- * other libraries and languages know of Redlock, and all they need. Whoever sets the key first
- * keeps the others out, and nobody deletes a value that is not their own.
+ * The lock key is the resource's name, and its value is different for every lease. Clients of
+ * other libraries and languages know no more of Redlock than that, and need no more. The first
+ * client to set the key keeps the others out, and no client deletes a value that is not its own.
  */
 
 const redis = shareRedis(3);
@@ -17,7 +17,7 @@ const script = fileURLToPath(new URL("plain-redlock.py", import.meta.url));
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 if (!hasPython) console.warn("python3 was not found: the tests with a Python client are skipped");
 
-/** Another process, in another language, with another idea of a value. */
+/** Runs a command of a client in another process and language, with another form of value. */
 async function python(what: string, key: string, ...rest: readonly string[]): Promise<string> {
   const ports = redis.servers.map(({ port }) => port).join(",");
   const { stdout } = await run("python3", [script, what, ports, key, ...rest]);
@@ -31,7 +31,7 @@ const dialects: readonly (readonly [string, RedisStoreOptions])[] = [
 
 describe.each(dialects)("%s", (_, options) => {
   describe.skipIf(!hasPython)("and a plain Redlock client in Python", () => {
-    test("it keeps us out, and we leave its keys alone", async () => {
+    test("it keeps Holdfast out, and Holdfast does not change its keys", async () => {
       const locks = await redis.locks(3, options);
       expect(await python("lock", "a", "value of another", "30000")).toBe("locked");
       expect(await locks.tryAcquire("a")).toBeUndefined();
@@ -48,7 +48,7 @@ describe.each(dialects)("%s", (_, options) => {
       expect(await lease.release()).toEqual({ released: true });
     });
 
-    test("we keep it out, and it leaves our keys alone", async () => {
+    test("Holdfast keeps it out, and it does not change Holdfast's keys", async () => {
       const locks = await redis.locks(3, options);
       const lease = await locks.acquire("a");
       expect(await python("lock", "a", "value of another", "30000")).toBe("refused");
@@ -60,7 +60,7 @@ describe.each(dialects)("%s", (_, options) => {
       expect(await python("unlock", "a", "value of another")).toBe("3");
     });
 
-    test("both count under the same lock, and no count is lost", async () => {
+    test("both count under the same lock, and no update is lost", async () => {
       const locks = await redis.locks(3, options);
       const turns = 30;
       const counter = redis.server(0);
@@ -80,7 +80,7 @@ describe.each(dialects)("%s", (_, options) => {
     });
   });
 
-  test("a minority that another holds does not keep us out, and we leave it to them", async () => {
+  test("a minority held by another client does not keep Holdfast out, and is not changed", async () => {
     const locks = await redis.locks(3, options);
     await redis.holdByForeigner([0], "a", "other|value with a bar|12x");
     const lease = await locks.acquire("a");
@@ -92,7 +92,7 @@ describe.each(dialects)("%s", (_, options) => {
     await redis.freeByForeigner([0], "a");
   });
 
-  test("a value that happens to look like ours is still another's", async () => {
+  test("a foreign value that looks like one of Holdfast is respected", async () => {
     const locks = await redis.locks(3, options);
     await redis.holdByForeigner([0, 1, 2], "a", "job|7");
     expect(await locks.tryAcquire("a")).toBeUndefined();
@@ -100,14 +100,14 @@ describe.each(dialects)("%s", (_, options) => {
     await redis.freeByForeigner([0, 1, 2], "a");
   });
 
-  test("a hand-typed SET NX PX is kept out, and keeps us out", async () => {
+  test("a SET NX PX by hand is kept out, and keeps Holdfast out", async () => {
     const locks = await redis.locks(3, options);
     const type = async (...words: readonly string[]) => {
       const typed = redis.servers.map(({ port }) => run("redis-cli", ["-p", `${port}`, ...words]));
       return (await Promise.all(typed)).map(({ stdout }) => stdout.trim());
     };
     const lease = await locks.acquire("a");
-    // A quorum has it; a node that was not waited for gets it a moment later.
+    // A quorum has the key; the other nodes get it a moment later.
     await expect.poll(() => redis.values("a"), { timeout: 10_000 }).not.toContain(null);
     expect(await type("SET", "a", "me", "NX", "PX", "30000")).toEqual(["", "", ""]);
     await lease.release();
@@ -118,11 +118,11 @@ describe.each(dialects)("%s", (_, options) => {
   });
 });
 
-test("the key is the resource's name, with the prefix and nothing else", async () => {
+test("the key is the prefix plus the resource's name", async () => {
   const locks = await redis.locks(3, { prefix: "shop:" });
   await using lease = await locks.acquire("invoice:42", { label: "billing" });
   const values = await redis.values("shop:invoice:42");
-  // A quorum has it; the third node may not have been waited for.
+  // A quorum has the key; the lease may have been granted before the third node had it.
   const kept = values.filter((value) => value !== null);
   expect(kept.length).toBeGreaterThanOrEqual(2);
   for (const value of kept) {

@@ -5,16 +5,16 @@ function entry(expiresMs: number) {
   return { owner: "owner", fence: 1n, expiresMs };
 }
 
-test("does not pile up expired entries that nobody asks for again", () => {
+test("expired entries do not accumulate, even if they are never requested again", () => {
   const entries = new Entries();
   for (let nowMs = 0; nowMs < 10_000; nowMs += 1) {
     entries.set(`name ${nowMs}`, entry(nowMs + 10), nowMs);
-    // Ten are alive at any time; the sweep goes twice as fast as new ones come.
+    // Ten are alive at any time; the sweep removes entries twice as fast as new ones come.
     expect(entries.size).toBeLessThanOrEqual(40);
   }
 });
 
-test("keeps every entry that has not expired, however much it sweeps", () => {
+test("entries that have not expired are kept, in any number of sweeps", () => {
   const entries = new Entries();
   for (let index = 0; index < 500; index += 1) entries.set(`kept ${index}`, entry(2_000), 0);
   for (let nowMs = 0; nowMs < 1_999; nowMs += 1) {
@@ -26,7 +26,7 @@ test("keeps every entry that has not expired, however much it sweeps", () => {
   }
 });
 
-test("an extended entry is not swept at its first end", () => {
+test("an extended entry is not removed at its first end", () => {
   const entries = new Entries();
   entries.set("extended", entry(10), 0);
   entries.set("extended", entry(1_000), 5);

@@ -6,14 +6,14 @@ import { watchLeaks } from "../support/leaks.ts";
 
 watchLeaks();
 
-test("two memory stores know nothing of each other", async () => {
+test("two memory stores are independent", async () => {
   const [one, other] = [createLocks(memory()), createLocks(memory())];
   expect(await one.tryAcquire("a")).toBeDefined();
   expect(await other.tryAcquire("a")).toBeDefined();
   await Promise.all([one.close(), other.close()]);
 });
 
-test("fences keep growing over every resource of a store", async () => {
+test("fences grow across all resources of a store", async () => {
   const locks = createLocks(memory());
   const fences: bigint[] = [];
   for (const name of ["a", "b", "a", "c", "b"]) {
@@ -38,7 +38,7 @@ test("an entry is free at the moment its TTL is over, and not before", async () 
   await locks.close();
 });
 
-test("extending one of two sets does not touch what others hold", async () => {
+test("extending a lease on several resources does not change other leases", async () => {
   const { runtime, clock } = manualRuntime();
   const locks = createLocks(memory(), { runtime, ttl: 1_000 });
   const both = await locks.acquire(["a", "b"]);
@@ -52,7 +52,7 @@ test("extending one of two sets does not touch what others hold", async () => {
   await locks.close();
 });
 
-test("takes no TTL above maxTtl, and lowers the default to it", async () => {
+test("a TTL above maxTtl is refused, and the default TTL is lowered to it", async () => {
   const locks = createLocks(memory({ maxTtl: "2s" }));
   await expect(locks.acquire("a", { ttl: 2_001 })).rejects.toMatchObject({ option: "ttl" });
   const lease = await locks.acquire("a");
@@ -64,13 +64,13 @@ test.each([
   [{ maxTtl: 0 }, "maxTtl"],
   [{ maxTtl: "2d" }, "maxTtl"],
   [{ maxTTL: 5_000 }, "maxTTL"],
-])("refuses the options %j", (options, option) => {
+])("the store refuses the options %j", (options, option) => {
   expect(() => memory(options as never)).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", option }),
   );
 });
 
-test("is one node, which needs no admission", async () => {
+test("the store is one node, which needs no admission", async () => {
   const locks = createLocks(memory());
   expect(await locks.nodes()).toMatchObject([{ node: "memory", admission: "off" }]);
   await locks.close();

@@ -1,23 +1,23 @@
-/** What a client process is told on its command line, and what it tells on its standard output. */
+/** The arguments of a client process, and the messages on its standard output. */
 
 export interface ClientPlan {
-  /** The package as it was built, with its manifest. */
+  /** Folder of the built package with its manifest. */
   readonly packageFolder: string;
   readonly addresses: Addresses;
-  /** Locked, and the name of what is written everywhere. */
+  /** Resource to lock. Also the name under which the client writes everywhere. */
   readonly resource: string;
   readonly value: string;
   readonly ttlMs: number;
-  /** Of the deployment: the same for all its clients. */
+  /** maxTtl of the deployment, the same for all its clients. */
   readonly maxTtlMs: number;
   readonly writes: "guarded" | "plain";
   readonly role: Role;
 }
 
 /**
- * `prompt` waits for the lock, writes and keeps the lease until told to end. The others take a
- * short lease that they do not get to use: they stand still between two statements, until they are
- * told to go on. Then `blind` writes without a look at its lease, and `careful` looks first.
+ * `prompt` waits for the lock, writes, and keeps the lease until a line on stdin. The others
+ * acquire a short lease and block between two statements until a byte arrives on stdin. Then
+ * `blind` writes without checking its lease, and `careful` checks it first.
  */
 export type Role =
   | { readonly kind: "prompt" }
@@ -41,14 +41,14 @@ export interface Address {
   readonly database: string;
 }
 
-/** Fences are texts: JSON numbers are doubles. */
+/** Fences are texts, because JSON numbers are doubles. */
 export type Message =
   | { readonly kind: "holding"; readonly fence: string }
   | { readonly kind: "wrote"; readonly outcomes: Outcomes; readonly events: Events }
   | { readonly kind: "looked"; readonly saw: Saw; readonly using: Failure; readonly events: Events }
   | { readonly kind: "proved"; readonly held: boolean };
 
-/** By the name of the place that was written to. */
+/** Outcomes by the target of the write. */
 export type Outcomes = Readonly<Record<string, Outcome>>;
 
 export type Outcome =
@@ -61,17 +61,17 @@ export type Outcome =
       readonly seen: string;
     };
 
-/** What the first look at the lease came to. */
+/** Result of the first look at the lease. */
 export type Saw = { readonly threw: Failure } | { readonly value: boolean | number };
 
 export interface Failure {
   readonly error: string;
   readonly reason: string;
-  /** What the work returned, if its lease was lost in the meantime. */
+  /** Result of the work, if its lease was lost meanwhile. */
   readonly result?: unknown;
 }
 
-/** What the client's manager emitted. */
+/** Events that the client's manager emitted. */
 export interface Events {
   readonly fencedOff: readonly FencedOffEvent[];
   readonly lost: readonly { readonly fence: string; readonly reason: string }[];

@@ -1,5 +1,5 @@
 // @ts-check
-/** A client of its own process; `client-plan.ts` says what its roles do. */
+/** A client in its own process; `client-plan.ts` describes its roles. */
 
 import { once } from "node:events";
 import { readSync, writeSync } from "node:fs";
@@ -47,7 +47,7 @@ async function beOnTime() {
   const lease = await locks.acquire(resource, { ttl: ttlMs, renew: true });
   tell({ kind: "holding", fence: String(lease.fence) });
   tell({ kind: "wrote", outcomes: await writeAll(holdfast, connections, plan, lease), events });
-  // Not the way the others wait: this one has a lease to renew.
+  // Waits without blocking, unlike the other roles, because this lease must be renewed.
   await once(process.stdin, "data");
   process.stdin.destroy();
   tell({ kind: "proved", held: await lease.prove() });
@@ -71,7 +71,7 @@ async function lookFirst(look) {
   let failure;
   try {
     await locks.using(resource, { ttl: ttlMs }, async (lease) => {
-      // Asked for before, as by a client that hands it on to everything it calls.
+      // Read before the pause, as by a client that passes it on to everything it calls.
       const { signal } = lease;
       tell({ kind: "holding", fence: String(lease.fence) });
       standStill();
@@ -122,13 +122,13 @@ function told(error) {
 
 /**
  * Waits for a byte without a turn of the event loop: no timer and no callback runs between the
- * statement before and the one after, however long the process is stopped in here.
+ * statement before and the one after, however long the process is stopped here.
  */
 function standStill() {
   if (readSync(0, Buffer.alloc(1)) === 0) throw new Error("whoever started this process is gone");
 }
 
-/** Written when it returns, also when the process is stopped right after. @param {Message} message */
+/** Has written when it returns, also if the process is stopped next. @param {Message} message */
 function tell(message) {
   writeSync(1, `${JSON.stringify(message)}\n`);
 }

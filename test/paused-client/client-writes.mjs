@@ -1,5 +1,5 @@
 // @ts-check
-/** The writes of a client process: each place once with its guard and once without. */
+/** The writes of a client process: to each target once with its guard and once without. */
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { Pool } from "pg";
 /** @typedef {Awaited<ReturnType<typeof connect>>} Connections */
 
 /**
- * Loads the package that was built, through the `exports` of its manifest, as a user would.
+ * Loads the built package through the `exports` of its manifest, as a user would.
  *
  * @param {string} folder
  */
@@ -40,7 +40,7 @@ export async function loadPackage(folder) {
 }
 
 /**
- * Opens what the writes need, before there is a lease: nothing but the write itself comes after.
+ * Opens what the writes need before there is a lease, so that only the writes come after it.
  *
  * @param {ClientPlan} plan
  */
@@ -56,7 +56,7 @@ export async function connect({ addresses }) {
 }
 
 /**
- * Writes the plan's value everywhere. Any other failure than a refusal by a guard is thrown.
+ * Writes the plan's value to every target. Throws any failure except a refusal by a guard.
  *
  * @param {Package} holdfast
  * @param {Connections} to

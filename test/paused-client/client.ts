@@ -10,7 +10,7 @@ import type { ClientPlan, Message } from "./client-plan.ts";
 
 const script = fileURLToPath(new URL("client-process.mjs", import.meta.url));
 
-/** A client in a process of its own, which a test may stop, resume and listen to. */
+/** A client in its own process, which a test can stop, resume and read messages from. */
 export class Client {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #lines: NodeJS.AsyncIterator<string>;
@@ -18,7 +18,7 @@ export class Client {
   #complaints = "";
 
   constructor(plan: ClientPlan) {
-    // Without the flags of this process, which are those of a test runner.
+    // Without the execution flags of this process, which belong to the test runner.
     const child = spawn(process.execPath, [script, JSON.stringify(plan)], { stdio: "pipe" });
     this.#child = child;
     this.#closed = once(child, "close");
@@ -26,11 +26,11 @@ export class Client {
     child.stderr.on("data", (chunk: Buffer) => {
       this.#complaints = (this.#complaints + chunk.toString()).slice(-4_000);
     });
-    // It may be gone when it is told something; what it said before tells why.
+    // The process may have ended when a line is written to it. Its earlier output shows why.
     child.stdin.on("error", () => undefined);
   }
 
-  /** The next message, which has to be of this kind. */
+  /** Returns the next message, which must be of this kind. */
   async tells<Kind extends Message["kind"]>(kind: Kind): Promise<Message & { kind: Kind }> {
     const { done, value } = await this.#lines.next();
     if (done === true) {
@@ -42,7 +42,7 @@ export class Client {
     throw new Error(`the client told ${value} and not "${kind}"`);
   }
 
-  /** Resolves when the system has it on record as stopped. */
+  /** Resolves when the system shows the process as stopped. */
   async stop(): Promise<void> {
     this.#child.kill("SIGSTOP");
     await eventually(() => this.isStopped);
@@ -54,16 +54,18 @@ export class Client {
 
   get isStopped(): boolean {
     const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
-    // The state comes after the name, which is in brackets and may contain any.
+    // The state comes after the name, which is in brackets and may contain any character.
     return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
   }
 
-  /** Lets it go on where it waits to be told; while it is stopped, as soon as it is resumed. */
+  /**
+   * Lets it continue where it waits for input. If it is stopped, it continues when it is resumed.
+   */
   nudge(): void {
     this.#child.stdin.write("\n");
   }
 
-  /** Resolves when it has ended by itself and without a complaint. */
+  /** Resolves when it has ended by itself, without errors. */
   async ends(): Promise<void> {
     await this.#closed;
     const { exitCode, signalCode } = this.#child;
@@ -71,14 +73,14 @@ export class Client {
     throw new Error(`the client ended with ${exitCode ?? signalCode}:\n${this.#complaints}`);
   }
 
-  /** Also when it is stopped: this signal does not wait to be received. */
+  /** Kills it, even if it is stopped: this signal needs no handler. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#closed;
   }
 }
 
-/** Starts a client that does not outlive its test. */
+/** Starts a client that is killed at the end of the test. */
 export function startClient(plan: ClientPlan): Client {
   const client = new Client(plan);
   onTestFinished(() => client.kill());

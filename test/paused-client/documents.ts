@@ -3,17 +3,17 @@ import { text } from "node:stream/consumers";
 import { fenceGuard, memoryFences } from "../../src/fencing/http.ts";
 import { serve } from "../fencing/http-servers.ts";
 
-/** What a place holds, and the fence that it was written with, as a text. */
+/** A stored value, and the fence that it was written with, as a text. */
 export interface Held {
   readonly value: unknown;
   readonly fence: unknown;
 }
 
-/** An HTTP server that keeps what is PUT: below `/guarded/` with the guard, elsewhere without. */
+/** An HTTP server that stores what is PUT: below `/guarded/` with the guard, elsewhere without. */
 export interface Documents {
   readonly url: string;
   held(path: string): Held | undefined;
-  /** How the requests for a path were answered, in their order. */
+  /** Status codes of the responses for a path, in order. */
   statuses(path: string): readonly number[];
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function serveDocuments(): Promise<Documents> {
   const answers: { readonly path: string; readonly status: number }[] = [];
   const guard = fenceGuard({
     store: memoryFences(),
-    // From the path, so that a client cannot choose which fences its own is compared with.
+    // From the path, so that a client cannot choose the resource with which its fence is compared.
     resourceOf: ({ path }) => decodeURIComponent(path.slice(guardedPath.length)),
   });
   const put = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
@@ -34,7 +34,7 @@ export async function serveDocuments(): Promise<Documents> {
     res.writeHead(204).end();
   };
   const server = await serve((req, res) => {
-    // A client that sleeps must not come back to a connection that was closed as idle.
+    // A client that was stopped must not reuse a connection that was closed as idle.
     res.setHeader("connection", "close");
     res.once("finish", () => answers.push({ path: pathOf(req), status: res.statusCode }));
     const answered = pathOf(req).startsWith(guardedPath)

@@ -7,11 +7,11 @@ import type { Held } from "./documents.ts";
 import { type Scene, setScene } from "./scene.ts";
 
 /**
- * The story that fences are for, with a process for each part in it. A acquires and is stopped
- * (SIGSTOP) right before it writes. Its lease ends. B, which waits for the lock, acquires and
+ * The scenario that fences are for, with a process for each client. A acquires and is stopped
+ * (SIGSTOP) right before it writes. Its lease expires. B, which waits for the lock, acquires and
  * writes. A is resumed (SIGCONT).
  *
- * No step waits for a time: B waits for the lock, and A for B.
+ * No step waits for a fixed time: B waits for the lock, and A for B.
  */
 
 type Writes = ClientPlan["writes"];
@@ -28,16 +28,16 @@ const places: Readonly<Record<Writes, readonly string[]>> = {
   plain: ["postgres", "mariadb", "redis", "http"],
 };
 
-/** Nodes that were never admitted may vote when they have been up for this long. */
+/** Nodes without a record may vote when they have been up for this long. */
 const maxTtlMs = 3_000;
-/** Of the lease that A sleeps through: B has to wait for as long. */
+/** TTL of the lease that A sleeps through. B has to wait for that long. */
 const shortTtlMs = 600;
 
 let scene: Scene;
 let built: BuiltPackage;
 
 beforeAll(async () => {
-  // First, because the nodes have to be up for a while anyway.
+  // The scene first, because its nodes have to be up for a while anyway.
   scene = await setScene();
   built = await buildPackage();
 });
@@ -51,9 +51,9 @@ watchLeaks();
 
 interface Story {
   readonly resource: string;
-  /** Resumed, and on its way to do whatever its role is. */
+  /** Resumed, and doing what its role says. */
   readonly a: Client;
-  /** Has written and still holds. */
+  /** Has written and still holds the lock. */
   readonly b: Client;
   readonly fenceOfA: string;
   readonly fenceOfB: string;
@@ -71,7 +71,7 @@ async function pauseAcrossTenures(role: Role, writes: Writes): Promise<Story> {
   const a = startClient({ ...plan, role, value: "A", ttlMs: shortTtlMs });
   const { fence: fenceOfA } = await a.tells("holding");
   if (role.kind === "blind") {
-    // In time, nothing keeps it from writing; what refuses it later is its fence alone.
+    // While the lease is valid, nothing refuses the write. Later only its fence is refused.
     expect((await a.tells("wrote")).outcomes).toEqual(everywhere(writes, { kind: "written" }));
     await expectHeld(writes, resource, { value: "A", fence: fenceOfA });
   }
@@ -89,7 +89,7 @@ async function pauseAcrossTenures(role: Role, writes: Writes): Promise<Story> {
   return { resource, a, b, fenceOfA, fenceOfB };
 }
 
-/** A has done its worst, released, closed its manager: none of it was at B's expense. */
+/** Expects that B still holds the lock after A has written, released and closed its manager. */
 async function expectStillHeld(b: Client): Promise<void> {
   b.nudge();
   expect(await b.tells("proved")).toEqual({ kind: "proved", held: true });
@@ -108,8 +108,8 @@ function everywhere<Value>(writes: Writes, value: Value): Record<string, Value> 
   return Object.fromEntries(places[writes].map((place) => [place, value]));
 }
 
-describe("a client that was stopped past its TTL and writes without a look at its lease", () => {
-  it("is refused by every guard, and what the later holder wrote stays", async () => {
+describe("a client that was stopped past its TTL and writes without checking its lease", () => {
+  it("is refused by every guard, and the later holder's values stay", async () => {
     const story = await pauseAcrossTenures({ kind: "blind" }, "guarded");
     const { resource, a, b, fenceOfA: fence, fenceOfB: seen } = story;
     const { outcomes, events } = await a.tells("wrote");
@@ -121,14 +121,14 @@ describe("a client that was stopped past its TTL and writes without a look at it
     const guards = ["postgres", "postgres", "mysql", "mysql", "redis", "http"];
     expect(events.fencedOff).toEqual(guards.map((guard) => ({ guard, resource, fence, seen })));
     expect(events.lost).toEqual([{ fence, reason: "expired" }]);
-    // A while it held, B, and A again.
+    // A while it held the lock, then B, then A again.
     expect(scene.statuses(resource)).toEqual([204, 204, 412]);
 
     await expectHeld("guarded", resource, { value: "B", fence: seen });
     await expectStillHeld(b);
   });
 
-  it("overwrites what the later holder wrote wherever there is no guard", async () => {
+  it("overwrites the later holder's values in every place without a guard", async () => {
     const story = await pauseAcrossTenures({ kind: "blind" }, "plain");
     const { resource, a, b, fenceOfA: fence } = story;
     const { outcomes, events } = await a.tells("wrote");
@@ -141,7 +141,7 @@ describe("a client that was stopped past its TTL and writes without a look at it
   });
 });
 
-describe("a client that was stopped past its TTL and looks at its lease first", () => {
+describe("a client that was stopped past its TTL and checks its lease first", () => {
   const lost = { error: "LeaseLostError", reason: "expired" };
 
   it.each<[Look, unknown, unknown]>([
@@ -149,7 +149,7 @@ describe("a client that was stopped past its TTL and looks at its lease first", 
     ["signal.throwIfAborted", { threw: lost }, lost],
     ["signal.aborted", { value: true }, { ...lost, result: "the result of the work" }],
     ["remainingMs", { value: 0 }, { ...lost, result: "the result of the work" }],
-  ])("learns from %s that it is lost, and `using` rejects", async (look, saw, using) => {
+  ])("sees the loss in %s, and `using` rejects", async (look, saw, using) => {
     const story = await pauseAcrossTenures({ kind: "careful", look }, "guarded");
     const { resource, a, b, fenceOfA, fenceOfB } = story;
     const told = await a.tells("looked");

@@ -10,21 +10,21 @@ import { startRedisServers } from "../support/redis-server.ts";
 import type { Address, Addresses } from "./client-plan.ts";
 import { type Held, serveDocuments } from "./documents.ts";
 
-/** Every server that the clients use, and a look at what they wrote there. */
+/** All servers of the clients, with access to what the clients wrote. */
 export interface Scene {
   readonly addresses: Addresses;
-  /** Makes the rows of `resource`: the clients only update. */
+  /** Inserts the rows of `resource`, because the clients only update. */
   prepare(resource: string): Promise<void>;
-  /** By place: what it holds, and the fence that came with it. */
+  /** Returns the guarded value and its fence for each target. */
   guarded(resource: string): Promise<Readonly<Record<string, Held>>>;
-  /** By place: what it holds. */
+  /** Returns the unguarded value for each target. */
   plain(resource: string): Promise<Readonly<Record<string, unknown>>>;
-  /** How the HTTP server answered for `resource` so far. */
+  /** Returns the status codes of the HTTP server for `resource` so far. */
   statuses(resource: string): readonly number[];
   close(): Promise<void>;
 }
 
-/** Undoes what was set up so far, last first; also when the rest could not be set up. */
+/** Functions that undo the setup so far, called in reverse order, also if the setup failed. */
 type Undo = (() => unknown)[];
 
 export async function setScene(): Promise<Scene> {
@@ -88,7 +88,7 @@ async function set(undo: Undo): Promise<Omit<Scene, "close">> {
 
 interface Database {
   readonly address: Address;
-  /** The first row that a statement returns; fences come as texts. */
+  /** Returns the first row of a statement, with fences as texts. */
   readonly row: (sql: string) => Promise<Readonly<Record<string, unknown>>>;
 }
 

@@ -12,9 +12,9 @@ import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { startRedisServers, type RedisServer } from "../support/redis-server.ts";
 
 /**
- * Operations that share a script call must end as if each had been sent on its own: the same
- * verdicts, the same keys and lives, the same counters. Two servers get the same random history,
- * one of them in batches.
+ * Operations that share a script call must have the same results as if each was sent alone: the
+ * same verdicts, keys, lives and counters. Two servers get the same random history, one of them in
+ * batches.
  */
 
 let servers: RedisServer[] = [];
@@ -27,10 +27,10 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-/** Some share a counter: two of them in one batch must not get the same fence. */
+/** Some names share a counter: two of them in one batch must not get the same fence. */
 const names = ["a", "b", "c", "d", ...sharingShardWith("a", 2), ...sharingShardWith("b", 1)];
 const rounds = 150;
-/** Far apart: what is left of two different ones differs by more than the servers' moments do. */
+/** Far apart, so that the remaining lives of two TTLs differ more than the servers' times do. */
 const ttls = [60_000, 90_000, 120_000, 150_000];
 const toleranceMs = 14_000;
 const ttlMaxMs = 150_000;
@@ -40,7 +40,7 @@ for (const [kind, dialect] of [
   ["fenced, strict", fencedDialect(resolveStoreOptions({ admission: "strict" }, 3))],
   ["plain", plainDialect],
 ] as const) {
-  test(`a ${kind} batch ends as its operations one by one would`, async () => {
+  test(`a ${kind} batch has the same results as its operations one by one`, async () => {
     const [alone, together] = servers;
     if (alone === undefined || together === undefined) throw new Error("no servers");
     for (const server of servers) {
@@ -93,7 +93,9 @@ test("a batch does not overwrite a key of another type, and runs its other opera
   }
 });
 
-/** A few owners and keys, so that they meet: also within one batch. */
+/**
+ * Returns random operations with few owners and keys, so that they collide, also within a batch.
+ */
 function operations(dialect: Dialect, random: SeededRandom, round: number): NodeCall<unknown>[] {
   const pick = pickOf(random);
   return Array.from({ length: 2 + pick(8) }, () => {
@@ -101,7 +103,7 @@ function operations(dialect: Dialect, random: SeededRandom, round: number): Node
     if (keys.length === 0) keys.push(names[pick(names.length)] ?? "a");
     const owner = `owner-${pick(4)}`;
     const number = 1_000 + round * 3 + pick(9);
-    // One of them is more than a strict node allows.
+    // One TTL is longer than a strict node allows.
     const ttlMs = [...ttls, 300_000][pick(ttls.length + 1)] ?? 0;
     switch (pick(4)) {
       case 0:
@@ -114,7 +116,7 @@ function operations(dialect: Dialect, random: SeededRandom, round: number): Node
   });
 }
 
-/** Acquires what is free, and touches or releases what is held, by the one that holds it. */
+/** Acquires free names, and touches or releases held ones with their owners. */
 function calmOperations(
   dialect: Dialect,
   random: SeededRandom,
@@ -139,7 +141,7 @@ function pickOf(random: SeededRandom): (count: number) => number {
   return (count) => Math.floor(random.fraction() * count);
 }
 
-/** The first names that take their fences from the same counter as `name`. */
+/** Returns the first names that share their counter with `name`. */
 function sharingShardWith(name: string, count: number): string[] {
   const found: string[] = [];
   for (let n = 0; found.length < count; n += 1) {
@@ -160,7 +162,7 @@ function batchName({ fencing }: Dialect): string {
   return fencing ? "batch" : "plain-batch";
 }
 
-/** Sent whole, with counts of which way decided. */
+/** Sends one batch as EVAL with counters for the short and the long way. */
 async function sendBatch(
   server: RedisServer,
   dialect: Dialect,
@@ -174,7 +176,7 @@ async function sendBatch(
   return reply.slice(firstReplyAt(dialect.batching));
 }
 
-/** Two processes answered, at two moments: what is left is the verdict. */
+/** Removes run id and times, which differ between two servers, and keeps the verdict. */
 function normal(reply: unknown): unknown {
   const { holder, ...rest } = reply as { holder?: Holder };
   const told = { ...rest, runId: undefined, freeInMs: undefined };

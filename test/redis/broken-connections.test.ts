@@ -11,7 +11,7 @@ import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 const bench = shareRedis(3);
 const key = "invoice:42";
 
-/** Clients with the defaults of ioredis, which sends again what was under way. */
+/** Opens a manager with the defaults of ioredis, which resends commands in flight. */
 async function lockThroughProxies(nodes: number, fencing: boolean) {
   const proxies = await Promise.all(
     bench.servers.slice(0, nodes).map(({ port }) => startTcpProxy(port)),
@@ -22,7 +22,7 @@ async function lockThroughProxies(nodes: number, fencing: boolean) {
   return { proxies, locks };
 }
 
-/** Every server gets every script that these tests use. */
+/** Loads every script of these tests into every server. */
 async function warmUp(locks: Locks): Promise<void> {
   await bench.warmUp(locks);
   const leases = await Promise.all([locks.acquire("first"), locks.acquire("second")]);
@@ -40,7 +40,7 @@ async function cutAfter<Result>(
 ): Promise<Result> {
   for (const proxy of proxies) proxy.holdRepliesAfter(script.sha);
   const acting = act();
-  // Handled by whoever waits for it below; until then it may reject early.
+  // It may reject before it is awaited below.
   acting.catch(() => undefined);
   await eventually(() => proxies.every((proxy) => proxy.hasHeldReplies));
   await meanwhile();
@@ -68,7 +68,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     }
   });
 
-  test("work that finished is not lost with the reply to its release", async () => {
+  test("a lost reply to its release does not make finished work fail", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     for (let cut = 0; cut < 5; cut += 1) {
       const work = () => locks.using(key, { renew: false }, () => cut);
@@ -77,7 +77,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     await bench.untilFree();
   });
 
-  test("neither is that of several which were released together", async () => {
+  test("a lost reply to a batch of releases is not reported as taken", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     const leases = await Promise.all(["a", "b", "c"].map((name) => locks.acquire(name)));
     const outcomes = await cutAfter(proxies, batch, () =>
@@ -89,7 +89,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     await bench.untilFree();
   });
 
-  test("a lock that was really taken is reported, where the connection held", async () => {
+  test("a lock that was really taken is reported if the connection did not break", async () => {
     const { locks } = await lockThroughProxies(nodes, fencing);
     const all = bench.servers.map((_, index) => index);
     const error = await rejection(
@@ -99,7 +99,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     await bench.untilFree();
   });
 
-  test("a break whose reply was lost does not call free what it broke", async () => {
+  test("a break whose reply was lost reports what it broke", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     const held = await (await bench.locks(nodes, { fencing })).acquire(key);
     const outcome = await cutAfter(proxies, scripts.release, () => locks.break(key));
@@ -114,7 +114,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     { name: "extend", script: touch, ask: (lease: Lease) => lease.extend().then(() => true) },
   ];
   describe.each(questions)("$name", ({ script, ask }) => {
-    test("finds a lease that is held, though the reply was lost", async () => {
+    test("finds that the lease is held, although a reply was lost", async () => {
       const { proxies, locks } = await lockThroughProxies(nodes, fencing);
       const lease = await locks.acquire(key, { renew: false });
       for (let cut = 0; cut < 3; cut += 1) {
@@ -125,7 +125,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
       await bench.untilFree();
     });
 
-    test("finds out about a key that is gone, though the reply was lost", async () => {
+    test("finds that the key is gone, although a reply was lost", async () => {
       const { proxies, locks } = await lockThroughProxies(nodes, fencing);
       const lease = await locks.acquire(key, { renew: false });
       const all = bench.servers.map((_, index) => index).slice(0, nodes);
@@ -138,13 +138,13 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     });
   });
 
-  test("renewals whose replies were lost leave their leases held, and find what is gone", async () => {
+  test("renewals whose replies were lost leave leases held, and detect a missing key", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     const names = ["a", "b", "c"];
     const leases = await Promise.all(names.map((name) => locks.acquire(name, { renew: "1s" })));
     const all = bench.servers.map((_, index) => index).slice(0, nodes);
     await eventually(async () => !(await bench.values("b")).slice(0, nodes).includes(null));
-    // Nothing to start here: the manager renews by itself.
+    // Starts nothing, because the manager renews by itself.
     const nothing = () => Promise.resolve();
     await cutAfter(proxies, renew, nothing, () => bench.freeByForeigner(all, "b"));
     await eventually(() => leases[1]?.state === "lost");
@@ -154,7 +154,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     await bench.untilFree();
   });
 
-  test("300 uses under 10 CLIENT KILLs lose nothing", async () => {
+  test("300 uses during 10 CLIENT KILLs all succeed", async () => {
     const { locks } = await lockThroughProxies(nodes, fencing);
     let [begun, done] = [0, 0];
     let killing: Promise<unknown> = Promise.resolve();
@@ -165,7 +165,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     const worker = async (name: string): Promise<void> => {
       while (begun < 300) {
         begun += 1;
-        // One after the other: each would break the connection of the others.
+        // One kill after the other, because each breaks the connections of the others.
         if (begun % 30 === 15) await (killing = killing.then(killAll));
         try {
           await locks.using(name, { wait: "20s" }, () => (done += 1));
@@ -181,7 +181,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
   });
 });
 
-/** Leads the first command that contains `text` to another server, as an address that is wrong. */
+/** Sends the first command that contains `text` to another server, as a wrong address would. */
 function misled(right: object, wrong: object, text: string) {
   const [straight, astray] = [connectionOf(right), connectionOf(wrong)];
   if (straight === undefined || astray === undefined) throw new Error("not recognised");
@@ -200,7 +200,7 @@ function misled(right: object, wrong: object, text: string) {
   return connection;
 }
 
-test("an absence at a server that the request did not leave for ends no lease", async () => {
+test("a missing key on a server that the request was not meant for ends no lease", async () => {
   const [right, wrong] = await Promise.all([0, 1].map((n) => connect(bench.server(n).port)));
   if (right === undefined || wrong === undefined) throw new Error("no clients");
   const renewed = (locks: Locks) => new Promise((resolve) => locks.on("renewed", resolve));

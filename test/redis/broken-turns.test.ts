@@ -5,11 +5,11 @@ import { eventually } from "../support/redis-eventually.ts";
 import { shareRedis } from "../support/redis-harness.ts";
 import { untilQueued } from "./waiting-scene.ts";
 
-/** A lock that is broken while a manager passes it on among its own calls. */
+/** A lock that is broken while a manager hands it over among its own calls. */
 
 const redis = shareRedis(3);
 
-/** A runtime for whose locks a turn of 25 ms does not end while the machine is busy. */
+/** Returns a runtime whose clock can stop, so that a turn of 25 ms lasts on a busy machine. */
 function lastingTurns(): { readonly runtime: Runtime; readonly stopClock: () => void } {
   const { clock } = nodeRuntime;
   let stoppedAtMs: number | undefined;
@@ -28,13 +28,13 @@ interface Turn {
   readonly ours: Locks;
   readonly theirs: Locks;
   readonly first: Lease;
-  /** Waited already when the store was asked for what `first` has. */
+  /** Call that already waited when the request for `first` was sent. */
   readonly second: Promise<Lease>;
 }
 
 async function beginTurn(count: number): Promise<Turn> {
   const { runtime, stopClock } = lastingTurns();
-  // Allowed for so much drift, a server is not taken for one whose clock jumps.
+  // With this drift, a server's clock is not considered to have stepped.
   const drift = { fixed: "8s" } as const;
   const ours = await redis.locks(count, { drift }, { runtime, wait: "forever" });
   const theirs = await redis.locks(count);
@@ -47,7 +47,7 @@ async function beginTurn(count: number): Promise<Turn> {
   return { ours, theirs, first: await front, second };
 }
 
-/** Whether a call still waits once the manager's own calls have had every chance to run. */
+/** True if the call still waits after the manager's own calls had time to run. */
 async function waits(call: Promise<unknown>, locks: Locks): Promise<boolean> {
   let settled = false;
   const note = (): void => void (settled = true);
@@ -56,26 +56,29 @@ async function waits(call: Promise<unknown>, locks: Locks): Promise<boolean> {
   return !settled;
 }
 
-test.each([1, 3])("on %i nodes, is never passed on to a call that began after", async (count) => {
-  const { ours, theirs, first, second } = await beginTurn(count);
-  expect(await theirs.break("a")).toMatchObject({ broken: true });
-  const theirLease = await theirs.acquire("a");
-  const late = ours.acquire("a");
-  expect(await first.release()).toEqual({ released: true, handedOver: true });
-  const secondLease = await second;
-  // It waited before the break: it has what was broken, and a fence that guards refuse.
-  expect(secondLease.fence).toBeLessThan(theirLease.fence);
-  expect(await secondLease.release()).toEqual({ released: false, reason: "taken" });
-  expect(await waits(late, theirs)).toBe(true);
-  expect(await theirLease.prove()).toBe(true);
-  await theirLease.release();
-  const lateLease = await late;
-  expect(lateLease.fence).toBeGreaterThan(theirLease.fence);
-  expect(await lateLease.release()).toEqual({ released: true });
-  await redis.untilFree();
-});
+test.each([1, 3])(
+  "on %i nodes, a broken lock is never handed over to a call that began after the break",
+  async (count) => {
+    const { ours, theirs, first, second } = await beginTurn(count);
+    expect(await theirs.break("a")).toMatchObject({ broken: true });
+    const theirLease = await theirs.acquire("a");
+    const late = ours.acquire("a");
+    expect(await first.release()).toEqual({ released: true, handedOver: true });
+    const secondLease = await second;
+    // The call waited before the break, so it gets the broken lock, with a fence that guards refuse.
+    expect(secondLease.fence).toBeLessThan(theirLease.fence);
+    expect(await secondLease.release()).toEqual({ released: false, reason: "taken" });
+    expect(await waits(late, theirs)).toBe(true);
+    expect(await theirLease.prove()).toBe(true);
+    await theirLease.release();
+    const lateLease = await late;
+    expect(lateLease.fence).toBeGreaterThan(theirLease.fence);
+    expect(await lateLease.release()).toEqual({ released: true });
+    await redis.untilFree();
+  },
+);
 
-test("is not passed on at all where the same manager broke it", async () => {
+test("a lock broken by its own manager is not handed over at all", async () => {
   const { ours, first, second } = await beginTurn(1);
   expect(await ours.break("a")).toMatchObject({ broken: true });
   expect(await first.release()).toEqual({ released: false, reason: "taken" });

@@ -16,7 +16,7 @@ import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 const bench = shareRedis(3);
 const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
-/** So long that only the cancellation itself can end an attempt. */
+/** So long that only the cancellation can end an attempt. */
 const patient = { nodeTimeout: "15s" } as const;
 const reason = new Error("the caller has changed its mind");
 
@@ -25,7 +25,7 @@ async function keyIsOn(indices: readonly number[]): Promise<boolean> {
   return indices.every((index) => values[index] !== null);
 }
 
-/** A manager whose answers from some nodes can be held back. */
+/** Opens a manager whose replies from some nodes can be held back. */
 async function locksBehindProxies(
   proxied: readonly number[],
   store: RedisStoreOptions,
@@ -47,8 +47,8 @@ async function locksBehindProxies(
 }
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  // The fifteenth defect seen elsewhere: the abort ended the clean-up too, and the key stayed.
-  test("leaves no key when it is aborted in the middle of an attempt", async () => {
+  // Defect 15 of other libraries: the abort also ended the clean-up, and the key stayed.
+  test("a call aborted in the middle of an attempt leaves no key", async () => {
     const { locks, proxies } = await locksBehindProxies([0, 1, 2], { ...mode, ...patient });
     const controller = new AbortController();
     for (const proxy of proxies) proxy.replies = "hold";
@@ -56,14 +56,14 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await eventually(() => keyIsOn([0, 1, 2]));
     controller.abort(reason);
     const rejected = rejection(attempt);
-    // The release goes the way the answers do not come.
+    // The release reaches the servers, although no reply comes back.
     await bench.untilFree();
     for (const proxy of proxies) proxy.replies = "pass";
     expect(await rejected).toBe(reason);
     await bench.untilFree();
   });
 
-  test("leaves no key on a node that is frozen when the attempt is aborted", async () => {
+  test("an aborted attempt leaves no key on a node that was frozen at the time", async () => {
     const { locks, proxies } = await locksBehindProxies([0], { ...mode, nodeTimeout: 400 });
     const controller = new AbortController();
     for (const proxy of proxies) proxy.replies = "hold";
@@ -74,13 +74,13 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await rejection(attempt)).toBe(reason);
     for (const proxy of proxies) proxy.replies = "pass";
     bench.thaw(2);
-    // The TTL is 20 s: whatever is gone sooner was given back.
+    // The TTL is 20 s, so a key that is gone sooner was released.
     await bench.untilFree();
     const next = await locks.acquire(key, { wait: "10s" });
     await next.release();
   });
 
-  test("leaves no key when it is aborted while it waits", async () => {
+  test("a call aborted while it waits leaves no key", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const holder = await theirs.acquire(key);
     const values = await bench.valuesEverywhere(key);
@@ -91,7 +91,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       retry: { minDelay: "30s", maxDelay: "30s" },
       signal: controller.signal,
     });
-    // Its next attempt is half a minute away: only the abort can end this.
+    // The next attempt is half a minute away, so only the abort can end the call.
     await eventually(() => contended.length > 0);
     controller.abort(reason);
     expect(await rejection(waiting)).toBe(reason);
@@ -124,7 +124,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("sends nothing for a signal that was aborted before", async () => {
+  test("a call whose signal was aborted before sends nothing", async () => {
     const client = await connect(bench.server(0).port);
     const connection = watchConnection(client);
     const locks = openLocks([connection], mode);
@@ -144,7 +144,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await lease.release();
   });
 
-  test("close ends waits, gives back what is held, and refuses what comes later", async () => {
+  test("close ends waits, releases all leases, and makes later calls fail", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const foreign = await theirs.acquire("held by others");
     const held = await ours.acquire(key);
@@ -175,7 +175,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await foreign.release();
   });
 
-  test("close gives back a grant that was still on its way", async () => {
+  test("close releases a grant that was still on its way", async () => {
     const { locks, proxies } = await locksBehindProxies([0, 1, 2], { ...mode, ...patient });
     for (const proxy of proxies) proxy.replies = "hold";
     const attempt = rejection(locks.acquire(key, { wait: "30s" }));
@@ -188,7 +188,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("close does not hang on a frozen node, which gives its key back when it thaws", async () => {
+  test("close does not hang on a frozen node, whose key is released when it thaws", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 100 });
     const lease = await locks.acquire(key);
     await eventually(() => keyIsOn([0, 1, 2]));
@@ -201,7 +201,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-test("work under a closed manager learns of it, and using does not report success", async () => {
+test("work under a closed manager sees its signal aborted, and using rejects", async () => {
   const locks = await bench.locks(3);
   const work = locks.using(key, async (lease) => {
     const aborted = new Promise((resolve) => {

@@ -9,7 +9,7 @@ import { compile } from "../../scripts/build.mjs";
 
 const script = fileURLToPath(new URL("holder.child.mjs", import.meta.url));
 
-/** Builds the library once for the file that calls it; returns where the build is. */
+/** Builds the library once for the test file. Returns the folder of the build. */
 export function shareBuild(): { readonly folder: string } {
   const build = { folder: "" };
   beforeAll(() => {
@@ -22,7 +22,7 @@ export function shareBuild(): { readonly folder: string } {
   return build;
 }
 
-/** Another process with a lock manager of its own. */
+/** Another process with its own lock manager. */
 export class ChildHolder {
   readonly #process: ChildProcess;
   readonly #answers: object[] = [];
@@ -40,7 +40,7 @@ export class ChildHolder {
     this.#process.send(order);
   }
 
-  /** The next thing it says. */
+  /** Returns its next message. */
   async answer<Answer extends object>(): Promise<Answer> {
     while (this.#answers.length === 0) {
       await new Promise<void>((resolve) => {
@@ -54,7 +54,7 @@ export class ChildHolder {
     this.#process.kill(name);
   }
 
-  /** Ends it as a crash would. */
+  /** Kills it, as a crash would. */
   async kill(): Promise<void> {
     const exited = once(this.#process, "exit");
     this.#process.kill("SIGKILL");

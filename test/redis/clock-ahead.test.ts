@@ -9,15 +9,15 @@ import { eventually } from "../support/redis-eventually.ts";
 import { collect, shareRedis } from "../support/redis-harness.ts";
 
 /**
- * A client whose wall clock is far off. Its proposals may lift no counter further than a minute
- * ahead of the servers' time, because after a total loss fences rest on that; and it is warned.
+ * A client whose wall clock is far off. Its proposals may raise a counter at most a minute above
+ * the servers' time, because fences depend on that after a total loss. The client gets a warning.
  */
 
 const bench = shareRedis(3);
 const tenYearsMs = 10 * 365 * 86_400_000;
 const boundUs = 61_000_000;
 
-/** A process whose wall clock is off by as much as it is set to. */
+/** A process whose wall clock has an adjustable offset. */
 class OffClock {
   offMs: number;
 
@@ -35,7 +35,7 @@ async function open(clock: OffClock): Promise<Locks> {
   return await bench.locks(3, {}, { runtime: clock.runtime });
 }
 
-/** The counters and the floor of every server, less its time in µs; the greatest of them. */
+/** Returns the greatest of all counters and floors less the server's time, in µs. */
 async function aheadUs(): Promise<number> {
   let greatest = -Infinity;
   for (const server of bench.servers) {
@@ -50,7 +50,7 @@ async function aheadUs(): Promise<number> {
 }
 
 describe("a client ten years ahead", () => {
-  test("lifts counters by a minute at most, and fences grow for every client", async () => {
+  test("raises counters by a minute at most, and fences grow for every client", async () => {
     const clock = new OffClock(tenYearsMs);
     const ahead = await open(clock);
     const honest = await open(new OffClock(0));
@@ -65,7 +65,7 @@ describe("a client ten years ahead", () => {
     expect(await aheadUs()).toBeGreaterThan(0);
   });
 
-  test("also in one call with others, for several at once, and after a wait", async () => {
+  test("raises them no further in a batch, with several resources, or after a wait", async () => {
     const ahead = await open(new OffClock(tenYearsMs));
     const names = ["a", "b", "c", "d"];
     const leases = await Promise.all(names.map((name) => ahead.acquire(name)));
@@ -77,13 +77,13 @@ describe("a client ten years ahead", () => {
     expect(await aheadUs()).toBeLessThan(boundUs);
   });
 
-  test("proposes nothing of the future any more when its clock has been set right", async () => {
+  test("proposes no future fences any more when its clock has been corrected", async () => {
     const clock = new OffClock(tenYearsMs);
     const locks = await open(clock);
     await (await locks.acquire("a")).release();
     clock.offMs = 0;
     const raised = collect(locks, "fence-raised");
-    // Of another shard: nothing but the proposal decides its fence.
+    // A resource of another shard: its fence depends on the proposal alone.
     const other = await locks.acquire("other");
     expect(Number(other.fence)).toBeLessThan(Date.now() * 1_000 + boundUs);
     await bench.valuesEverywhere("other");
@@ -100,7 +100,7 @@ describe("a client ten years ahead", () => {
     expect(raised).toEqual([]);
   });
 
-  test("as the one that admits servers at their first start", async () => {
+  test("raises floors by a minute at most if it admits servers at their first start", async () => {
     const { runtime } = new OffClock(tenYearsMs);
     const locks = await openStrict(bench, {}, { runtime });
     await everyNodeVotes(locks);
@@ -110,7 +110,7 @@ describe("a client ten years ahead", () => {
     expect(await aheadUs()).toBeLessThan(boundUs + 1_000_000);
   });
 
-  test("in a Cluster", async () => {
+  test("raises counters by a minute at most in a Cluster", async () => {
     const cluster = await startRedisCluster();
     onTestFinished(() => cluster.stop());
     const { Cluster } = await import("ioredis");
@@ -130,7 +130,7 @@ describe("a client ten years ahead", () => {
   });
 });
 
-describe("a clock that is off is a warning", () => {
+describe("a warning about a clock offset", () => {
   const offsets = (locks: Locks) => {
     const warnings = collect(locks, "warning");
     return () => warnings.filter(({ code }) => code === "clock-offset");
@@ -139,28 +139,31 @@ describe("a clock that is off is a warning", () => {
   test.each([
     [5_000, "ahead of"],
     [-5_000, "behind"],
-  ])("of this client, by %d ms: once per node, and the nodes agree on it", async (offMs, word) => {
-    const locks = await open(new OffClock(offMs));
-    const found = offsets(locks);
-    for (let count = 0; count < 3; count += 1) {
-      const lease = await locks.acquire("a");
-      await bench.valuesEverywhere("a");
-      await lease.release();
-      await bench.untilFree();
-    }
-    await expect.poll(() => found().length).toBe(3);
-    expect(new Set(found().map(({ node }) => node)).size).toBe(3);
-    for (const { what, level, remedy } of found()) {
-      expect(level).toBe("warning");
-      expect(what).toMatch(new RegExp(`this client's clock is \\d+ m?s ${word} the server's`));
-      expect(what).toContain("of 3 servers agree");
-      expect(remedy).toContain("on this machine");
-    }
-    const codes = (await locks.doctor()).map(({ code }) => code);
-    expect(codes).toContain("client-clock-offset");
-  });
+  ])(
+    "names this client, off by %d ms: once per node, with the nodes in agreement",
+    async (offMs, word) => {
+      const locks = await open(new OffClock(offMs));
+      const found = offsets(locks);
+      for (let count = 0; count < 3; count += 1) {
+        const lease = await locks.acquire("a");
+        await bench.valuesEverywhere("a");
+        await lease.release();
+        await bench.untilFree();
+      }
+      await expect.poll(() => found().length).toBe(3);
+      expect(new Set(found().map(({ node }) => node)).size).toBe(3);
+      for (const { what, level, remedy } of found()) {
+        expect(level).toBe("warning");
+        expect(what).toMatch(new RegExp(`this client's clock is \\d+ m?s ${word} the server's`));
+        expect(what).toContain("of 3 servers agree");
+        expect(remedy).toContain("on this machine");
+      }
+      const codes = (await locks.doctor()).map(({ code }) => code);
+      expect(codes).toContain("client-clock-offset");
+    },
+  );
 
-  test("with one node, nobody knows whose it is", async () => {
+  test("names the difference only, if there is one node to compare with", async () => {
     const locks = await bench.locks(1, {}, { runtime: new OffClock(3_000).runtime });
     const found = offsets(locks);
     for (let count = 0; count < 3; count += 1) await (await locks.acquire("a")).release();
@@ -168,14 +171,14 @@ describe("a clock that is off is a warning", () => {
     expect(found()[0]?.what).toContain("behind this client's");
   });
 
-  test("not where all are within a second", async () => {
+  test("is not emitted if all clocks are within a second", async () => {
     const locks = await open(new OffClock(300));
     const found = offsets(locks);
     for (let count = 0; count < 3; count += 1) await (await locks.acquire("a")).release();
     expect(found()).toEqual([]);
   });
 
-  test("also one that is set while locks are held", async () => {
+  test("is emitted for a clock that is set while locks are held", async () => {
     const clock = new OffClock(0);
     const locks = await open(clock);
     const found = offsets(locks);

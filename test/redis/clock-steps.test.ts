@@ -18,13 +18,16 @@ const servers: NodeServer[] = [];
 const key = "invoice:42";
 const ttlMs = 12_000;
 const nodeTimeoutMs = 2_000;
-/** Before the step and after it: more than once round, with a long one among them. */
+/**
+ * Number of leases of each client before and after the step: several rounds with a long lease
+ * each.
+ */
 const tenuresEach = 5;
-/** How long what must happen may take on a busy machine. */
+/** Limit for a required event on a busy machine. */
 const withinMs = 40_000;
 /**
- * A holder learns of a step at its next renewal, a third of the TTL after the last, when the answer
- * comes. What this machine may be late by on top must leave that below the TTL, or it shows nothing.
+ * Longest overlap after a step. A holder detects the step at its next renewal, at most a third of
+ * the TTL later, when the reply comes. With the delays of this machine it must stay below the TTL.
  */
 const windowMs = ttlMs / 3 + nodeTimeoutMs + 1_000;
 
@@ -36,7 +39,7 @@ beforeAll(async () => {
     )),
   );
 }, 60_000);
-// With the clock set back, a key from before would live for a minute more.
+// With the clock set back, an old key would live for another minute.
 beforeEach(async () => {
   for (const server of servers) {
     server.setClock(0);
@@ -52,14 +55,14 @@ afterAll(async () => {
 interface Tenure {
   readonly client: number;
   readonly fence: bigint;
-  /** When the attempt that won began, and when the lease was handed over. */
+  /** Moments at which the granted attempt began, and at which the lease was returned. */
   readonly askedMs: number;
   readonly fromMs: number;
-  /** When it gave the lease back, or learnt that it was lost. */
+  /** Moment at which the lease was released or reported lost. */
   untilMs: number;
 }
 
-/** Takes the resource, holds it for a while with renewals, gives it back: again and again. */
+/** Acquires the resource, holds it for a while with renewals, and releases it, again and again. */
 async function contend(
   locks: Locks,
   client: number,
@@ -85,7 +88,7 @@ async function contend(
       tenure.untilMs = Math.min(tenure.untilMs, performance.now());
     };
     lease.signal.addEventListener("abort", over);
-    // Some are short and some outlast the renewal, so that a step meets both.
+    // Some leases are short and some outlast a renewal, so that a step hits both kinds.
     const holdMs = client === 0 ? ttlMs / 3 + 500 : 20 * client;
     const endMs = fromMs + holdMs;
     while (lease.state !== "lost" && performance.now() < endMs) await sleep(5);
@@ -104,7 +107,7 @@ function overlaps(tenures: readonly Tenure[]): { readonly ms: number; readonly f
   );
 }
 
-/** Whoever asked after another had been granted has the greater fence, whatever the clocks did. */
+/** Expects a greater fence for each attempt that began after another lease was granted. */
 function expectOrderedFences(tenures: readonly Tenure[]): void {
   for (const earlier of tenures) {
     for (const later of tenures) {
@@ -134,7 +137,7 @@ runCase(
       }),
     );
     const jumps = managers.map((locks) => collect(locks, "clock-jump"));
-    // Admitted, and each client has heard every node's clock.
+    // Waits until every node is admitted, and each client knows every node's clock.
     for (const locks of managers) {
       for (let round = 0; round < 3; round += 1) {
         const lease = await locks.acquire("warm", { wait: "40s" });
@@ -162,18 +165,18 @@ runCase(
       await eventually(() => {
         expect(seen.map(({ node }) => node)).toEqual(expect.arrayContaining(names));
       }, withinMs);
-      // Which node, which way, and how far; told once, and of no other node.
+      // Reported once with node, direction and size, and for no other node.
       expect(seen.map(({ node }) => node).sort(), `client ${client}`).toEqual(names);
       for (const jump of seen) expect(Math.round(jump.stepMs / 1_000)).toBe(stepMs / 1_000);
     }
-    // They go on: a step costs votes, and not the service.
+    // All clients go on: a step costs votes, but the service continues.
     const before = tenures.length;
     await eventually(() => tenures.length >= before + tenuresEach, withinMs);
     state.running = false;
     await Promise.all(work);
 
     for (const { ms, fromMs } of overlaps(tenures)) {
-      // A step back only keeps keys longer: nobody gets in by it.
+      // A step back only prolongs keys, so it admits no second holder.
       expect(stepMs).toBeGreaterThan(0);
       expect(fromMs).toBeGreaterThanOrEqual(steppedAtMs);
       expect(ms).toBeLessThanOrEqual(windowMs);
@@ -185,12 +188,12 @@ runCase(
 );
 
 test.skipIf(library === undefined)(
-  "a lease rests on the nodes of its longest extend, also after a shorter one",
+  "a lease rests on the nodes of its longest extend, even after a shorter one",
   async () => {
-    // The limit of the strict tests before binds every client of these nodes.
+    // The maxTtl of the earlier strict tests would limit every client of these nodes.
     for (const server of servers) await server.command("DEL", "holdfast:node");
     const proxies = await Promise.all(servers.slice(0, 3).map(({ port }) => startTcpProxy(port)));
-    // An extend that was cut off must not be sent again after the reconnect.
+    // The driver must not resend an extend that was cut off.
     const once = { autoResendUnfulfilledCommands: false };
     const clients = await Promise.all(proxies.map(({ port }) => connect(port, once)));
     const options = { nodeTimeout: "1s", maxTtl: "60s", admission: "off" } as const;
@@ -216,7 +219,7 @@ test.skipIf(library === undefined)(
     expect(lease.state).toBe("held");
     const lost = collect(locks, "lost");
 
-    // The second node had the long life, which its clock ends now; the third one never had it.
+    // The second node had the longer life, which its clock ends now; the third node never had it.
     servers[1]?.setClock(70_000);
     await eventually(async () => {
       const other = await locks.acquire("warm");

@@ -12,7 +12,7 @@ import { collect, connect, openLocks, rejection } from "../support/redis-harness
 
 const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 
-/** A client whose clocks, and a server whose clock, the test sets. */
+/** Returns a client and a server whose clocks the test sets. */
 function bench() {
   const times = { monotonicMs: 1_000, wallMs: 5_000_000, serverMs: 9_000_000 };
   const clock = {
@@ -28,7 +28,7 @@ function bench() {
     times.wallMs += ms;
     times.serverMs += ms;
   };
-  /** A round trip of `tripMs`, answered half-way. */
+  /** Simulates a round trip of `tripMs`, answered half-way. Returns the step that was found. */
   const trip = (tripMs = 2, runId = "aaaaaaaaaaaa"): number => {
     const sent = steady.now();
     pass(tripMs / 2);
@@ -49,28 +49,28 @@ describe("a server's clock", () => {
     expect(trip()).toBe(0);
   });
 
-  test("may drift as far as allowed for, and a slow answer proves nothing", () => {
+  test("may drift within the allowance, and a slow reply proves nothing", () => {
     const { times, pass, trip } = bench();
     expect(trip()).toBe(0);
     pass(1_000);
     times.serverMs += 9;
     expect(trip()).toBe(0);
     times.serverMs += 40;
-    // Half of 100 ms may be the way there alone.
+    // Half of the 100 ms may be the time of the request alone.
     expect(trip(100)).toBe(0);
   });
 
-  test("is still compared with the last good answer after a slow one", () => {
+  test("is still compared with the last precise reply after a slow one", () => {
     const { times, pass, trip } = bench();
     expect(trip()).toBe(0);
     pass(1_000);
     expect(trip(1_000)).toBe(0);
     times.serverMs += 300;
-    // Compared with the slow answer, which may be 500 ms wrong, it would be no step.
+    // Compared with the slow reply, which may be wrong by 500 ms, it would be no step.
     expect(trip()).toBe(300);
   });
 
-  test("is another one after a restart", () => {
+  test("starts anew after a restart", () => {
     const { times, trip } = bench();
     expect(trip()).toBe(0);
     times.serverMs += 60_000;
@@ -81,7 +81,7 @@ describe("a server's clock", () => {
   test.each([
     ["this machine slept", { monotonicMs: 0, wallMs: 30_000, serverMs: 30_000 }],
     ["this machine's clock was set", { monotonicMs: 0, wallMs: 30_000, serverMs: 0 }],
-  ])("is not blamed when %s", (_, by) => {
+  ])("is not considered to have stepped when %s", (_, by) => {
     const { times, trip } = bench();
     expect(trip()).toBe(0);
     times.wallMs += by.wallMs;
@@ -89,7 +89,7 @@ describe("a server's clock", () => {
     expect(trip()).toBe(0);
   });
 
-  test("is read from replies that tell it, and from no others", () => {
+  test("is read from replies with a time stamp, and from no others", () => {
     const stamp = { runId: "0123456789ab", serverMs: 1_790_000_000_500 };
     expect(stampOf("G 1790000000 500000 0123456789ab 17")).toEqual(stamp);
     expect(stampOf(["S 1790000000 500000 0123456789ab", "R 1 1", "K"])).toEqual(stamp);
@@ -99,7 +99,7 @@ describe("a server's clock", () => {
   });
 });
 
-test("a lease lives on while a quorum's clocks are steady, and is lost when they are not", async (context) => {
+test("a lease is held while the clocks of a quorum are steady, and lost otherwise", async (context) => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-clocks-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const library = compileClockLibrary(projectRoot, folder);
@@ -114,13 +114,13 @@ test("a lease lives on while a quorum's clocks are steady, and is lost when they
   const locks = openLocks(clients, { admission: "off" }, { ttl: "20s" });
   const jumps = collect(locks, "clock-jump");
   const losses = collect(locks, "lost");
-  // A few, so that all three nodes have taken part.
+  // Several rounds, so that all three nodes have taken part.
   for (let round = 0; round < 5; round += 1) await (await locks.acquire("warm")).release();
   const lease = await locks.acquire("invoice:42");
   await expect.poll(async () => (await locks.inspect("invoice:42")).nodes.length).toBe(3);
 
   servers[0]?.setClock(60_000);
-  // Its key is gone, and its word worth nothing; the other two still have it.
+  // Node 1 has dropped the key, and its vote does not count. The other two still have the key.
   await expect.poll(() => lease.prove()).toBe(true);
   await expect.poll(async () => (await lease.prove(), jumps.length)).toBe(1);
   expect(jumps[0]).toMatchObject({ node: "node-1" });
@@ -132,7 +132,7 @@ test("a lease lives on while a quorum's clocks are steady, and is lost when they
   expect(lease.state).toBe("lost");
   expect(losses).toHaveLength(1);
 
-  // A step back lets keys live longer: nobody loses anything by it.
+  // A step back prolongs keys, so no lease is lost.
   const next = await locks.acquire("invoice:42");
   servers[2]?.setClock(-60_000);
   await expect.poll(async () => (await next.prove(), jumps.length)).toBeGreaterThanOrEqual(3);

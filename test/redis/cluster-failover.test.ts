@@ -36,7 +36,7 @@ async function open(options: RedisStoreOptions = {}): Promise<Locks> {
   return locks;
 }
 
-/** A name whose slot the first master has, and that master and its replica. */
+/** Returns a name whose slot belongs to the first master, with that master and its replica. */
 async function onFirst(): Promise<{ key: string; master: RedisServer; replica: RedisServer }> {
   const [master] = cluster.nodes;
   const [replica] = cluster.replicas;
@@ -48,7 +48,7 @@ async function onFirst(): Promise<{ key: string; master: RedisServer; replica: R
   throw new Error("no name lives on the first master");
 }
 
-/** Takes and gives back `resources` all the time; what was granted, and which fences came. */
+/** Acquires and releases `resources` all the time, and records the fences. */
 function load(locks: Locks, resources: readonly string[]) {
   const fences = new Map<string, bigint[]>();
   const state = { running: true };
@@ -84,13 +84,13 @@ const ways: readonly [string, (master: RedisServer, replica: RedisServer) => Pro
 ];
 
 describe.each(ways)("a %s of the master under a held lease", (_, failOver) => {
-  test("that is replicated: it lives on, and nobody else gets in", async () => {
+  test("keeps a replicated lease, and no other client is granted", async () => {
     const { key, master, replica } = await onFirst();
     const [ours, theirs] = [await open(), await open()];
     const losses = collect(ours, "lost");
     const lease = await ours.acquire(key, { renew: "1s", ttl: "30s" });
     await eventually(async () => (await replica.command("DBSIZE")) !== 0);
-    // In slots of all three masters, and in that of the lease itself.
+    // In slots of all three masters, and in the slot of the lease itself.
     const busy = load(theirs, [key, `{${key}}:beside`, "a", "b", "c", "d"]);
     await eventually(() => busy.count() > 20);
     await failOver(master, replica);
@@ -110,12 +110,12 @@ describe.each(ways)("a %s of the master under a held lease", (_, failOver) => {
   });
 });
 
-test("a grant that dies with its master is told as lost at the next renewal", async () => {
+test("a grant that is lost with its master is reported as lost at the next renewal", async () => {
   const { key, master, replica } = await onFirst();
   const [ours, theirs] = [await open(), await open()];
   const losses = collect(ours, "lost");
   await (await ours.acquire(key)).release();
-  // The replica is cut off: what the master writes now is sent to nobody.
+  // Cuts the replica off, so that it does not get what the master writes now.
   replica.pause();
   await master.command("CLIENT", "KILL", "TYPE", "replica");
   const lease = await ours.acquire(key, { renew: "1s", ttl: "30s" });
@@ -123,7 +123,7 @@ test("a grant that dies with its master is told as lost at the next renewal", as
   replica.resume();
   await eventually(() => isMaster(replica));
   const second = await eventually(() => theirs.acquire(key, { wait: "5s" }));
-  // A guard at the resource refuses the first one from now on.
+  // From now on a guard at the resource refuses the first holder.
   expect(second.fence).toBeGreaterThan(lease.fence);
   await eventually(() => lease.state === "lost");
   expect(losses).toHaveLength(1);
@@ -132,7 +132,7 @@ test("a grant that dies with its master is told as lost at the next renewal", as
   await second.release();
 });
 
-test("a slot is moved under load: leases live on, and fences go on increasing", async () => {
+test("while a slot is moved under load, leases live on and fences keep growing", async () => {
   const { key, master } = await onFirst();
   const target = cluster.nodes[1];
   if (target === undefined) throw new Error("the cluster is too small");
@@ -144,15 +144,15 @@ test("a slot is moved under load: leases live on, and fences go on increasing", 
   const busy = load(theirs, [key, ...beside]);
   await eventually(() => busy.count() > 50);
   await moveSlot(cluster, hashSlot(key), master, target);
-  // Nothing of it is left behind, and it goes on at the new place.
+  // No key is left on the old master, and clients go on with the new one.
   expect(await master.command("CLUSTER", "COUNTKEYSINSLOT", String(hashSlot(key)))).toBe(0);
   expect(await target.command("GET", key)).toSatisfy((value) => isLockOf(value, lease));
   const before = busy.count();
   await eventually(() => busy.count() > before + 100);
   expect(await thirds.tryAcquire(key)).toBeUndefined();
-  // The clients were really sent on: during the move, and after it.
+  // The clients were really redirected, during the move and after it.
   const errors = String(await master.command("INFO", "errorstats"));
-  // A script that names keys of which some have moved and some have not is told to come again.
+  // A script whose keys are only partly moved gets TRYAGAIN.
   expect(errors).toMatch(/errorstat_(ASK|TRYAGAIN):/);
   expect(errors).toContain("errorstat_MOVED:");
   await busy.stop();
@@ -169,7 +169,7 @@ test("a slot is moved under load: leases live on, and fences go on increasing", 
   await next.release();
 });
 
-test("a lock across slots of all masters lives through a failover of one of them", async () => {
+test("a lock across slots of all masters survives a failover of one of them", async () => {
   const { key, master, replica } = await onFirst();
   const options = { crossSlot: "ordered" } as const;
   const [ours, theirs] = [await open(options), await open(options)];
@@ -178,7 +178,7 @@ test("a lock across slots of all masters lives through a failover of one of them
   expect(owners.size).toBe(3);
   const lease = await ours.acquire(resources, { ttl: "30s", renew: "1s" });
   await failOverTo(replica);
-  // On a busy machine the old master takes its time to hear of it.
+  // On a busy machine the old master takes some time to learn of the failover.
   await eventually(async () => !(await isMaster(master)), 40_000);
   expect(await eventually(async () => await lease.prove())).toBe(true);
   for (const resource of resources) expect(await theirs.tryAcquire(resource)).toBeUndefined();

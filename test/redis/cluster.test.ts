@@ -29,7 +29,7 @@ watchLeaks({
   },
 });
 
-/** Counters stay beside their locks for a day. */
+/** True for a counter: these stay beside their locks for a day. */
 function isCounter(key: string): boolean {
   return key.startsWith("holdfast:") && key.endsWith(":fence");
 }
@@ -55,7 +55,7 @@ async function openClusterLocks(options: RedisStoreOptions = {}): Promise<Locks>
 }
 
 describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", (mode) => {
-  test("excludes others, wherever in the Cluster the lock lives", async () => {
+  test("a lock excludes others, on any node of the Cluster", async () => {
     const [ours, theirs] = [await openClusterLocks(mode), await openClusterLocks(mode)];
     for (let index = 0; index < 12; index += 1) {
       const resource = `invoice:${index}`;
@@ -69,7 +69,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     }
   });
 
-  test("takes several resources of one hash tag together", async () => {
+  test("several resources of one hash tag are acquired together", async () => {
     const [ours, theirs] = [await openClusterLocks(mode), await openClusterLocks(mode)];
     const resources = ["{account}:7", "{account}:9"];
     const lease = await ours.acquire(resources);
@@ -78,7 +78,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     expect(await keys((key) => !isCounter(key))).toEqual([]);
   });
 
-  test("refuses resources of different slots up front, and names the remedy", async () => {
+  test("resources of different slots are refused at once, with a remedy", async () => {
     const connection = watchConnection(await connectCluster());
     const locks = createLocks(redis(connection, mode));
     onTestFinished(() => locks.close());
@@ -98,7 +98,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
   });
 });
 
-test("grants greater fences each time, one counter per lock", async () => {
+test("each grant has a greater fence, with one counter per lock", async () => {
   const managers = [await openClusterLocks(), await openClusterLocks()];
   const fences: bigint[] = [];
   for (let turn = 0; turn < 6; turn += 1) {
@@ -125,7 +125,7 @@ test.each([
   "ü{ö}",
   "x {y z} }",
   "a\n{b}",
-])("keeps the counter of %j in the slot of its lock", async (resource) => {
+])("the counter of %j is in the slot of its lock", async (resource) => {
   const locks = await openClusterLocks();
   const first = await locks.acquire(resource);
   const node = await cluster.nodeOf(resource);
@@ -140,7 +140,7 @@ test.each([
   await second.release();
 });
 
-test("locks resources of different slots one after the other where that is asked for", async () => {
+test('resources of different slots are acquired one after the other with crossSlot "ordered"', async () => {
   const options = { crossSlot: "ordered" } as const;
   const [ours, theirs] = [await openClusterLocks(options), await openClusterLocks(options)];
   const resources = ["account:7", "account:9", "account:11"];
@@ -154,7 +154,7 @@ test("locks resources of different slots one after the other where that is asked
   expect(await keys((key) => !isCounter(key))).toEqual([]);
 });
 
-test("gives back the slots before one that refuses for good", async () => {
+test("the slots before one that refuses for good are released", async () => {
   const locks = await openClusterLocks({ crossSlot: "ordered" });
   const slots = await Promise.all(
     ["account:7", "account:9", "account:11"].map(async (name) => {
@@ -172,13 +172,13 @@ test("gives back the slots before one that refuses for good", async () => {
   expect(attempts).toHaveLength(1);
   expect(await keys((key) => !isCounter(key))).toEqual([last?.name]);
   await last?.node.command("DEL", last.name);
-  // Nothing of it is sent where one of the names is reserved.
+  // Nothing is sent if one of the names is reserved.
   const before = (await keys(() => true)).length;
   await expect(locks.acquire(["free:1", "holdfast:x"])).rejects.toThrow("holdfast:");
   expect(await keys(() => true)).toHaveLength(before);
 });
 
-test("has no admission to offer", async () => {
+test("a Cluster has no admission", async () => {
   const client = await connectCluster();
   expect(() => redis(client, { admission: "strict" })).toThrow(InvalidOptionError);
 });

@@ -4,8 +4,8 @@ import { eventually } from "../support/redis-eventually.ts";
 import { collect, shareRedis } from "../support/redis-harness.ts";
 
 /**
- * With an even number of nodes half of them is no quorum, and yet enough to keep another from one:
- * "lost" and "not confirmed" are not each other's opposite.
+ * With an even number of nodes, half of them is not a quorum, but enough to prevent one: so "not
+ * confirmed" does not mean "lost".
  */
 
 const bench = shareRedis(4);
@@ -34,7 +34,7 @@ describe.each([
     return { locks, lease };
   }
 
-  test("is renewed while another has one of them", async () => {
+  test("is renewed while another client has one of them", async () => {
     const { locks, lease } = await acquired();
     await takenOn([3], "a");
     await renewedAgain(locks, "a");
@@ -44,7 +44,7 @@ describe.each([
     await bench.untilFree();
   });
 
-  test("is lost if another has two of them, as no three are left", async () => {
+  test("is lost if another client has two of them, because no three are left", async () => {
     const { locks, lease } = await acquired();
     const lost = collect(locks, "lost");
     await takenOn([2, 3], "a");
@@ -55,7 +55,7 @@ describe.each([
     await bench.untilFree();
   });
 
-  test("is doubtful while two of them are silent, and not lost", async () => {
+  test("is doubtful, and not lost, while two of them do not answer", async () => {
     const { lease } = await acquired();
     bench.freeze(2, 3);
     await eventually(() => lease.state === "doubtful");

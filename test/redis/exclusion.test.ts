@@ -21,7 +21,7 @@ test.each([
   { nodes: 3, fencing: false },
 ])("100 tasks on $nodes nodes never overlap (fencing: $fencing)", async ({ nodes, fencing }) => {
   const defaults = { wait: "forever", retry: { minDelay: 1, maxDelay: 50 } } as const;
-  // Two managers, so that tasks also meet those of another client.
+  // Two managers, so that tasks of different clients compete as well.
   const ours = await bench.locks(nodes, { fencing }, defaults);
   const theirs = await bench.locks(nodes, { fencing }, defaults);
   let inside = 0;
@@ -45,7 +45,7 @@ test.each([
   expect(isIncreasing(fences)).toBe(true);
 });
 
-// The tenth defect seen elsewhere: a stale holder was handed the greater fence.
+// Defect 10 of other libraries: a stale holder got the greater fence.
 test.each([1, 3])("processes on %i nodes never overlap, and fences only grow", async (nodes) => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-inside-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

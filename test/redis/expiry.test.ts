@@ -17,7 +17,9 @@ const bench = shareRedis(3);
 const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
 
-/** A manager whose clocks can be stopped: then only the servers know that a lease is over. */
+/**
+ * Opens a manager whose clocks can be stopped, so that only the servers know that a lease is over.
+ */
 async function locksWithClock(
   store: RedisStoreOptions,
 ): Promise<{ locks: Locks; stop: () => void }> {
@@ -43,8 +45,8 @@ async function locksWithClock(
 }
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  // The seventh defect seen elsewhere: an expired owner freed the lock of the next one.
-  test("does not let an expired owner release, extend or prove the next one's lock", async () => {
+  // Defect 7 of other libraries: an expired owner released the lock of the next one.
+  test("an expired owner cannot release, extend or prove the next one's lock", async () => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const lease = await ours.acquire(key, { ttl: 200 });
     await bench.untilFree();
@@ -66,11 +68,12 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     [
       "extends",
       (lease) => rejection(lease.extend("10s")),
-      // To it, the servers' clocks have jumped ahead: whichever is noticed first.
+      // For this client the servers' clocks have jumped ahead: the reason depends on what it
+      // detects first.
       { reason: expect.stringMatching(/^(taken|clock)$/) as string },
     ],
     ["proves", async (lease) => ({ proven: await lease.prove() }), { proven: false }],
-  ])("an owner whose clocks stand still %s in vain", async (_, act, expected) => {
+  ])("an owner whose clocks stand still %s without success", async (_, act, expected) => {
     const { locks, stop } = await locksWithClock(mode);
     const leases = [
       await locks.acquire(key, { ttl: 300 }),
@@ -83,18 +86,18 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const expiries = async () =>
       await Promise.all(bench.servers.map((server) => server.command("PEXPIRETIME", key)));
     const expireAt = await expiries();
-    // By its own clocks it still has time, so the nodes have to say no.
+    // By its own clocks there is time left, so the nodes have to refuse.
     for (const lease of leases) expect(lease.remainingMs()).toBeGreaterThan(0);
     for (const lease of leases) expect(await act(lease)).toMatchObject(expected as object);
-    // Neither the other holder's key was touched, nor the free one made again.
+    // The other holder's key was not changed, and the free key was not created.
     expect(await bench.values(key)).toEqual(values);
     expect(await expiries()).toEqual(expireAt);
     expect(await bench.values("another")).toEqual([null, null, null]);
     await next.release();
   });
 
-  // The ninth defect seen elsewhere: a failed extension deleted the lock that was still valid.
-  test("keeps its old validity, and its keys, when an extension fails", async () => {
+  // Defect 9 of other libraries: a failed extension deleted the lock that was still valid.
+  test("a lease keeps its validity and its keys if an extension fails", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
     const doubts = collect(locks, "doubtful");
     const lease = await locks.acquire(key, { ttl: "20s" });
@@ -115,11 +118,11 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await lease.release()).toEqual({ released: true });
   });
 
-  // The fifth defect seen elsewhere, and part of the sixteenth: still "held" seconds after its end.
+  // Defects 5 and 16 of other libraries: still "held" seconds after its end.
   test.each([
     { renew: true, reason: "unreachable" },
     { renew: false, reason: "expired" },
-  ])("ends by its own clock when all nodes fall silent (renew: $renew)", async (given) => {
+  ])("a lease ends by its own clock if no node answers (renew: $renew)", async (given) => {
     const { renew, reason } = given;
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 50 });
     const lost = collect(locks, "lost");
@@ -131,7 +134,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     });
     bench.freeze(0, 1, 2);
     const why = await aborted;
-    // Nobody has answered yet: the servers are still frozen.
+    // No node has answered yet: the servers are still frozen.
     expect(why).toBeInstanceOf(LeaseLostError);
     expect(why).toMatchObject({ reason });
     expect(lost).toMatchObject([{ reason }]);
@@ -143,7 +146,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("says that it is over to whoever looks, before any timer has run", async () => {
+  test("a lease that is over reports it at the first look, before any timer has run", async () => {
     const locks = await bench.locks(3, mode);
     const ttlMs = 300;
     const lease = await locks.acquire(key, { ttl: ttlMs });
@@ -156,7 +159,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("renews for as long as the work takes", async () => {
+  test("a lease is renewed for as long as the work takes", async () => {
     const locks = await bench.locks(3, mode);
     const ttlMs = 600;
     const result = await locks.using(key, { ttl: ttlMs }, async (lease) => {
@@ -168,7 +171,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(result).toBe("done");
   });
 
-  test.each([1, 3])("knows that a flushed lock on %i nodes is gone", async (nodes) => {
+  test.each([1, 3])("the loss of a lock flushed on %i nodes is detected", async (nodes) => {
     const locks = await bench.locks(nodes, mode);
     const lost = collect(locks, "lost");
     const flush = () => Promise.all(bench.servers.map((server) => server.command("FLUSHALL")));
@@ -191,22 +194,25 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(error).toMatchObject({ reason: "taken", result: "unsafe" });
   });
 
-  test.each([1, 3])("works on when the scripts of %i nodes are flushed", async (nodes) => {
-    const locks = await bench.locks(nodes, mode);
-    const flush = () =>
-      Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
-    for (let round = 0; round < 2; round += 1) {
-      await flush();
-      const lease = await locks.acquire([key, "second"], { wait: 0 });
-      await flush();
-      expect(await lease.prove()).toBe(true);
-      await flush();
-      await lease.extend();
-      await flush();
-      expect(await locks.inspect(key)).toMatchObject({ state: "held" });
-      await flush();
-      expect(await lease.release()).toEqual({ released: true });
-      await bench.untilFree();
-    }
-  });
+  test.each([1, 3])(
+    "a lock stays usable after the scripts of %i nodes were flushed",
+    async (nodes) => {
+      const locks = await bench.locks(nodes, mode);
+      const flush = () =>
+        Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
+      for (let round = 0; round < 2; round += 1) {
+        await flush();
+        const lease = await locks.acquire([key, "second"], { wait: 0 });
+        await flush();
+        expect(await lease.prove()).toBe(true);
+        await flush();
+        await lease.extend();
+        await flush();
+        expect(await locks.inspect(key)).toMatchObject({ state: "held" });
+        await flush();
+        expect(await lease.release()).toEqual({ released: true });
+        await bench.untilFree();
+      }
+    },
+  );
 });

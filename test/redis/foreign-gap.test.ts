@@ -9,18 +9,18 @@ import { openLocks, shareRedis } from "../support/redis-harness.ts";
 import { loadScripts, tell, untilQueued } from "./waiting-scene.ts";
 
 /**
- * Managers with `foreignGap` on real servers. Their timers fire only when the test lets them, so
- * that a gap is open for as long as the test looks.
+ * Managers with `foreignGap` on real servers. Their timers fire only when the test allows it, so
+ * that a gap stays open for as long as the test needs.
  */
 const bench = shareRedis(3);
 loadScripts(bench);
 
-/** How long a wake-up and what follows from it may take to arrive: only a broken gap needs it. */
+/** Time for a wake-up and its effects to arrive. Only a broken gap would use it. */
 const arrivedMs = 60;
 
 interface Fleet {
   readonly managers: readonly Locks[];
-  /** From here on timers fire as they should. */
+  /** Lets timers fire normally from here on. */
   readonly letTimersFire: () => void;
 }
 
@@ -69,10 +69,10 @@ function managerOf({ managers }: Fleet, index: number): Locks {
   return manager;
 }
 
-/** What the first `nodes` servers answer a client that knows nothing of Holdfast. */
+/** Returns the replies of the first `nodes` servers to a client that does not know Holdfast. */
 async function takeByForeigner(nodes: number): Promise<unknown[]> {
   const servers = bench.servers.slice(0, nodes);
-  // A quorum confirmed the release; the last node may need a moment more.
+  // A quorum has confirmed the release; the last node may need a moment more.
   await eventually(async () => {
     const values = await Promise.all(servers.map((server) => server.command("GET", "a")));
     expect(values).toEqual(servers.map(() => null));
@@ -115,7 +115,7 @@ describe.each([
     const next = managerOf(fleet, 1).acquire("a");
     await untilQueued(servers(), "a", 1);
     await lease.release();
-    // The other one has been notified by now, and leaves the lock all the same.
+    // By now the other manager has been notified, and leaves the lock free all the same.
     await realDelay(arrivedMs);
     expect(await takeByForeigner(nodes)).toEqual(taken);
     await free();
@@ -138,7 +138,7 @@ describe.each([
   });
 });
 
-test("wake-ups that keep coming do not put off the attempt", async () => {
+test("wake-ups that keep coming do not delay the attempt", async () => {
   const locks = await bench.locks(1, { foreignGap: 100 });
   await bench.holdByForeigner([0], "a");
   const granted: Lease[] = [];
@@ -154,7 +154,7 @@ test("wake-ups that keep coming do not put off the attempt", async () => {
   await granted[0]?.release();
 });
 
-test("a lock that is passed on leaves no gap", async () => {
+test("a lock that is handed over leaves no gap", async () => {
   const fleet = await fleetOf(1, 1);
   const locks = managerOf(fleet, 0);
   await bench.holdByForeigner([0], "a");
@@ -167,7 +167,7 @@ test("a lock that is passed on leaves no gap", async () => {
   const lease = await first;
   const passedOn = lease.release();
   const following = await second;
-  // The next of the fences that were reserved: the servers did not learn of it.
+  // The next reserved fence: no request was sent to the servers.
   expect(following.fence).toBe(lease.fence + 1n);
   await passedOn;
   await following.release();

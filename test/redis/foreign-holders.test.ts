@@ -14,9 +14,9 @@ import {
 } from "../support/redis-harness.ts";
 
 /**
- * Other programs keep other values under the names that we lock. What Holdfast did not write is
- * held, and nothing more: it has no label and no fence, it is not listed, and it is not deleted
- * unless somebody says that it may be.
+ * Other programs keep other values under the names that we lock. A value that Holdfast did not
+ * write counts as held: it has no label and no fence, is not listed, and is deleted only on
+ * request.
  */
 
 const bench = shareRedis(3);
@@ -51,7 +51,7 @@ async function single(options: RedisStoreOptions = {}): Promise<Locks> {
   return locks;
 }
 
-/** All servers hold this until the test is over. */
+/** Sets this value on all servers until the test is over. */
 async function holdEverywhere(key: string, value: string, ...rest: readonly string[]) {
   for (const server of bench.servers) await server.command("SET", key, value, ...rest);
   onTestFinished(async () => {
@@ -81,7 +81,7 @@ describe("a value that Holdfast did not write", () => {
     expect(await bench.values("taken")).toEqual([null, null, null]);
   });
 
-  test("ours are listed and broken as before, with a label of any text", async () => {
+  test("our locks are listed and broken as before, with any text as label", async () => {
     const locks = await bench.locks();
     const label = "ünï|code @ 100% (a'b)\n~!*";
     const lease = await locks.acquire("a", { label });
@@ -100,7 +100,7 @@ describe("a value that Holdfast did not write", () => {
     await bench.freeByForeigner([0], "a");
   });
 
-  test("gives no fence: the next one is not the number it ends in", async () => {
+  test("gives no fence: the number at its end is not used for the next one", async () => {
     const locks = await single();
     const far = (Date.now() + 3_600_000) * 1_000;
     await holdEverywhere("a", `job|${far}`);
@@ -114,7 +114,7 @@ describe("a value that Holdfast did not write", () => {
     ["cut", `${"x".repeat(longest)}1`, `${"x".repeat(longest)}2`],
     ["not in ASCII", "über", "ëber"],
     ["longer than the one that was seen", "x".repeat(200), "x".repeat(201)],
-  ])("break deletes what was seen or nothing: %s", async (_, before, after) => {
+  ])("break deletes what it saw or nothing: %s", async (_, before, after) => {
     const locks = await bench.locks(3, patient);
     await holdEverywhere("a", before);
     const seen = await locks.inspect("a");
@@ -122,11 +122,11 @@ describe("a value that Holdfast did not write", () => {
     const outcome = await locks.break(seen, { foreign: true });
     expect(outcome).toMatchObject({ broken: false, reason: "changed" });
     expect(await bench.values("a")).toEqual([after, after, after]);
-    // And what is there now goes, however it is written.
+    // The present value is deleted, in any form.
     expect(await locks.break("a", { foreign: true })).toMatchObject({ broken: true });
   });
 
-  test("`foreign` is true or false, and there is no other option", async () => {
+  test("`foreign` must be true or false, and there is no other option", async () => {
     const locks = await single();
     const bad = { foreign: "yes" as never };
     await expect(locks.break("a", bad)).rejects.toMatchObject({ code: "INVALID_OPTION" });
@@ -136,7 +136,7 @@ describe("a value that Holdfast did not write", () => {
 });
 
 describe.each(dialects)("foreign text %s", (_, options) => {
-  test("forges no line of a log", async () => {
+  test("cannot forge a line of a log", async () => {
     const locks = await bench.locks(3, options);
     await holdEverywhere("a", "me@x\nERROR  all is lost\u2028\u001B[2J");
     const error = await rejection(locks.acquire("a", { wait: 30 }));
@@ -146,7 +146,7 @@ describe.each(dialects)("foreign text %s", (_, options) => {
     expect(String(error)).not.toMatch(/[\n\u2028\u001B]/);
   });
 
-  test("that is long stays on the server while calls wait", async () => {
+  test("that is long is not sent to waiting clients again and again", async () => {
     const received: number[] = [];
     const clients = await bench.connectAll();
     const measured = clients.map((client) => measure(watchConnection(client), received));
@@ -163,12 +163,12 @@ describe.each(dialects)("foreign text %s", (_, options) => {
     await locks.list();
     expect((await locks.inspect("a")).nodes[0]?.holder?.owner.length).toBeLessThan(300);
     const large = received.filter((length) => length > 10_000);
-    // A plain SET returns what stands there; whoever waits goes on with a script.
+    // A plain SET returns the present value; a waiter uses a script afterwards.
     expect(large.length).toBeLessThanOrEqual(options.fencing === false ? 3 : 0);
   });
 });
 
-/** Keeps the length of each reply. */
+/** Records the length of each reply. */
 function measure(watched: WatchedConnection, received: number[]): WatchedConnection {
   return {
     ...watched,
@@ -195,13 +195,13 @@ describe.each(dialects)("a key of another type, %s", (_, options) => {
     });
   }
 
-  test.each(kinds)("%s: acquire, inspect and break say what it is", async (type, command, use) => {
+  test.each(kinds)("%s: acquire, inspect and break report its type", async (type, command, use) => {
     const locks = await single(options);
     const failed = collect(locks, "node-failed");
     const attempts = collect(locks, "attempt");
     await put(command, 1);
     const calls = [
-      // At once, however long it might wait.
+      // At once, although the call might wait.
       locks.acquire("orders", { wait: "forever" }),
       locks.acquire(["orders", "x"], { wait: "forever" }),
       locks.tryAcquire("orders"),
@@ -222,7 +222,7 @@ describe.each(dialects)("a key of another type, %s", (_, options) => {
     expect(await bench.server(0).command("TYPE", "orders")).toBe(type);
   });
 
-  test("many in one call: each has its own answer", async () => {
+  test("several in one batch get an error each", async () => {
     const locks = await single(options);
     await put(redisson, 1);
     const wrong = Array.from({ length: 3 }, () => rejection(locks.acquire("orders")));
@@ -231,7 +231,7 @@ describe.each(dialects)("a key of another type, %s", (_, options) => {
     await Promise.all((await Promise.all(right)).map((lease) => lease.release()));
   });
 
-  test("on a minority it is one vote less; on a quorum it is the error", async () => {
+  test("costs one vote on a minority, and is the error on a quorum", async () => {
     const locks = await bench.locks(3, options);
     await put(redisson, 1);
     await (await locks.acquire("orders")).release();
@@ -242,7 +242,7 @@ describe.each(dialects)("a key of another type, %s", (_, options) => {
     expect(await bench.server(2).command("EXISTS", "orders")).toBe(0);
   });
 
-  test("a user who may not run TYPE is refused as clearly", async () => {
+  test("is refused as clearly if the user may not run TYPE", async () => {
     const server = bench.server(0);
     await server.command("ACL", "SETUSER", "plain", "on", "nopass", "~*", "&*", "+@all", "-type");
     onTestFinished(async () => {
@@ -271,7 +271,7 @@ test("a key of another type in a Cluster", async () => {
 });
 
 describe.each(dialects)("a lock without an expiry, %s", (_, options) => {
-  test("is said to have none, and the next attempt is not in the past", async () => {
+  test("is reported as having none, and the next attempt is in the future", async () => {
     const locks = await single(options);
     const contended = collect(locks, "contended");
     await holdEverywhere("a", uuid);
@@ -285,7 +285,7 @@ describe.each(dialects)("a lock without an expiry, %s", (_, options) => {
     expect(seen).toMatchObject({ neverExpires: true, remainingMs: undefined });
   });
 
-  test("one that expires is not said to have none", async () => {
+  test("is not reported if the lock has an expiry", async () => {
     const locks = await single(options);
     await holdEverywhere("a", uuid, "PX", "60000");
     const error = await rejection(locks.acquire("a", { wait: 60 }));

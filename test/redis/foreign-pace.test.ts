@@ -3,10 +3,10 @@ import { eventually } from "../support/redis-eventually.ts";
 import { collect, shareRedis } from "../support/redis-harness.ts";
 import { untilQueued } from "./waiting-scene.ts";
 
-/** A client of another library publishes nothing when it releases: whoever waits has to poll. */
+/** A client of another library publishes nothing when it releases, so a waiter has to poll. */
 const bench = shareRedis(3);
 
-/** As redis-semaphore writes it. */
+/** A value as redis-semaphore writes it. */
 const uuid = "1f0e3dad-9990-4c1e-8b2f-3a6f0c9d7e11";
 
 describe.each([
@@ -14,7 +14,7 @@ describe.each([
   [3, true],
   [1, false],
 ])("behind a foreign holder on %i nodes, fencing %s", (nodes, fencing) => {
-  test("the first of the waiting managers asks often, and only that one", async () => {
+  test("only the first of the waiting managers polls often", async () => {
     const servers = bench.servers.slice(0, nodes);
     const indices = [...servers.keys()];
     await bench.holdByForeigner(indices, "a", uuid);

@@ -15,7 +15,7 @@ interface Scene {
   readonly clock: ManualClock;
 }
 
-/** A manager on real servers and a manual clock, which have met each other. */
+/** Opens a manager on real servers with a manual clock, and lets them connect. */
 async function open(nodes: number): Promise<Scene> {
   const { runtime, clock } = manualRuntime();
   const clients = await bench.connectAll(nodes);
@@ -38,7 +38,7 @@ function freeze(nodes: number): void {
   for (let index = 0; index < nodes; index += 1) bench.freeze(index);
 }
 
-/** By the manual clock: no answer comes, so nothing but time moves the call. */
+/** Returns the time on the manual clock until the call settles. No reply comes meanwhile. */
 async function msUntilSettled(clock: ManualClock, call: Promise<unknown>): Promise<number> {
   const seen = { settled: false };
   const settled = call.finally(() => (seen.settled = true));
@@ -66,7 +66,7 @@ describe("on a frozen server", () => {
     expect(await call).toBeInstanceOf(QuorumError);
   });
 
-  test("tryAcquire ends with the node timeout, and what is granted late goes back", async () => {
+  test("tryAcquire ends with the node timeout, and a late grant is released", async () => {
     const { locks, clock } = await open(1);
     freeze(1);
     const call = rejection(locks.tryAcquire(key, { ttl: "60s" }));
@@ -85,7 +85,7 @@ describe("on a frozen server", () => {
     for (const { cause } of votes) expect(String(cause)).toContain("no answer within 500 ms");
   });
 
-  test.each([1, 3])("an aborted call of %i nodes settles before any answer", async (nodes) => {
+  test.each([1, 3])("an aborted call of %i nodes settles before any reply", async (nodes) => {
     const { locks, clock } = await open(nodes);
     freeze(nodes);
     const controller = new AbortController();
@@ -99,13 +99,13 @@ describe("on a frozen server", () => {
     await settle();
     controller.abort(reason);
     for (const call of calls) expect(await rejection(call)).toBe(reason);
-    // No time has passed, and no server has answered: both still have to clean up.
+    // No time has passed and no server has answered, so the clean-up is still pending.
     expect(clock.pendingTimers).toBeGreaterThan(0);
     for (let index = 0; index < nodes; index += 1) bench.thaw(index);
     await bench.untilFree();
   });
 
-  test("close rejects what waits at once, and itself waits for the clean-up", async () => {
+  test("close rejects waiting calls at once, and waits for the clean-up", async () => {
     const { locks, clock } = await open(1);
     const holder = await bench.locks(1);
     const lease = await holder.acquire(key);
@@ -124,7 +124,7 @@ describe("on a frozen server", () => {
   });
 });
 
-test("the node timeout leaves room for the replicas that an answer waits for", () => {
+test("the node timeout is long enough for the replicas that a reply waits for", () => {
   const slow = resolveStoreOptions({ replicas: { acks: 1, timeout: "900ms" } }, 1);
   expect([2_000, 10_000, 60_000].map((ttlMs) => nodeTimeoutMs(slow, ttlMs))).toEqual([
     400, 1_800, 1_800,
@@ -137,7 +137,7 @@ test("the node timeout leaves room for the replicas that an answer waits for", (
   ]);
 });
 
-test("a wait that ends leaves the queue behind it", async () => {
+test("a wait that has ended leaves the queue afterwards", async () => {
   const { locks, clock } = await open(1);
   const holder = await bench.locks(1);
   const lease = await holder.acquire(key);

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A process of its own that takes locks as it is told. Started with the folder of a build of the
- * library and the ports of the servers; orders and answers go over the IPC channel.
+ * A process that acquires locks on request. Started with the folder of a build of the library and
+ * the ports of the servers. Requests and answers are sent over the IPC channel.
  */
 import { closeSync, openSync, appendFileSync, unlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -30,8 +30,8 @@ function describe(error) {
 }
 
 /**
- * Takes the lock over and over. A file that may exist once, and that knows nothing of Redis, tells
- * whether somebody else was inside.
+ * Acquires the lock again and again. A file that may exist only once, and is independent of Redis,
+ * shows whether another process was inside.
  * @param {{ resource: string, times: number, file: string }} order
  */
 async function contend({ resource, times, file }) {
@@ -52,8 +52,8 @@ async function contend({ resource, times, file }) {
 }
 
 /**
- * Holds the lock, renewing it, and looks at it on every tick. The first look after the process was
- * stopped for longer than the TTL is what user code sees first.
+ * Holds the lock with renewals, and checks it on every tick. Reports the first check after the
+ * process was stopped for longer than the TTL, which is what user code sees first.
  * @param {{ resource: string, ttl: number }} order
  */
 async function hold({ resource, ttl }) {
@@ -61,7 +61,7 @@ async function hold({ resource, ttl }) {
   let firstLook;
   try {
     await locks.using(resource, { ttl }, async (/** @type {any} */ lease) => {
-      // Taken before the answer, after which the process may be stopped at any moment.
+      // Read before the answer, because the process may be stopped at any moment afterwards.
       let lastMs = performance.now();
       tell({ holding: true, fence: String(lease.fence) });
       while (firstLook === undefined) {

@@ -4,12 +4,12 @@ import { eventually } from "../support/redis-eventually.ts";
 import { connect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
-/** A lease that others granted can be given back before the last node has told of its grant. */
+/** A lease that a quorum granted can be released before the grant of the last node arrives. */
 
 const bench = shareRedis(3);
 const key = "invoice:43";
 
-/** Takes and gives back while the third node's answers are on their way, then lets them come. */
+/** Acquires and releases while the third node's replies are held back, then lets them arrive. */
 async function giveBackEarly(options: {
   readonly ordered: boolean;
   readonly meanwhile?: () => Promise<unknown>;
@@ -17,7 +17,7 @@ async function giveBackEarly(options: {
   const proxy = await startTcpProxy(bench.server(2).port);
   const third = await connect(proxy.port);
   const others = [await connect(bench.server(0).port), await connect(bench.server(1).port)];
-  // A watched connection promises no order.
+  // The driver promises no order for a watched connection.
   const last = options.ordered ? third : watchConnection(third);
   const locks = openLocks([...others, last], { nodeTimeout: "10s" });
   await bench.warmUp(locks);
@@ -29,36 +29,36 @@ async function giveBackEarly(options: {
   expect(await lease.release()).toEqual({ released: true });
   await eventually(() => proxy.countRequests(`\r\n${value}\r\n`) > 0);
   proxy.replies = "pass";
-  // One connection, one order: all answers have come by then, and what they led to has run.
+  // In the order of the connection, all earlier replies have arrived by now, and their effects too.
   await third.ping();
   await third.ping();
   expect(await bench.server(2).command("EXISTS", key)).toBe(0);
-  /** How often its grant was given back by its owner's name, as a late one is. */
+  /** Number of releases by the owner's name, as sent for a late grant. */
   const again = proxy.countRequests(`\r\n${value.split("|")[0]}\r\n`) - 1;
   await bench.untilFree();
   return again;
 }
 
-test("a late grant goes back by the release behind it, without another word", async () => {
+test("a late grant is deleted by the release behind it, without another command", async () => {
   expect(await giveBackEarly({ ordered: true })).toBe(0);
 });
 
-test("it is given back once more where the driver promises no order", async () => {
+test("a late grant is released once more if the driver promises no order", async () => {
   expect(await giveBackEarly({ ordered: false })).toBe(1);
 });
 
-test("it is given back once more where that release did not find it", async () => {
+test("a late grant is released once more if the release did not find it", async () => {
   const meanwhile = () => bench.server(2).command("DEL", key);
   expect(await giveBackEarly({ ordered: true, meanwhile })).toBe(1);
 });
 
-test("the fence of a late grant lifts the proposals that come after it", async () => {
+test("the fence of a late grant raises the proposals that come after it", async () => {
   const proxy = await startTcpProxy(bench.server(2).port);
   const others = [await connect(bench.server(0).port), await connect(bench.server(1).port)];
   const third = await connect(proxy.port);
   const locks = openLocks([...others, third], { nodeTimeout: "10s" });
   await bench.warmUp(locks);
-  // Another client whose clock is 40 s ahead has raised the counter of this resource there.
+  // Another client with a clock 40 s ahead has raised the counter of this resource on node 3.
   const aheadUs = (Date.now() + 40_000) * 1_000;
   await bench.server(2).command("HSET", "holdfast:node", String(shardOf(key)), String(aheadUs));
   proxy.replies = "hold";
@@ -73,7 +73,7 @@ test("the fence of a late grant lifts the proposals that come after it", async (
   await bench.untilFree();
 });
 
-test("the fence that a late refusal names lifts the proposals that come after it", async () => {
+test("the fence in a late refusal raises the proposals that come after it", async () => {
   const proxy = await startTcpProxy(bench.server(2).port);
   const others = [await connect(bench.server(0).port), await connect(bench.server(1).port)];
   const third = await connect(proxy.port);

@@ -42,7 +42,7 @@ const namesOf = async (locks: Locks): Promise<string[]> =>
   (await locks.list()).map(({ resource }) => resource);
 
 describe("list", () => {
-  test("shows locks among other keys, and none that are not Holdfast's", async () => {
+  test("shows locks of Holdfast, and none of the other keys", async () => {
     const locks = await open([server]);
     const plain = await open([server], { fencing: false });
     for (let first = 0; first < 3_000; first += 500) {
@@ -57,7 +57,7 @@ describe("list", () => {
       "PX",
       "9999",
     );
-    // What a reply with the server's clock looks like, under somebody else's key.
+    // A key and a value that look like a reply with the server's clock.
     await server.command("SET", "G 1 2 0123456789ab", "G 1 2 0123456789ab 5");
     const held = [await locks.acquire("one"), await plain.acquire("two")];
     expect(await namesOf(locks)).toEqual(["one", "two"]);
@@ -66,7 +66,7 @@ describe("list", () => {
     await server.command("FLUSHALL");
   });
 
-  test("keeps to its prefix, and to that of the client", async () => {
+  test("is limited to its prefix, and to that of the client", async () => {
     const all = await open([server]);
     const store = await open([server], { prefix: "store[1]*:" });
     const both = await open([server], { prefix: "store:", keyPrefix: "client?:" });
@@ -86,14 +86,14 @@ describe("list", () => {
     await Promise.all(held.map((lease) => lease.release()));
   });
 
-  test("needs a quorum of the servers, and merges what they tell", async () => {
+  test("needs a quorum of the servers, and merges their lists", async () => {
     const servers = await startRedisServers(3);
     onTestFinished(async () => {
       await Promise.all(servers.map((one) => one.stop()));
     });
     const locks = await open(servers);
     const lease = await locks.acquire("r", { ttl: "20s" });
-    // What one server alone has is no lock that anybody holds, but not free either.
+    // A lock on a single server is not held by any lease, but not free either.
     const value = String(await servers[0]?.command("GET", "r"));
     await servers[0]?.command("SET", "left", value, "PX", "20000");
     const states = (await locks.list()).map(({ resource, state }) => [resource, state]);
@@ -107,7 +107,7 @@ describe("list", () => {
     await expect(locks.list()).rejects.toMatchObject({ code: "QUORUM" });
   });
 
-  test("a Cluster cannot be listed, and says so", async () => {
+  test("rejects on a Cluster with an error that says why", async () => {
     const cluster = await startRedisCluster();
     onTestFinished(() => cluster.stop());
     const { Cluster } = await import("ioredis");
@@ -154,7 +154,7 @@ describe("break", () => {
     expect(await namesOf(locks)).toEqual([]);
   });
 
-  test("takes a foreign client's lock away if it is asked to", async () => {
+  test("deletes a foreign client's lock on request", async () => {
     const locks = await open([server]);
     await server.command("SET", "r", "foreign-value", "PX", "20000");
     const outcome = await locks.break("r", { foreign: true });
@@ -162,7 +162,7 @@ describe("break", () => {
     expect(await server.command("EXISTS", "r")).toBe(0);
   });
 
-  test("has a fence also if the holder had waited and its place is still in the queue", async () => {
+  test("draws a fence even if the holder had waited and is still in the queue", async () => {
     const [ours, theirs] = [await open([server]), await open([server])];
     const first = await ours.acquire("r");
     const waiting = theirs.acquire("r", { wait: "20s" });

@@ -8,9 +8,9 @@ import { collect, shareRedis } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 /**
- * Leases of different lengths. What was extended for longer than it was acquired for stays so, as
- * the keys of the servers show: a renewal that made a key shorter would give it to another while
- * the first one still counts on it.
+ * Leases of different lengths. A life that was extended beyond the first TTL must stay, as the
+ * keys on the servers show: if a renewal shortened it, another client could get the lock while the
+ * first one still relies on it.
  */
 
 const bench = shareRedis(3);
@@ -34,7 +34,7 @@ async function mustLiveLong(servers: readonly RedisServer[], leases: readonly Le
   for (const { resources } of leases) {
     for (const server of servers) {
       for (const key of resources) {
-        // A node that was not waited for may get to it a little later.
+        // A node that was not waited for may be extended a little later.
         await eventually(async () => {
           const left = await server.command("PTTL", key);
           expect(Number(left), `what is left of ${key}`).toBeGreaterThan(longMs / 2);
@@ -57,7 +57,7 @@ describe.each(modes)("with fencing $fencing", ({ fencing }) => {
         ["c", "d", "e"],
       ],
     },
-  ])("a renewal leaves a longer life as it is: $what", async ({ all }) => {
+  ])("a renewal does not shorten a longer life: $what", async ({ all }) => {
     const locks = await bench.locks(3, { ...store, fencing });
     const leases = await Promise.all(all.map((names) => locks.acquire(names, options)));
     for (const { resources } of leases) {
@@ -65,14 +65,14 @@ describe.each(modes)("with fencing $fencing", ({ fencing }) => {
     }
     await Promise.all(leases.map((lease) => lease.extend(longMs)));
     await renewedAgain(locks, leases);
-    // Each of them is sent to all nodes in one turn, among other operations.
+    // Each extension is sent to all nodes in one turn, together with other operations.
     await Promise.all([...leases.map((lease) => lease.extend()), locks.inspect("z")]);
     await mustLiveLong(bench.servers, leases);
     await Promise.all(leases.map((lease) => lease.release()));
     await bench.untilFree();
   });
 
-  test("an extension of one lock in a batch with acquires leaves a longer life", async () => {
+  test("an extension in a batch with acquires does not shorten a longer life", async () => {
     const locks = await bench.locks(3, { ...store, fencing });
     const lease = await locks.acquire("a", { ...options, renew: false });
     await bench.valuesEverywhere("a");
@@ -83,7 +83,7 @@ describe.each(modes)("with fencing $fencing", ({ fencing }) => {
     await bench.untilFree();
   });
 
-  test("renewals in a Cluster leave a longer life as it is", async () => {
+  test("renewals in a Cluster do not shorten a longer life", async () => {
     const cluster = await startRedisCluster(3);
     onTestFinished(() => cluster.stop());
     const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));

@@ -11,7 +11,7 @@ const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
 const ttlMs = 20_000;
 
-/** A client through a proxy before one server. */
+/** Connects a client through a proxy in front of one server. */
 async function connectThroughProxy(index = 0, options: RedisOptions = {}) {
   const server = bench.server(index);
   const proxy = await startTcpProxy(server.port);
@@ -19,43 +19,46 @@ async function connectThroughProxy(index = 0, options: RedisOptions = {}) {
   return { server, proxy, client, isSet: async () => (await server.command("EXISTS", key)) === 1 };
 }
 
-/** Stops everything in this thread, as a long computation would. */
+/** Blocks this thread, as a long computation would. */
 function blockThread(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  // The second defect seen elsewhere: a lock with -205 ms left, with every key gone.
-  test.each([1, 3])("refuses replies that are slower than the TTL, on %i nodes", async (nodes) => {
-    const lines = await Promise.all([0, 1, 2].slice(0, nodes).map((i) => connectThroughProxy(i)));
-    const locks = openLocks(
-      lines.map(({ client }) => client),
-      { ...mode, nodeTimeout: "10s" },
-    );
-    await bench.warmUp(locks);
-    const acquired = collect(locks, "acquired");
-    for (const { proxy } of lines) proxy.replies = "hold";
-    locks.on("attempt", () => {
-      for (const { proxy } of lines) proxy.replies = "pass";
-    });
-    const error = await rejection(locks.acquire(key, { ttl: 300, wait: 0 }));
-    expect(error).toBeInstanceOf(QuorumError);
-    expect(acquired).toEqual([]);
-    await bench.untilFree();
-  });
+  // Defect 2 of other libraries: a lock with -205 ms left, and every key gone.
+  test.each([1, 3])(
+    "replies that are slower than the TTL are refused, on %i nodes",
+    async (nodes) => {
+      const lines = await Promise.all([0, 1, 2].slice(0, nodes).map((i) => connectThroughProxy(i)));
+      const locks = openLocks(
+        lines.map(({ client }) => client),
+        { ...mode, nodeTimeout: "10s" },
+      );
+      await bench.warmUp(locks);
+      const acquired = collect(locks, "acquired");
+      for (const { proxy } of lines) proxy.replies = "hold";
+      locks.on("attempt", () => {
+        for (const { proxy } of lines) proxy.replies = "pass";
+      });
+      const error = await rejection(locks.acquire(key, { ttl: 300, wait: 0 }));
+      expect(error).toBeInstanceOf(QuorumError);
+      expect(acquired).toEqual([]);
+      await bench.untilFree();
+    },
+  );
 
-  test("refuses a grant that it can read only after its validity", async () => {
+  test("a grant that is read only after its validity is refused", async () => {
     const clients = await bench.connectAll(3);
     const locks = openLocks(clients, { ...mode, nodeTimeout: "10s" });
     await bench.warmUp(locks);
     const attempt = locks.acquire(key, { ttl: 300, wait: 0 });
-    // The answers come in time, but nobody is there to read them.
+    // The replies arrive in time, but this thread cannot read them.
     blockThread(400);
     expect(await rejection(attempt)).toBeInstanceOf(QuorumError);
     expect(await bench.values(key)).toEqual([null, null, null]);
   });
 
-  test("recognises its own grant when it repeats a question whose answer was late", async () => {
+  test("a client recognises its own grant when it repeats a request whose reply was late", async () => {
     const { proxy, client, server, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 500 });
     await bench.warmUp(locks);
@@ -69,7 +72,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     proxy.replies = "pass";
     const lease = await attempt;
     expect(attempts).toHaveLength(1);
-    // Validity counts from the first question, and the second has not refreshed the key.
+    // Validity counts from the first request, and the second one has not refreshed the key.
     expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs - 500);
     expect(await server.command("PEXPIRETIME", key)).toBe(expiresAt);
     expect(await lease.prove()).toBe(true);
@@ -77,8 +80,8 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await isSet()).toBe(false);
   });
 
-  // The sixth defect seen elsewhere: the key stayed for its whole TTL, and blocked its own client.
-  test("gives back what was applied when the answers never come", async () => {
+  // Defect 6 of other libraries: the key stayed for its whole TTL, and blocked its own client.
+  test("an attempt that was applied is released even if no reply comes", async () => {
     const { proxy, client, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
     await bench.warmUp(locks);
@@ -88,7 +91,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     const error = await rejection(attempt);
     expect(error).toBeInstanceOf(QuorumError);
     expect((error as QuorumError).votes).toMatchObject([{ vote: "unknown" }]);
-    // The way there is open: the release has taken it.
+    // Requests still arrive, so the release has deleted the key.
     await eventually(async () => !(await isSet()), ttlMs / 2);
     proxy.replies = "pass";
     proxy.reset();
@@ -99,7 +102,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   describe.each([true, false])("and a driver that resends: %s", (resends) => {
     const options = { autoResendUnfulfilledCommands: resends };
 
-    test("is not blocked by its own key after a reset that lost the answer", async () => {
+    test("a client is not blocked by its own key after a reset that lost the reply", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 200 });
       await bench.warmUp(locks);
@@ -115,7 +118,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("gives the key back after the reconnect when it has given up", async () => {
+    test("the key is released after the reconnect if the call has failed", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
       await bench.warmUp(locks);
@@ -131,7 +134,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("gives back a lease whose release met a broken connection", async () => {
+    test("a lock is released although the connection broke during the release", async () => {
       const { proxy, client, isSet } = await connectThroughProxy(0, options);
       const locks = openLocks([client], { ...mode, nodeTimeout: 100 });
       const lease = await locks.acquire(key, { ttl: ttlMs });
@@ -143,7 +146,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await eventually(async () => !(await isSet()), ttlMs / 2);
     });
 
-    test("counts one node's repeated grants as one vote", async () => {
+    test("repeated grants of one node count as one vote", async () => {
       const line = await connectThroughProxy(0, options);
       const others = [await connect(bench.server(1).port), await connect(bench.server(2).port)];
       const locks = openLocks([line.client, ...others], { ...mode, nodeTimeout: 300 });
@@ -154,7 +157,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       line.proxy.replies = "hold";
       const attempt = locks.tryAcquire(key, { ttl: ttlMs });
       await eventually(line.isSet);
-      // The driver sends it again where it does; Holdfast itself asks a second time.
+      // The driver resends if it does that; Holdfast itself sends a second request.
       line.proxy.reset();
       line.proxy.replies = "pass";
       await attempt.catch((error: unknown) => error);
@@ -166,8 +169,8 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     });
   });
 
-  // The eighth defect seen elsewhere: an extension made a lost lock again.
-  test("never makes an expired key again by an extension that arrives late", async () => {
+  // Defect 8 of other libraries: an extension created a lost lock again.
+  test("an extension that arrives late never creates an expired key again", async () => {
     const { proxy, client, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: "10s" });
     const lease = await locks.acquire(key, { ttl: 400 });
@@ -178,14 +181,14 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     proxy.requests = "pass";
     const error = await rejection(extension);
     expect(error).toBeInstanceOf(LeaseLostError);
-    // One connection, one order: what was held back has run by now.
+    // In the order of the connection, the held command has run by now.
     await client.ping();
     expect(await isSet()).toBe(false);
     expect(lease.state).toBe("lost");
     expect(await lease.release()).toMatchObject({ released: false });
   });
 
-  test("does not touch the next holder's key by an extension that arrives late", async () => {
+  test("an extension that arrives late does not change the next holder's key", async () => {
     const { proxy, client, server, isSet } = await connectThroughProxy();
     const locks = openLocks([client], { ...mode, nodeTimeout: "10s" });
     const lease = await locks.acquire(key, { ttl: 400 });
@@ -218,7 +221,7 @@ describe.each(modes)("a node that was not waited for, with fencing $fencing", (m
   }
 
   test.each([true, false])(
-    "has the lock too, though it lacked the script (known: %s)",
+    "gets the lock too, although it lacked the script (known: %s)",
     async (known) => {
       const { locks, proxy, server, isSet } = await locksWithSlowNode(known);
       await flushScripts();
@@ -240,27 +243,28 @@ describe.each(modes)("a node that was not waited for, with fencing $fencing", (m
     },
   );
 
-  test("does not get it any more once the lease was given back", async () => {
+  test("does not get the lock any more once the lease was released", async () => {
     const { locks, proxy, client, server, isSet } = await locksWithSlowNode(true);
     await flushScripts();
-    // It knows how to release, but not how to grant: the release overtakes the second question.
+    // The node has the script to release but not the one to grant, so the release comes before the
+    // second request.
     await server.command("SCRIPT", "LOAD", release.source);
     proxy.replies = "hold";
     const lease = await locks.acquire(resources);
     expect(await lease.release()).toEqual({ released: true });
     proxy.replies = "pass";
-    // Whatever is sent in answer to what was held back has run when the second one is answered.
+    // Commands sent in response to the held replies have run when the second PING is answered.
     await client.ping();
     await client.ping();
     expect(await isSet()).toBe(false);
   });
 });
 
-test("does not take a healthy node for a failed one when its answer was not waited for", async () => {
+test("a healthy node does not count as failed if its reply was not waited for", async () => {
   const locks = await bench.locks(3);
   const failures = collect(locks, "node-failed");
   for (let round = 0; round < 20; round += 1) {
-    // Each node is asked for a script that it lacks, and two of the three decide.
+    // Each node gets a script that it lacks, and two of the three decide.
     await Promise.all(bench.servers.map((server) => server.command("SCRIPT", "FLUSH")));
     await (await locks.acquire(key)).release();
   }

@@ -10,7 +10,7 @@ import { queueOn, untilQueued, withoutTimers } from "./waiting-scene.ts";
 const bench = shareRedis(3);
 const key = "leader";
 
-/** Managers that share a client; each has a subscriber of its own. */
+/** Opens managers that share a client, each with its own subscriber. */
 function managersOn(client: Redis, count: number, defaults: CreateLocksOptions = {}): Locks[] {
   return Array.from({ length: count }, () => {
     const locks = createLocks(redis(client), { wait: "forever", ...defaults });
@@ -23,7 +23,7 @@ async function waiters(): Promise<number> {
   return Number(await bench.server(0).command("ZCARD", queueKeyOf(key))) / 2;
 }
 
-/** How often the first server has run each of these commands. */
+/** Number of calls of each command on the first server. */
 async function callsOf(...names: readonly string[]): Promise<number[]> {
   const info = String(await bench.server(0).command("INFO", "commandstats"));
   return names.map((name) => {
@@ -31,7 +31,7 @@ async function callsOf(...names: readonly string[]): Promise<number[]> {
   });
 }
 
-test("each of 100 waiting managers is served once, in the order they came", async () => {
+test("each of 100 waiting managers is served once, in the order of arrival", async () => {
   const holder = await (await bench.locks(1)).acquire(key);
   const managers = managersOn(await connect(bench.server(0).port), 100);
   const served: number[] = [];
@@ -52,12 +52,12 @@ test("each of 100 waiting managers is served once, in the order they came", asyn
   expect(served).toEqual(managers.map((_, index) => index));
 });
 
-test("asks of waiters that have a fresh place write nothing, and look up no subscriber", async () => {
+test("attempts of waiters with a fresh queue entry write nothing, and look up no subscriber", async () => {
   const holder = await (await bench.locks(1)).acquire(key);
   const managers = managersOn(await connect(bench.server(0).port), 3);
   const waiting = managers.map((locks) => locks.using(key, () => undefined));
   await untilQueued([bench.server(0)], key, 3);
-  // What the last one to come still writes is over once it asks again.
+  // The writes of the newest waiter are over once it has made another attempt.
   const [first = 0] = await callsOf("evalsha");
   await eventually(async () => expect((await callsOf("evalsha"))[0]).toBeGreaterThan(first + 3));
   const writes = ["zadd", "zrem", "pexpire", "set", "pubsub\\|numsub", "publish"];
@@ -76,7 +76,7 @@ test("a waiter behind five dead ones gets the lock of a dead holder", async () =
     const deaf = [watchConnection(await connect(server.port))];
     return openLocks(deaf, {}, { wait: "forever", runtime: withoutTimers });
   };
-  // Nobody releases this one: it ends with its time.
+  // No client releases this lock: it expires.
   await server.command("SET", key, "foreign", "PX", "1500");
   const ended: Promise<unknown>[] = [];
   for (let index = 0; index < 5; index += 1) {
@@ -88,12 +88,12 @@ test("a waiter behind five dead ones gets the lock of a dead holder", async () =
   const [last] = managersOn(await connect(server.port), 1);
   const lease = await last?.acquire(key);
   expect(lease?.state).toBe("held");
-  // Each was passed over when its time to claim it had ended, and none is left behind.
+  // Each dead waiter was skipped when its time to claim was over, and none is left in the queue.
   await lease?.release();
   expect(await queueOn(server, key)).toEqual([]);
 });
 
-test("waiters whose queue is lost take their places again, and each is served", async () => {
+test("waiters whose queue is lost enter it again, and each is served", async () => {
   const servers = bench.servers;
   const holder = await (await bench.locks(3)).acquire(key);
   const managers = await Promise.all(

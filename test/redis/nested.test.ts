@@ -18,7 +18,7 @@ test.each([1, 3])(
     });
     expect(error).toBeInstanceOf(SelfDeadlockError);
     expect(String(error)).toContain("is held by this process since");
-    // Only the lease around it has asked a server.
+    // Only the outer lease sent an attempt to a server.
     expect(attempts).toHaveLength(1);
   },
 );

@@ -21,7 +21,7 @@ import type { RedisServer } from "../support/redis-server.ts";
 const bench = shareRedis(3);
 const key = "invoice:42";
 
-/** How often each command was run on a server so far. */
+/** Number of calls of each command on a server so far. */
 async function commandCounts(server: RedisServer): Promise<Map<string, number>> {
   const stats = String(await server.command("INFO", "commandstats"));
   const counts = new Map<string, number>();
@@ -72,7 +72,7 @@ describe("bad input", () => {
       expect(error).toMatchObject({ option, code: "INVALID_OPTION" });
       expect(String(error)).toContain(`Expected \`${option}\` to be`);
     }
-    // On the same connection, so that whatever was sent before has been counted.
+    // On the same connection, so that everything sent before has been counted.
     await client.ping();
     const after = await commandCounts(bench.server(0));
     const ran = [...after].map(([name, count]) => [name, count - (before.get(name) ?? 0)]);
@@ -85,7 +85,7 @@ describe("bad input", () => {
     expect(ran.filter(([, count]) => count !== 0)).toHaveLength(2);
   });
 
-  test("createLocks refuses the same as defaults, and a signal among them", async () => {
+  test("createLocks refuses the same values as defaults, and a signal among them", async () => {
     const client = await connect(bench.server(0).port);
     const store = redis(client);
     for (const [, options, option] of lockOptions) {
@@ -123,7 +123,7 @@ describe("bad input", () => {
     expect(() => redlock([client], options)).toThrow(expect.objectContaining({ option }));
   });
 
-  test("clients that are none are refused, by their place", async () => {
+  test("values that are not clients are refused, with their position", async () => {
     const client = await connect(bench.server(0).port);
     for (const notOne of [undefined, null, {}, "redis://127.0.0.1", 6379, { get: () => null }]) {
       expect(() => redis(notOne as never)).toThrow(expect.objectContaining({ option: "client" }));
@@ -151,7 +151,7 @@ describe("bad input", () => {
 });
 
 describe("options of the store", () => {
-  test("a prefix stands before every key, and keeps locks apart", async () => {
+  test("a prefix is put in front of every key, and separates locks", async () => {
     const clients = await bench.connectAll(3);
     const [app, other] = [
       openLocks(clients, { prefix: "app:" }),
@@ -167,7 +167,7 @@ describe("options of the store", () => {
     expect(await lease.release()).toEqual({ released: true });
   });
 
-  test("nodeTimeout says how long a silent node is waited for", async () => {
+  test("nodeTimeout limits the wait for a silent node", async () => {
     const locks = await bench.locks(3, { nodeTimeout: 70 });
     await bench.warmUp(locks);
     bench.freeze(0, 1);
@@ -184,7 +184,7 @@ describe("options of the store", () => {
     { drift: undefined, allowanceMs: 20_000 * 0.01 + 2 },
     { drift: { factor: 0.4, fixed: 500 }, allowanceMs: 8_500 },
     { drift: { factor: 0, fixed: "3s" } as const, allowanceMs: 3_000 },
-  ])("drift ($drift) is taken off every validity", async ({ drift, allowanceMs }) => {
+  ])("drift ($drift) is subtracted from every validity", async ({ drift, allowanceMs }) => {
     const locks = await bench.locks(1, drift === undefined ? {} : { drift });
     const lease = await locks.acquire(key, { ttl: "20s" });
     expect(lease.remainingMs()).toBeLessThanOrEqual(20_000 - allowanceMs);
@@ -195,13 +195,13 @@ describe("options of the store", () => {
     await lease.release();
   });
 
-  test("a drift that leaves nothing of the TTL is never granted", async () => {
+  test("with a drift that leaves nothing of the TTL no lock is granted", async () => {
     const locks = await bench.locks(1, { drift: { fixed: 500 } });
     expect(await rejection(locks.acquire(key, { ttl: 400, wait: 0 }))).toBeInstanceOf(QuorumError);
     expect(await bench.keysLeft()).toEqual([]);
   });
 
-  test("without fencing there is no fence to use", async () => {
+  test("without fencing, reading the fence throws", async () => {
     const locks = await bench.locks(3, { fencing: false });
     expect(locks.capabilities).toMatchObject({ fencing: false });
     const lease = await locks.acquire(key);
@@ -259,7 +259,7 @@ describe("a user who may not run INFO", () => {
     return lease.fence;
   }
 
-  test.each([1, 3])("locks on %i nodes without admission, and is warned", async (nodes) => {
+  test.each([1, 3])("can lock on %i nodes without admission, and gets a warning", async (nodes) => {
     const locks = openLocks(await connectRestricted(nodes), { admission: "off" });
     const warnings = collect(locks, "warning");
     const first = await cycle(locks);
@@ -271,7 +271,7 @@ describe("a user who may not run INFO", () => {
     }
   });
 
-  test("is told at once what to do where admission is strict", async () => {
+  test("gets an error with the remedy at once if admission is strict", async () => {
     const locks = openLocks(await connectRestricted(3), { admission: "strict" });
     const attempts = collect(locks, "attempt");
     const error = await rejection(locks.acquire(key, { wait: "30s" }));

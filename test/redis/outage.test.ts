@@ -21,7 +21,7 @@ import { startRedis } from "../support/redis-server.ts";
 const bench = shareRedis(5);
 const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
-/** So long that waiting for a silent node once could not be overlooked. */
+/** So long that waiting once for a silent node would be noticed. */
 const patient = { nodeTimeout: "60s" } as const;
 
 /** Kills some servers; each is started again, empty, when the test is over. */
@@ -39,14 +39,14 @@ async function connectWatched(from: RedisBench, count: number) {
 }
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  // The fourth defect seen elsewhere: a frozen node was waited for, for seconds or for ever.
+  // Defect 4 of other libraries: they waited for a frozen node, for seconds or for ever.
   test.each([
     { nodes: 3, frozen: [1], met: "after" },
     { nodes: 3, frozen: [1], met: "before" },
     { nodes: 5, frozen: [0, 4], met: "after" },
     { nodes: 5, frozen: [0, 4], met: "before" },
   ])(
-    "decides without $frozen of $nodes nodes, which froze $met they were first spoken to",
+    "a call is decided without $frozen of $nodes nodes, which froze $met the first contact",
     async ({ nodes, frozen, met }) => {
       const connections = await connectWatched(bench, nodes);
       const locks = openLocks(connections, { ...mode, ...patient });
@@ -61,7 +61,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       await lease.extend();
       expect(await lease.prove()).toBe(true);
       expect(await lease.release()).toEqual({ released: true });
-      // Settled while their answers are still due, and not because they were given up on.
+      // The call settled while the replies are still due, and no timeout had ended them.
       expect(unanswered()).toEqual(frozen.map(() => true));
       expect(failures).toEqual([]);
       bench.thaw(...frozen);
@@ -70,14 +70,14 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     },
   );
 
-  test("says that it is held without waiting for a frozen node", async () => {
+  test("a held lock is reported without waiting for a frozen node", async () => {
     const connections = await connectWatched(bench, 3);
     const locks = openLocks(connections, { ...mode, ...patient });
     const failures = collect(locks, "node-failed");
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
     bench.freeze(2);
-    // One attempt; its clean-up is bounded by the node timeout, so it is not waited for here.
+    // One attempt. Its clean-up is limited by the node timeout, so the test does not wait for it.
     const refusal = new Promise((resolve) => {
       locks.on("attempt", ({ outcome }) => resolve(outcome));
     });
@@ -91,7 +91,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("blames the nodes, not other holders, when all are frozen", async () => {
+  test("a fault of the nodes is reported, not contention, if all are frozen", async () => {
     const locks = await bench.locks(3, { ...mode, nodeTimeout: 60 });
     await bench.warmUp(locks);
     bench.freeze(0, 1, 2);
@@ -108,7 +108,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("goes on with a majority after a node was killed, and with it after its return", async () => {
+  test("a majority goes on after a node was killed, and uses that node again after its return", async () => {
     const locks = await bench.locks(3, mode, { wait: "30s" });
     const [failed, recovered] = [collect(locks, "node-failed"), collect(locks, "node-recovered")];
     const lease = await locks.acquire(key);
@@ -120,7 +120,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(failed[0]).toMatchObject({ node: "node-2" });
     expect(await lease.release()).toEqual({ released: true });
     const second = await locks.acquire(key);
-    // It comes back empty: the lease lives on the two that have it.
+    // The node comes back empty: the lease rests on the two others.
     await bench.server(1).restart({ empty: true });
     await eventually(async () => {
       await second.extend();
@@ -129,7 +129,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(recovered).toEqual([{ node: "node-2" }]);
     expect(await second.prove()).toBe(true);
     expect(await second.release()).toEqual({ released: true });
-    // With another one frozen, its vote is the one that counts.
+    // With another node frozen, the vote of this one is needed.
     bench.freeze(2);
     const third = await locks.acquire(key);
     expect(await bench.server(1).command("EXISTS", key)).toBe(1);
@@ -137,7 +137,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     bench.thaw(2);
   });
 
-  test("names each node and its cause when all are down, and never calls it held", async () => {
+  test("the error names each node and its cause if all are down, and never reports the lock as held", async () => {
     const locks = await bench.locks(3, mode);
     await (await locks.acquire(key)).release();
     await kill(0, 1, 2);
@@ -156,7 +156,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await rejection(locks.tryAcquire(key))).toBeInstanceOf(QuorumError);
   });
 
-  test("calls it a fault when two of five hold it and the rest is down", async () => {
+  test("a fault is reported if two of five are held and the rest is down", async () => {
     const locks = await bench.locks(5, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -168,7 +168,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("calls it a fault when half of four hold it and the other half is down", async () => {
+  test("a fault is reported if half of four are held and the other half is down", async () => {
     const locks = await bench.locks(4, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -177,7 +177,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1], key);
   });
 
-  test("calls it held when two of three hold it and the third is down", async () => {
+  test("a lock is reported as held if two of three are held and the third is down", async () => {
     const locks = await bench.locks(3, mode);
     await bench.warmUp(locks);
     await bench.holdByForeigner([0, 1], key);
@@ -188,7 +188,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-test("counts a client that is not connected as a failed vote, at once", async () => {
+test("a client that is not connected counts as a failed vote, at once", async () => {
   const port = await freePort();
   const locks = openLocks([dial(port)], patient);
   const error = await rejection(locks.acquire(key, { wait: 0 }));
@@ -198,7 +198,7 @@ test("counts a client that is not connected as a failed vote, at once", async ()
   expect(vote?.cause).toBeInstanceOf(NotConnectedError);
 });
 
-test("acquires with the connected majority while one client never connects", async () => {
+test("the connected majority grants while one client never connects", async () => {
   const clients = await bench.connectAll(2);
   const locks = openLocks([...clients, dial(await freePort())], patient);
   const failures = collect(locks, "node-failed");
@@ -207,7 +207,7 @@ test("acquires with the connected majority while one client never connects", asy
   expect(await lease.release()).toEqual({ released: true });
 });
 
-test("waits for a server that starts only later, and sends nothing late", async () => {
+test("a call waits for a server that starts later, and sends nothing late", async () => {
   const port = await freePort();
   const locks = openLocks([dial(port)], {}, { wait: "60s" });
   const attempts = collect(locks, "attempt");
@@ -222,7 +222,7 @@ test("waits for a server that starts only later, and sends nothing late", async 
   expect(await server.command("KEYS", "*")).toEqual(["holdfast:node"]);
 });
 
-test("wakes a lazy client, and waits for its first connect", async () => {
+test("a call wakes a lazy client, and waits for its first connect", async () => {
   const client = dial(bench.server(0).port, { lazyConnect: true });
   const locks = openLocks([client]);
   expect(client.status).toBe("wait");
@@ -231,18 +231,18 @@ test("wakes a lazy client, and waits for its first connect", async () => {
   await lease?.release();
 });
 
-test("gives a key back that only its frozen node still has, once the node thaws", async () => {
+test("a key that only a frozen node still has is released once the node thaws", async () => {
   const locks = await bench.locks(3, { nodeTimeout: 50 });
   await bench.warmUp(locks);
   const lease = await locks.acquire(key, { wait: "5s" });
   bench.freeze(2);
   expect(await lease.release()).toEqual({ released: true });
   bench.thaw(2);
-  // Its TTL of 20 s would keep it far longer.
+  // With its TTL of 20 s it would stay far longer.
   await eventually(async () => (await bench.server(2).command("EXISTS", key)) === 0, 10_000);
 });
 
-test("does not let one frozen node delay what is owed to another", async () => {
+test("a release on one node is not delayed by another node that is frozen", async () => {
   const clients = await Promise.all(
     [0, 1, 2].map((index) =>
       connect(bench.server(index).port, { autoResendUnfulfilledCommands: false }),
@@ -250,7 +250,7 @@ test("does not let one frozen node delay what is owed to another", async () => {
   );
   const locks = openLocks(clients, { nodeTimeout: 50 });
   const lease = await locks.acquire(key, { wait: "5s" });
-  // Both lose their connection, so that both are owed the release.
+  // Both nodes lose their connection, so both still need the release.
   for (const client of clients.slice(1)) client.disconnect(true);
   await lease.release();
   bench.freeze(1);
@@ -260,7 +260,7 @@ test("does not let one frozen node delay what is owed to another", async () => {
   await eventually(async () => (await bench.server(1).command("EXISTS", key)) === 0, 10_000);
 });
 
-test("calls it a fault when a node fails between its grant and the agreement on a fence", async () => {
+test("a fault is reported if a node fails between its grant and the agreement on a fence", async () => {
   const [ahead, failing, other] = await bench.connectAll(3);
   if (ahead === undefined || failing === undefined || other === undefined) return;
   const inner = watchConnection(failing);
@@ -273,7 +273,7 @@ test("calls it a fault when a node fails between its grant and the agreement on 
   };
   const locks = openLocks([ahead, connection, other]);
   await locks.nodes();
-  // Two nodes are left, and the counter of one is an hour ahead: they have to agree first.
+  // Two nodes are left, and the counter of one is an hour ahead, so they need a second round.
   const aheadUs = String((Date.now() + 3_600_000) * 1_000);
   await bench.server(0).command("HSET", "holdfast:node", String(shardOf(key)), aheadUs);
   await kill(2);

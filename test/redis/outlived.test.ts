@@ -17,7 +17,7 @@ interface Look {
 
 const ports = (nodes: number) => bench.servers.slice(0, nodes).map(({ port }) => port);
 
-// The eleventh defect seen elsewhere: the work's own result or error was lost, or masked.
+// Defect 11 of other libraries: the work's own result or error was lost, or masked.
 describe("work that outlives its lease", () => {
   test("rejects with the loss, and carries the result", async () => {
     const locks = await bench.locks(3);
@@ -48,7 +48,7 @@ describe("work that outlives its lease", () => {
     await bench.untilFree();
   });
 
-  test("passes on the work's own error where the lease was held", async () => {
+  test("passes on the work's own error if the lease was held", async () => {
     const locks = await bench.locks(3);
     const own = new Error("the work failed");
     const work = locks.using(key, () => Promise.reject(own));
@@ -56,7 +56,7 @@ describe("work that outlives its lease", () => {
     await bench.untilFree();
   });
 
-  test("is told by whatever runs first after this thread was blocked", async () => {
+  test("sees the loss in the first callback after this thread was blocked", async () => {
     const locks = await bench.locks(3);
     const looks: Look[] = [];
     const work = locks.using(key, { ttl: 300 }, async (lease) => {
@@ -77,7 +77,7 @@ describe("work that outlives its lease", () => {
     await bench.untilFree();
   });
 
-  test("is told in another process whose event loop was busy", async () => {
+  test("sees the loss in another process whose event loop was busy", async () => {
     const child = await startChildHolder(build, ports(3));
     child.order({ kind: "block", resource: key, ttl: 300 });
     const { looks, error } = await child.answer<{ looks: Look[]; error: object }>();
@@ -94,21 +94,21 @@ test.each([1, 3])("a process stopped on %i nodes sees its loss first when it wak
   child.order({ kind: "hold", resource: key, ttl: ttlMs });
   const { fence } = await child.answer<{ fence: string }>();
   child.signal("SIGSTOP");
-  // Its renewals have stopped with it: the lock becomes free, and is ours.
+  // Its renewals have stopped as well: the lock expires, and we get it.
   const lease = await locks.acquire(key, { wait: "30s" });
   expect(lease.fence).toBeGreaterThan(BigInt(fence));
-  // It tells a pause from an ordinary delay by its length.
+  // The child distinguishes a pause from an ordinary delay by its length.
   await sleep(ttlMs + 100);
   child.signal("SIGCONT");
   const { firstLook, error } = await child.answer<{ firstLook: Look; error: object }>();
   expect(firstLook).toEqual({ state: "lost", aborted: true });
   expect(error).toMatchObject({ name: "LeaseLostError", result: "finished" });
-  // Its release has found nothing of its own.
+  // The child's release has found no key of its own.
   expect(await lease.prove()).toBe(true);
   expect(await lease.release()).toEqual({ released: true });
 });
 
-test.each([1, 3])("frees the lock of a process killed on %i nodes after its TTL", async (n) => {
+test.each([1, 3])("the lock of a process killed on %i nodes is free after its TTL", async (n) => {
   const child = await startChildHolder(build, ports(n));
   const locks = await bench.locks(n);
   child.order({ kind: "hold", resource: key, ttl: ttlMs });

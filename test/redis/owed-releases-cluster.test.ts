@@ -15,7 +15,9 @@ afterAll(() => cluster.stop());
 
 const key = "invoice:42";
 
-/** Each takes the slot of the key out of service, and returns what puts it back. */
+/**
+ * Each function takes the slot of the key out of service, and returns the function that undoes it.
+ */
 const troubles = [
   {
     error: "CLUSTERDOWN",
@@ -29,7 +31,7 @@ const troubles = [
     strike: async (owner: RedisServer, slot: string) => {
       const other = cluster.nodes.find((node) => node !== owner);
       const id = String(await other?.command("CLUSTER", "MYID"));
-      // The lock is here and its queue is not: the server cannot say where both are.
+      // The lock is here and its queue is not, so the server cannot redirect the command.
       await owner.command("CLUSTER", "SETSLOT", slot, "MIGRATING", id);
       return () => owner.command("CLUSTER", "SETSLOT", slot, "STABLE");
     },
@@ -38,7 +40,7 @@ const troubles = [
 
 test.each(troubles)("a release answered by $error is sent again", async ({ error, strike }) => {
   const rootNodes = cluster.nodes.map(({ host, port }) => ({ socket: { host, port } }));
-  // It reports such an error as it is, where ioredis asks again before it gives up.
+  // node-redis passes such an error on, whereas ioredis retries before it fails.
   const client = createCluster({ rootNodes });
   client.on("error", () => undefined);
   await client.connect();

@@ -10,7 +10,7 @@ import { collect, connect, openLocks, shareRedis } from "../support/redis-harnes
 import type { RedisServer } from "../support/redis-server.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
-// A snapshot of this name cannot be written while a directory is in its place.
+// A snapshot cannot be written while a directory has its name.
 const snapshot = "blocked.rdb";
 const bench = shareRedis(3, ["--dbfilename", snapshot]);
 const key = "invoice:42";
@@ -25,7 +25,7 @@ async function lastSaveStatus(server: RedisServer): Promise<string | undefined> 
 
 interface Sickness {
   readonly error: string;
-  /** Returns what heals the server. */
+  /** Returns the function that heals the server. */
   readonly strike: (server: RedisServer) => Promise<() => Promise<unknown>>;
 }
 
@@ -74,7 +74,7 @@ const sicknesses: readonly Sickness[] = [
   {
     error: "READONLY",
     strike: async (server) => {
-      // Of a master that does not exist: it keeps what it has.
+      // Its master does not exist, so the server keeps its data.
       await server.command("REPLICAOF", "127.0.0.1", "1");
       return () => server.command("REPLICAOF", "NO", "ONE");
     },
@@ -102,7 +102,7 @@ describe.each(sicknesses)("a release answered by $error", ({ strike }) => {
     onTestFinished(heal);
     expect(await lease.release()).toEqual(unconfirmed);
     await heal();
-    // Long before its TTL is over.
+    // Long before the TTL is over.
     await bench.untilFree();
   });
 
@@ -152,13 +152,13 @@ test("a release that the server refuses for good is reported, and not sent again
   expect(failures).toMatchObject([{ vote: "failed", cause: { message: /^NOPERM/ } }]);
   proxy.refuse(release.sha, undefined);
   const sent = proxy.countRequests(release.sha);
-  // Whatever is owed is sent before the manager is closed.
+  // Releases still owed are sent before the manager is closed.
   await locks.close();
   expect(proxy.countRequests(release.sha)).toBe(sent);
   await bench.freeByForeigner([0], key);
 });
 
-test("one release that is refused does not keep back the others of its server", async () => {
+test("one refused release does not delay the others of its server", async () => {
   const proxy = await startTcpProxy(bench.server(0).port);
   const locks = openLocks([await connect(proxy.port)], { maxTtl: ttl });
   await bench.warmUp(locks);
@@ -174,7 +174,7 @@ test("one release that is refused does not keep back the others of its server", 
   await bench.untilFree();
 });
 
-/** A manager whose clocks the test puts forward. */
+/** Opens a manager whose clocks the test can advance. */
 async function locksAhead(port: number, fencing: boolean) {
   const { clock } = nodeRuntime;
   let aheadMs = 0;
@@ -197,7 +197,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     { resources: key },
     { resources: [key, "another"] },
   ])(
-    "a release is owed for as long as $resources may live, not as first asked",
+    "a release is owed for as long as $resources may live, not for the first TTL",
     async ({ resources }) => {
       const proxy = await startTcpProxy(bench.server(0).port);
       const { locks, advance } = await locksAhead(proxy.port, fencing);
@@ -207,9 +207,9 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
       await lease.extend("5s");
       proxy.refuse(release.sha, "LOADING Redis is loading the dataset in memory");
       expect(await lease.release()).toEqual(unconfirmed);
-      // More than the lease was acquired for, and less than its keys live.
+      // More than the TTL of the acquire, and less than the life of the keys.
       advance(20_000);
-      // Until then it has looked, by its clocks of now, at what it owes.
+      // By then it has checked the owed releases with its new clocks.
       const refused = proxy.refusalCount;
       await eventually(() => proxy.refusalCount > refused);
       proxy.refuse(release.sha, undefined);

@@ -22,7 +22,7 @@ const key = "invoice:42";
 const modes = [{ fencing: true }, { fencing: false }];
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  test("acquires although a minority is held, and gives back its own keys only", async () => {
+  test("a lock is granted although a minority is held, and a release deletes only its own keys", async () => {
     const locks = await bench.locks(5, mode);
     await bench.holdByForeigner([1, 3], key);
     const lease = await locks.acquire(key, { wait: 0 });
@@ -36,17 +36,17 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([1, 3], key);
   });
 
-  test("leaves nothing on the free nodes when a majority is held", async () => {
+  test("an attempt leaves no key on the free nodes if a majority is held", async () => {
     const locks = await bench.locks(5, mode);
     await bench.holdByForeigner([0, 2, 4], key);
     expect(await locks.tryAcquire(key)).toBeUndefined();
-    // The promise settles only when the minority has been given back.
+    // The promise settles only after the minority was released.
     expect(await bench.values(key)).toEqual(["foreign", null, "foreign", null, "foreign"]);
     await bench.freeByForeigner([0, 2, 4], key);
   });
 
-  // The first defect seen elsewhere: with two votes each way the call never settled.
-  test("settles on an even split of four nodes, and leaves nothing", async () => {
+  // Defect 1 of other libraries: with two votes each the call never settled.
+  test("an attempt settles on an even split of four nodes, and leaves no key", async () => {
     const locks = await bench.locks(4, mode);
     await bench.holdByForeigner([0, 1], key);
     expect(await locks.tryAcquire(key)).toBeUndefined();
@@ -57,14 +57,15 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await (await locks.acquire(key)).release();
   });
 
-  // The third defect seen elsewhere: keys were kept between retries and one's own key refused.
+  // Defect 3 of other libraries: keys were kept between retries, and a client's own key was
+  // refused.
   test.each([
     { nodes: 3, byFirst: [0], bySecond: [1], byForeigner: [2] },
     { nodes: 4, byFirst: [0, 1], bySecond: [2, 3], byForeigner: [] },
-  ])("lets two rivals who split $nodes nodes both win in the end", async (split) => {
+  ])("two rivals that split $nodes nodes both succeed in the end", async (split) => {
     const { nodes, byFirst, bySecond, byForeigner } = split;
     await bench.holdByForeigner(byForeigner, key);
-    // Nobody reaches the other's nodes before both have their own.
+    // Holds back requests to the rival's nodes until both have their own.
     const bothHaveTheirs = eventually(async () => {
       const values = await bench.values(key);
       return values.slice(0, nodes).every((value) => value !== null);
@@ -92,19 +93,19 @@ describe.each(modes)("with fencing $fencing", (mode) => {
         inside -= 1;
       }),
     );
-    // Both see it held, both give back what they had, and both try again.
+    // Both find the lock held, release their votes, and try again.
     expect(await Promise.all(firstOutcomes)).toEqual(["held", "held"]);
     await bench.freeByForeigner(byForeigner, key);
     await Promise.all(works);
     expect(insideMost).toBe(1);
   });
 
-  test("refuses a server among others that is given twice, and leaves no key", async () => {
+  test("a server that is given twice among others is refused, and no key is left", async () => {
     const { port } = bench.server(0);
     const others = await bench.connectAll(4);
     const clients = [await connect(port), await connect(port), ...others.slice(1)];
     const locks = openLocks(clients, mode);
-    // The others may be a quorum by themselves before both of its names have answered.
+    // The other servers may decide before both connections to the same one have answered.
     const error = await eventually(async () => {
       const outcome = await locks.tryAcquire(key).catch((e: unknown) => e);
       if (outcome instanceof Error) return outcome;
@@ -114,14 +115,14 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error).toMatchObject({ option: "nodes" });
     expect(String(error)).toMatch(/the same server twice, as node-[12] and node-[12]/);
-    // It is not waited out.
+    // The call fails at once instead of waiting.
     const attempts = collect(locks, "attempt");
     expect(await rejection(locks.acquire(key, { wait: "30s" }))).toBe(error);
     expect(attempts).toHaveLength(1);
     expect(await bench.values(key)).toEqual([null, null, null, null, null]);
   });
 
-  test("refuses a quorum that consists of one server twice, at its first use", async () => {
+  test("a quorum that consists of one server twice is refused at its first use", async () => {
     const { port } = bench.server(2);
     const locks = openLocks([await connect(port), await connect(port)], mode);
     const error = await rejection(locks.tryAcquire(key));
@@ -130,25 +131,25 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-test("refuses the same client object twice up front", async () => {
+test("the same client object given twice is refused at once", async () => {
   const client = await connect(bench.server(0).port);
   expect(() => redlock([client, client])).toThrow(InvalidOptionError);
   expect(() => redlock([client, client])).toThrow("the same client twice");
 });
 
-// The twelfth defect seen elsewhere: a quorum of one of three was accepted.
-test("has no way to ask for less than a majority", async () => {
+// Defect 12 of other libraries: a quorum of one of three was accepted.
+test("a quorum below a majority cannot be requested", async () => {
   const clients = await bench.connectAll(3);
   const options: object = { quorum: 1 };
   expect(() => redlock(clients, options)).toThrow(InvalidOptionError);
 });
 
-// The other half of the twelfth: all of three were demanded.
+// The other half of defect 12: all of three were required.
 test.each([
   { nodes: 3, held: [0] },
   { nodes: 4, held: [0] },
   { nodes: 5, held: [0, 4] },
-])("needs no more than a majority of $nodes", async ({ nodes, held }) => {
+])("a majority of $nodes is enough", async ({ nodes, held }) => {
   const locks = await bench.locks(nodes);
   await bench.holdByForeigner(held, key);
   const lease = await locks.tryAcquire(key);
@@ -157,7 +158,7 @@ test.each([
   await bench.freeByForeigner(held, key);
 });
 
-test.each([2, 4])("warns of an even number of nodes (%i) and works", async (nodes) => {
+test.each([2, 4])("an even number of nodes (%i) works, with a warning", async (nodes) => {
   const locks = await bench.locks(nodes);
   const warnings = collect(locks, "warning");
   const lease = await locks.acquire(key);
@@ -168,7 +169,7 @@ test.each([2, 4])("warns of an even number of nodes (%i) and works", async (node
   expect(warnings[0]?.remedy).toContain("odd");
 });
 
-test("does not warn of an odd number of nodes", async () => {
+test("an odd number of nodes gives no warning", async () => {
   const locks = await bench.locks(3);
   const warnings = collect(locks, "warning");
   const lease = await locks.acquire(key);
@@ -176,7 +177,7 @@ test("does not warn of an odd number of nodes", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("grants greater fences than before, whichever majority grants them", async () => {
+test("every majority grants a fence greater than those before", async () => {
   const locks = await bench.locks(5);
   const fences: bigint[] = [];
   for (const held of [[], [0, 1], [3, 4], [1, 3], []]) {
@@ -189,7 +190,7 @@ test("grants greater fences than before, whichever majority grants them", async 
   expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
 });
 
-test("tells who holds it: contention is a timeout that carries the holder's label", async () => {
+test("the timeout error reports the holder's label", async () => {
   const [ours, theirs] = [await bench.locks(3), await bench.locks(3)];
   const lease = await theirs.acquire(key, { label: "night shift | Zürich" });
   const contended = collect(ours, "contended");
@@ -203,7 +204,7 @@ test("tells who holds it: contention is a timeout that carries the holder's labe
   await lease.release();
 });
 
-test("tells the holder's label without fences too", async () => {
+test("the timeout error reports the holder's label without fences, too", async () => {
   const [ours, theirs] = [
     await bench.locks(1, { fencing: false }),
     await bench.locks(1, { fencing: false }),

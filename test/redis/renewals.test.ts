@@ -4,7 +4,7 @@ import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
 
-/** Leases that are renewed together share one question, and nothing else. */
+/** Leases that are renewed together share one request, and each has its own outcome. */
 
 const bench = shareRedis(3);
 const options = { ttl: "20s", renew: "100ms" } as const;
@@ -20,7 +20,7 @@ async function giveBack(leases: readonly Lease[]): Promise<void> {
   await bench.untilFree();
 }
 
-/** Resolves when each of them was renewed again, or throws. */
+/** Resolves when each of them was renewed again. Throws if that takes too long. */
 async function renewedAgain(locks: Locks, names: readonly string[]): Promise<void> {
   const renewed = collect(locks, "renewed");
   await eventually(() => {
@@ -56,7 +56,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
         for (const name of names) expect(await server.command("PTTL", name)).toBeGreaterThan(9_000);
       }
     });
-    // At most 64 go in one command: two of them for each round of renewals.
+    // At most 64 leases go in one command, so each round of renewals needs two.
     expect(sent().every((count, index) => count >= (before[index] ?? 0) + 2)).toBe(true);
     const keysOf = ([, , count]: readonly string[]): number => Number(count);
     for (const { sent: all } of connections) {
@@ -67,7 +67,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("one that others took is lost, and its neighbours are renewed", async () => {
+  test("a lease that was taken is lost, and the others are renewed", async () => {
     const locks = await bench.locks(3, { fencing });
     const lost = collect(locks, "lost");
     const leases = await take(locks, ["a", "b", "c"]);
@@ -81,18 +81,18 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("one that a minority lacks is renewed by the others", async () => {
+  test("a lease that a minority lacks is renewed by the other nodes", async () => {
     const locks = await bench.locks(3, { fencing });
     const leases = await take(locks, ["a", "b"]);
     await bench.server(2).command("DEL", "a");
     await renewedAgain(locks, ["a", "b"]);
     expect(leases.map(({ state }) => state)).toEqual(["held", "held"]);
-    // An extension never makes a key.
+    // An extension never creates a key.
     expect(await bench.server(2).command("EXISTS", "a")).toBe(0);
     await giveBack(leases);
   });
 
-  test("one that the servers refuse does not fail its neighbours", async () => {
+  test("a lease that the servers refuse does not make the others fail", async () => {
     const rights = ["on", "nopass", "+@all", "~*", "&*"];
     for (const server of bench.servers) await server.command("ACL", "SETUSER", "worker", ...rights);
     const clients = await bench.connectAll(3, { username: "worker", password: "" });
@@ -113,7 +113,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await giveBack(leases);
   });
 
-  test("without a quorum all of them are in doubt, and held again when it is back", async () => {
+  test("all leases are doubtful without a quorum, and held again when it is back", async () => {
     const locks = await bench.locks(3, { fencing, nodeTimeout: 100 });
     const leases = await take(locks, ["a", "b"]);
     await renewedAgain(locks, ["a", "b"]);
@@ -130,20 +130,20 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
   });
 });
 
-test("a node that is behind in one fence is raised to it, and counted then", async () => {
+test("a node with a smaller fence is raised to the lease's fence, and counted afterwards", async () => {
   const locks = await bench.locks(3);
   const leases = await take(locks, ["a", "b"]);
   const [value] = await bench.values("a");
   const older = String(value).replace(/\d+$/, (fence) => String(BigInt(fence) - 1n));
   for (const index of [1, 2]) await bench.server(index).command("SET", "a", older, "PX", "20000");
-  // Two of three are behind: without them there is no quorum.
+  // Two of three nodes are behind: without them there is no quorum.
   await renewedAgain(locks, ["a", "b"]);
   expect(await bench.values("a")).toEqual([value, value, value]);
   expect(leases.map(({ state }) => state)).toEqual(["held", "held"]);
   await giveBack(leases);
 });
 
-test("a key of ours with a greater fence is not ours any more", async () => {
+test("a key of the same owner with a greater fence does not count for the lease", async () => {
   const locks = await bench.locks(3);
   const lost = collect(locks, "lost");
   const leases = await take(locks, ["a", "b"]);

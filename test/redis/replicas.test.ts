@@ -52,7 +52,7 @@ async function openHere(options: RedisStoreOptions = {}): Promise<Locks> {
   return open(await connect(master.port), options);
 }
 
-/** Stops the replica's process until the test is over: it confirms nothing. */
+/** Stops the replica's process until the test is over, so that it acknowledges nothing. */
 function pauseReplica(): void {
   replica.pause();
   onTestFinished(() => replica.resume());
@@ -63,7 +63,7 @@ async function waitsOf(server: RedisServer): Promise<number> {
   return Number(/^cmdstat_wait:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
 }
 
-/** A connection that notes what was sent through it, and in which turn of the event loop. */
+/** Returns a connection that records its commands, each with the turn of the event loop. */
 function noted(client: object): RedisConnection & { readonly sent: [string, number][] } {
   const inner = connectionOf(client);
   if (inner === undefined) throw new Error("the client was not recognised");
@@ -142,7 +142,7 @@ test.each(ordered)("a grant and an extension are on the replica, with $name", as
   const locks = open(opened.client as object);
   for (let turn = 0; turn < 5; turn += 1) {
     const lease = await locks.acquire(key);
-    // No waiting: the replica had it before the lease was handed out.
+    // Checked without waiting: the replica had the key before the lease was returned.
     expect(await replica.command("GET", key)).toSatisfy((value) => isLockOf(value, lease));
     await lease.extend("25s");
     expect(Number(await replica.command("PTTL", key))).toBeGreaterThan(20_000);
@@ -152,7 +152,7 @@ test.each(ordered)("a grant and an extension are on the replica, with $name", as
 });
 
 describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", (mode) => {
-  test("WAIT leaves in the same turn as the grant, and not behind a look or a release", async () => {
+  test("WAIT is sent in the same turn as the grant, and not after a read or a release", async () => {
     const connection = noted(await connect(master.port));
     const locks = open(connection, mode);
     await (await locks.acquire(key)).release();
@@ -169,10 +169,10 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     expect(connection.sent[0]?.[1]).toBe(connection.sent[1]?.[1]);
   });
 
-  test("one WAIT serves all that one turn has", async () => {
+  test("one WAIT is enough for all grants of a turn", async () => {
     const locks = await openHere(mode);
     const resources = Array.from({ length: 16 }, (_, index) => `resource-${index}`);
-    // Scripts are there, and the server has been met.
+    // The scripts are loaded, and the handshake is over.
     const warm = await Promise.all(resources.map((name) => locks.acquire(name)));
     await Promise.all(warm.map((lease) => lease.release()));
     const before = await waitsOf(master);
@@ -182,7 +182,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  test("too few acks: not granted, given back, a fault and never contention", async () => {
+  test("with too few acks a lock is not granted but released, and the call fails with a fault", async () => {
     const locks = await openHere(mode);
     const warnings = collect(locks, "warning");
     await (await locks.acquire(key)).release();
@@ -200,7 +200,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     const told = warnings.filter(({ code }) => code === "acks-missing");
     expect(told).toHaveLength(1);
     expect(told[0]).toMatchObject({ node: "redis", level: "error" });
-    // It is worth waiting for.
+    // Waiting for the replica succeeds.
     const waiting = locks.acquire(key, { wait: "20s" });
     replica.resume();
     const lease = await waiting;
@@ -208,7 +208,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await lease.release();
   });
 
-  test("an extension that no replica has leaves the lease doubtful, on its old validity", async () => {
+  test("an extension without acks leaves the lease doubtful, with its old validity", async () => {
     const locks = await openHere(mode);
     const lease = await locks.acquire(key);
     await lease.extend("20s");
@@ -226,7 +226,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await lease.release();
   });
 
-  test("so does a renewal", async () => {
+  test("a renewal without acks leaves the lease doubtful", async () => {
     const locks = await openHere(mode);
     const names = [key, `${key}:too`];
     const leases = await Promise.all(names.map((name) => locks.acquire(name, { renew: 100 })));
@@ -237,7 +237,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  test("a lease that others hold is contention, whatever the replicas do", async () => {
+  test("a lock held by others is contention, whatever the replicas do", async () => {
     const [ours, theirs] = [await openHere(mode), await openHere(mode)];
     const lease = await ours.acquire(key);
     pauseReplica();
@@ -247,14 +247,14 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
   });
 });
 
-test("a WAIT that a driver sends again on another connection counts for nothing", async () => {
+test("a WAIT that a driver resends on another connection does not count", async () => {
   const proxy = await startTcpProxy(master.port);
   const locks = open(await connect(proxy.port), { replicas: { acks: 1, timeout: "2s" } });
   await (await locks.acquire(key)).release();
   pauseReplica();
   const waits = await waitsOf(master);
   const attempt = rejection(locks.tryAcquire(key));
-  // The grant is made and answered; the connection breaks while the replica is waited for.
+  // The grant has been made and answered. The connection breaks during the wait for the replica.
   await eventually(async () => (await master.command("EXISTS", key)) === 1);
   proxy.reset();
   replica.resume();
@@ -264,8 +264,8 @@ test("a WAIT that a driver sends again on another connection counts for nothing"
   expect(await waitsOf(master)).toBeGreaterThan(waits);
 });
 
-describe("a server that takes no writes", () => {
-  test("min-replicas-to-write is understood, and outlasted", async () => {
+describe("a server that accepts no writes", () => {
+  test("is waited for if min-replicas-to-write refuses the writes", async () => {
     const locks = open(await connect(master.port), { replicas: { acks: 0 } });
     await master.command("CONFIG", "SET", "min-replicas-to-write", "2");
     onTestFinished(async () => {
@@ -281,7 +281,7 @@ describe("a server that takes no writes", () => {
     await (await waiting).release();
   });
 
-  test("a demoted master is understood, and what it still owes is given back later", async () => {
+  test("is recognised as a demoted master, and its key is released later", async () => {
     const lonely = await startRedis();
     onTestFinished(() => lonely.stop());
     const locks = open(await connect(lonely.port), { replicas: { acks: 0 } });
@@ -298,7 +298,7 @@ describe("a server that takes no writes", () => {
 });
 
 describe("the doctor", () => {
-  test("finds that more acks are asked for than replicas are connected", async () => {
+  test("reports that more acks are required than replicas are connected", async () => {
     const found = await diagnose(await openHere({ replicas: { acks: 2 } }), "acks-missing");
     expect(found).toMatchObject({ level: "error", node: "redis" });
     expect(found.what).toContain("replicas.acks is 2, and 1 replica(s) are connected");
@@ -307,7 +307,7 @@ describe("the doctor", () => {
     expect(enough.find(({ code }) => code === "replicas")?.remedy).toContain("guard writes");
   });
 
-  test("finds that WAIT is not allowed, and nothing is granted then", async () => {
+  test("reports that WAIT is not allowed, and then no lock is granted", async () => {
     const rights = ["on", ">secret", "~*", "&*", "+@all", "-wait"];
     await master.command("ACL", "SETUSER", "hasty", ...rights);
     onTestFinished(async () => {
@@ -324,7 +324,7 @@ describe("the doctor", () => {
   });
 });
 
-test("a connection written as a class keeps its methods beside acks", async () => {
+test("a connection written as a class keeps its methods if acks are used", async () => {
   const client = await connect(master.port);
   const given = connectionOf(client);
   if (given === undefined) throw new Error("ioredis is not recognised");

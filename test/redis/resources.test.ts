@@ -18,14 +18,14 @@ const names = {
 };
 
 describe.each(modes)("with fencing $fencing", (mode) => {
-  test.each(Object.entries(names))("locks a name with %s", async (_, name) => {
+  test.each(Object.entries(names))("a lock works for a name with %s", async (_, name) => {
     const [ours, theirs] = [await bench.locks(3, mode), await bench.locks(3, mode)];
     const lease = await ours.acquire(name, { label: "first" });
     expect(lease.resources).toEqual([name]);
     await bench.valuesEverywhere(name);
     expect(await theirs.tryAcquire(name)).toBeUndefined();
     expect(await theirs.inspect(name)).toMatchObject({ state: "held", label: "first" });
-    // Only that very name: one that differs at its end is another lock.
+    // Only this exact name: one with a different end is another lock.
     const other = await theirs.tryAcquire(`${name}x`);
     expect(other?.state).toBe("held");
     await other?.release();
@@ -36,7 +36,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("tells names apart that look alike in Unicode", async () => {
+  test("names that look alike in Unicode are different locks", async () => {
     const locks = await bench.locks(1, mode);
     const composed = await locks.tryAcquire("caf\u00e9");
     const decomposed = await locks.tryAcquire("cafe\u0301");
@@ -45,7 +45,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await decomposed?.release();
   });
 
-  test("takes a resource that is named twice once", async () => {
+  test("a resource that is given twice is acquired once", async () => {
     const locks = await bench.locks(3, mode);
     const lease = await locks.acquire([key, "second", key, key]);
     expect(lease.resources).toEqual([key, "second"]);
@@ -55,9 +55,9 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.untilFree();
   });
 
-  test("takes several resources all or none, on each node", async () => {
+  test("several resources are acquired all or none, on each node", async () => {
     const locks = await bench.locks(3, mode);
-    // On each node another one of them is held.
+    // On each node another resource is held.
     const resources = ["a", "b", "c"];
     for (const [index, resource] of resources.entries()) {
       await bench.holdByForeigner([index], resource);
@@ -68,7 +68,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     expect(await bench.values("c")).toEqual([null, null, "foreign"]);
     await bench.freeByForeigner([1], "b");
     await bench.freeByForeigner([2], "c");
-    // A majority has all of them; the node that lacks one gives none.
+    // A majority has all of them; the node that lacks one grants none.
     const lease = await locks.acquire(resources, { wait: 0 });
     expect(await bench.server(0).command("EXISTS", "b", "c")).toBe(0);
     expect(await bench.server(1).command("EXISTS", ...resources)).toBe(3);
@@ -76,7 +76,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0], "a");
   });
 
-  test("never shows a part of a set to a rival", async () => {
+  test("a rival never sees a part of a set", async () => {
     const defaults = { wait: "60s", retry: { minDelay: 1, maxDelay: 20 } } as const;
     const locks = await bench.locks(1, mode, defaults);
     const sets = [
@@ -99,7 +99,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await Promise.all(tasks);
   });
 
-  test("extends and proves only while all of a set is there", async () => {
+  test("a lease can be extended and proven only while its whole set exists", async () => {
     const locks = await bench.locks(1, mode);
     const lease = await locks.acquire(["a", "b"]);
     await bench.server(0).command("DEL", "a");
@@ -112,7 +112,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   test.each([
     ["one resource", [key]],
     ["several", ["a", key, "z"]],
-  ])("says at once that a key has another type, among %s", async (_, resources) => {
+  ])("a key of another type is reported at once, among %s", async (_, resources) => {
     const locks = await bench.locks(3, mode, { wait: "60s" });
     const attempts = collect(locks, "attempt");
     for (const server of bench.servers) await server.command("LPUSH", key, "not a lock");
@@ -127,7 +127,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     }
   });
 
-  test("acquires where only a minority has a key of another type", async () => {
+  test("a lock is granted if only a minority has a key of another type", async () => {
     const locks = await bench.locks(3, mode);
     await bench.server(2).command("LPUSH", key, "not a lock");
     const lease = await locks.acquire(key, { wait: 0 });
@@ -150,7 +150,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     "|7",
   ];
 
-  test.each(foreignValues)("respects a foreign client's %j", async (value) => {
+  test.each(foreignValues)("a foreign client's %j is respected", async (value) => {
     const locks = await bench.locks(3, mode);
     await bench.holdByForeigner([0, 1, 2], key, value);
     expect(await locks.tryAcquire(key)).toBeUndefined();
@@ -164,21 +164,21 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await bench.freeByForeigner([0, 1, 2], key);
   });
 
-  test.each(foreignValues)("keeps a foreign client out, which would set %j", async (value) => {
+  test.each(foreignValues)("a lock keeps out a foreign client that would set %j", async (value) => {
     const locks = await bench.locks(1, mode);
     const lease = await locks.acquire(key);
     const server = bench.server(0);
     expect(await server.command("SET", key, value, "NX", "PX", "60000")).toBeNull();
     expect(await lease.prove()).toBe(true);
     expect(await lease.release()).toEqual({ released: true });
-    // And once it is free, it is the foreign client's.
+    // Once the lock is free, the foreign client gets it.
     expect(await server.command("SET", key, value, "NX", "PX", "60000")).toBe("OK");
     expect(await locks.tryAcquire(key)).toBeUndefined();
     expect(await server.command("GET", key)).toBe(value);
     await server.command("DEL", key);
   });
 
-  test("does not release or extend a foreign value that took the lock's place", async () => {
+  test("a foreign value that replaced the lock is not released or extended", async () => {
     const locks = await bench.locks(1, mode);
     const server = bench.server(0);
     const lease = await locks.acquire(key);
@@ -191,7 +191,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
     await server.command("DEL", key);
   });
 
-  test("waits for a foreign key without an end of its own", async () => {
+  test("a call waits for a foreign key without an expiry", async () => {
     const locks = await bench.locks(1, mode, { wait: "30s" });
     const contended = collect(locks, "contended");
     await bench.server(0).command("SET", key, "for ever");
@@ -203,9 +203,9 @@ describe.each(modes)("with fencing $fencing", (mode) => {
   });
 });
 
-// Foreign text can end in a bar and a number, such as a time in nanoseconds.
+// A foreign value can end in a bar and a number, such as a time in nanoseconds.
 test.each(["worker|1731700000000000000", "worker|9007199254740990", "a|9999999999999999999"])(
-  "does not count on from the number in a foreign %j",
+  "the number in a foreign %j is not used for fences",
   async (value) => {
     const locks = await bench.locks(1);
     const before = await locks.acquire("elsewhere");
@@ -230,14 +230,14 @@ test.each([
   ["too many names", Array.from({ length: 257 }, (_, index) => `r${index}`)],
   ["a number", 7],
   ["nothing", undefined],
-])("refuses %s", async (_, resource) => {
+])("the store refuses %s", async (_, resource) => {
   const locks = await bench.locks(1);
   const error = await rejection(locks.acquire(resource as never));
   expect(error).toBeInstanceOf(InvalidOptionError);
   expect(error).toMatchObject({ option: "resource" });
 });
 
-test("keeps the node record as a table from the first acquire on", async () => {
+test("the node record is kept as a hash table from the first acquire on", async () => {
   const locks = await bench.locks(1, { fencing: true });
   await bench.server(0).command("DEL", "holdfast:node");
   const lease = await locks.acquire(key);

@@ -11,7 +11,7 @@ const bench = shareRedis(3);
 const key = "invoice:42";
 const ttl = 900;
 
-/** Three nodes, each behind a proxy that leads to the server of this number. */
+/** Opens three nodes, each behind a proxy to the server with the given number. */
 async function openThrough(kind: ClientKind, servers: readonly number[], store: RedisStoreOptions) {
   const proxies = await Promise.all(servers.map((n) => startTcpProxy(bench.server(n).port)));
   const opened = await Promise.all(proxies.map(({ port }) => kind.open(port)));
@@ -24,7 +24,7 @@ async function openThrough(kind: ClientKind, servers: readonly number[], store: 
   return { locks, clients, proxies };
 }
 
-/** Leads the node to another server, and waits until its client is connected again. */
+/** Redirects the node to another server, and waits until its client is connected again. */
 async function leadTo(server: number, proxy: TcpProxy, client: object): Promise<void> {
   const before = proxy.connectionCount;
   proxy.target = bench.server(server).port;
@@ -34,7 +34,7 @@ async function leadTo(server: number, proxy: TcpProxy, client: object): Promise<
   await eventually(() => proxy.connectionCount > before && isConnected());
 }
 
-/** The others may be a quorum by themselves, before both of a pair have answered. */
+/** Resolves with the error once a call is refused. Other servers may decide a few calls before. */
 async function untilRefused(locks: Locks): Promise<string> {
   const error = await eventually(async () => {
     const outcome = await locks.acquire(key, { wait: "30s" }).catch((e: unknown) => e);
@@ -65,11 +65,11 @@ const kinds = [ioredis, nodeRedis].flatMap((kind) => kind ?? []);
 const setUps = kinds.flatMap((kind) => modes.map((mode) => ({ ...mode, kind, name: kind.name })));
 
 describe.each(setUps)("$name, $mode", ({ kind, store }) => {
-  test("an address that was wrong at first is forgiven", async () => {
+  test("an address that was wrong at first can be corrected", async () => {
     const { locks, clients, proxies } = await openThrough(kind, [0, 0, 2], store);
     const error = await untilRefused(locks);
     expect(error).toContain("the same server twice, as node-1 and node-2");
-    // As long as it is so, each call is refused.
+    // While the address is wrong, each call is refused.
     expect(await untilRefused(locks)).toBe(error);
     const [, proxy] = proxies;
     const [, client] = clients;
@@ -108,7 +108,8 @@ test("an extension does not count one server for two nodes", async () => {
   expect(lease.state).toBe("doubtful");
   await leadTo(1, proxy, client);
   await lease.extend();
-  // If a survey reports the replaced server during the extension, a further question settles it.
+  // If a survey reports the replaced server during the extension, one more check resolves the
+  // doubt.
   await eventually(() => lease.state === "held");
   await lease.release();
   await bench.untilFree();

@@ -16,7 +16,7 @@ const key = "invoice:42";
 let sentinel: RedisSentinel;
 
 watchLeaks({ graceMs: 5_000 });
-// A failover is hard on servers: each test has its own, three sentinels with three of them.
+// Each test has its own servers, because a failover changes them: three Sentinels, three servers.
 beforeEach(async () => {
   sentinel = await startRedisSentinel(3, 2);
 }, 60_000);
@@ -43,7 +43,7 @@ async function open(options: RedisStoreOptions = {}): Promise<Locks> {
 }
 
 const ways: readonly [string, () => Promise<void>][] = [
-  // The old master is told some ten seconds later, and until then its clients stay with it.
+  // The old master learns of it some ten seconds later, and its clients stay with it until then.
   ["SENTINEL FAILOVER", () => sentinel.failover()],
   [
     "SIGKILL",
@@ -70,13 +70,13 @@ describe.each([{ acks: 0 }, { acks: 1 }])("with acks $acks", ({ acks }) => {
     const replaced = collect(ours, "node-replaced");
     const losses = collect(ours, "lost");
     const lease = await ours.acquire(key, { ttl: "30s" });
-    // Without acks it is only a matter of time until every replica has it, but it is one.
+    // Without acks every replica gets the key as well, but a little later.
     for (const server of sentinel.servers.slice(1)) {
       await eventually(async () => (await server.command("EXISTS", key)) === 1);
     }
     await failOver();
     const master = await newMaster();
-    // Nobody renews it: it is the look at the server that finds out.
+    // The lease is not renewed: the survey of the server detects the failover.
     await eventually(() => doubts.length > 0);
     expect(doubts[0]?.cause).toMatchObject({ code: "REPLICATION" });
     expect(replaced.length).toBeGreaterThan(0);
@@ -92,10 +92,10 @@ describe.each([{ acks: 0 }, { acks: 1 }])("with acks $acks", ({ acks }) => {
   });
 });
 
-/** Cuts the replicas off, so that the next grant is only on the master, and dies with it. */
+/** Cuts the replicas off, so that the next grant is only on the master, and is lost with it. */
 async function grantThatDies(take: () => Promise<Lease>): Promise<Lease> {
   const replicas = sentinel.servers.slice(1);
-  // Stopped, so that they do not dial again: what the master writes now is sent to nobody.
+  // Stopped, so that they do not reconnect: they do not get what the master writes now.
   for (const replica of replicas) replica.pause();
   await sentinel.master.command("CLIENT", "KILL", "TYPE", "replica");
   try {
@@ -107,17 +107,17 @@ async function grantThatDies(take: () => Promise<Lease>): Promise<Lease> {
   }
 }
 
-test("without acks a grant can die with its master: told as lost, and the fence is greater", async () => {
+test("without acks a grant can be lost with its master: it is reported lost, and the next fence is greater", async () => {
   const [ours, theirs] = [await open(), await open()];
   const told: string[] = [];
   ours.on("doubtful", () => told.push("doubtful"));
   ours.on("lost", ({ reason }) => told.push(`lost: ${reason}`));
-  // Known to all, so that the record is on the replicas as well.
+  // Acquired once before, so that the node record is on the replicas as well.
   await (await ours.acquire(key)).release();
   const lease = await grantThatDies(() => ours.acquire(key, { ttl: "30s" }));
   await newMaster();
   const second = await eventually(() => theirs.acquire(key, { wait: "5s" }));
-  // A guard at the resource refuses the first one from now on.
+  // From now on a guard at the resource refuses the first holder.
   expect(second.fence).toBeGreaterThan(lease.fence);
   await eventually(() => lease.state === "lost");
   expect(told).toEqual(["doubtful", "lost: taken"]);
@@ -126,7 +126,7 @@ test("without acks a grant can die with its master: told as lost, and the fence 
   await second.release();
 });
 
-test("with acks such a grant is never handed out", async () => {
+test("with acks such a grant is never returned as a lease", async () => {
   const [ours, theirs] = [await open({ replicas: { acks: 1, timeout: "500ms" } }), await open()];
   await (await ours.acquire(key)).release();
   const granted = collect(ours, "acquired");
@@ -140,7 +140,7 @@ test("with acks such a grant is never handed out", async () => {
   await second.release();
 });
 
-test("a lease that is renewed outlives a failover under load, and nobody else gets in", async () => {
+test("a renewed lease survives a failover under load, and no other client is granted", async () => {
   const managers = [await open({ replicas: { acks: 2, timeout: "1s" } }), await open()];
   const holder = managers[0];
   const rival = managers[1];
@@ -156,7 +156,7 @@ test("a lease that is renewed outlives a failover under load, and nobody else ge
       const own = await rival.tryAcquire(`own:${index}`).catch(() => undefined);
       if (own !== undefined && index === 0) fences.push(own.fence);
       await own?.release();
-      // A client without a connection refuses at once: the loop has to turn all the same.
+      // A client without a connection refuses at once, so the loop needs a turn of the event loop.
       await sleep(1);
     }
   });

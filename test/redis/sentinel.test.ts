@@ -27,7 +27,7 @@ async function connectBySentinel(): Promise<Redis> {
   return client;
 }
 
-test("locks on the master that Sentinel names, also after a failover", async () => {
+test("a lock is on the master that Sentinel reports, also after a failover", async () => {
   const [ours, theirs] = [
     openLocks([await connectBySentinel()]),
     openLocks([await connectBySentinel()]),
@@ -38,7 +38,7 @@ test("locks on the master that Sentinel names, also after a failover", async () 
   await lease.extend();
   expect(await lease.release()).toEqual({ released: true });
   await sentinel.failover();
-  // Until it is told, the old master goes on granting what the new one knows nothing of.
+  // Until it is demoted, the old master grants locks that the new one does not have.
   await eventually(async () =>
     String(await sentinel.master.command("INFO", "replication")).includes("role:slave"),
   );

@@ -3,7 +3,7 @@ import type { Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
 
-/** Rounds are decided without a node that does not answer: then it need not be asked every time. */
+/** Rounds are decided without a node that does not answer, so it need not get every request. */
 
 const bench = shareRedis(3);
 const quick = { nodeTimeout: 100 } as const;
@@ -17,7 +17,10 @@ async function openWatched(fencing: boolean) {
   const clients = await bench.connectAll();
   const connections = clients.map((client) => watchConnection(client));
   const locks = openLocks(connections, { ...quick, fencing });
-  /** What was last told of the third node; on a busy machine it may fail before it is frozen. */
+  /**
+   * Tracks the last reported state of the third node, which may fail on a busy machine before it
+   * is frozen.
+   */
   const third = { state: "recovered" };
   locks.on("node-failed", ({ node }) => {
     if (node === "node-3") third.state = "failed";
@@ -30,7 +33,7 @@ async function openWatched(fencing: boolean) {
   return { locks, third, unanswered };
 }
 
-/** Takes and gives back until the third node was silent for so long that it is left alone. */
+/** Acquires and releases until the third node has been silent for so long that it is skipped. */
 async function untilLeftAlone(locks: Locks, third: { state: string }): Promise<void> {
   await eventually(async () => {
     await cycle(locks, "while it is silent");
@@ -39,13 +42,13 @@ async function untilLeftAlone(locks: Locks, third: { state: string }): Promise<v
 }
 
 describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", ({ fencing }) => {
-  test("a frozen node is probed instead of being asked each time, and is back at once", async () => {
+  test("a frozen node gets probes instead of every request, and is used again as soon as it answers", async () => {
     const { locks, third, unanswered } = await openWatched(fencing);
     bench.freeze(2);
     await untilLeftAlone(locks, third);
     const before = unanswered(2);
     for (let count = 0; count < 500; count += 1) await cycle(locks, `left alone ${count}`);
-    // Asked each time it would be 1,000 more; what is left are probes and releases still owed.
+    // With every request it would be 1,000 more. The rest are probes and releases still owed.
     expect(unanswered(2) - before).toBeLessThan(250);
     expect(third.state).toBe("failed");
     bench.thaw(2);
@@ -56,7 +59,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     await bench.untilFree();
   });
 
-  test("it is asked where a quorum would be lacking without it", async () => {
+  test("a failed node gets the request if there is no quorum without it", async () => {
     const { locks, third, unanswered } = await openWatched(fencing);
     bench.freeze(2);
     await untilLeftAlone(locks, third);

@@ -21,7 +21,7 @@ const turns = 16;
 const retry = { minDelay: 50, maxDelay: 50 } as const;
 
 interface Scene {
-  /** Makes a manager on a client of its own, which is closed when the test is over. */
+  /** Opens a manager on its own client, which is closed when the test is over. */
   open(): Promise<object>;
   readonly servers: readonly RedisServer[];
 }
@@ -55,7 +55,7 @@ async function killBesideWaitsAndClose(scene: Scene): Promise<void> {
     const waiting = locks.acquire(key).catch((error: unknown) => error);
     await untilListening(scene);
     await kill(scene);
-    // Before the loss is noticed, while it is tried again, and after.
+    // Before the loss is noticed, during the reconnect, and after it.
     await sleep(turn * 10);
     if (turn % 3 === 0) await kill(scene);
     await locks.close();
@@ -106,7 +106,7 @@ describe("on one server", () => {
     open: async () => closing(await kind.open(server.port)),
   });
 
-  test.each(allKinds)("$name: killed beside waits and close()", async (kind) => {
+  test.each(allKinds)("$name: is killed during waits and close()", async (kind) => {
     await killBesideWaitsAndClose(sceneOf(kind));
   });
 
@@ -133,7 +133,7 @@ describe("in a Cluster", () => {
     },
   });
 
-  test.each(allKinds)("$name: killed beside waits and close()", async (kind) => {
+  test.each(allKinds)("$name: is killed during waits and close()", async (kind) => {
     await killBesideWaitsAndClose(sceneOf(kind));
   });
 
@@ -149,10 +149,10 @@ describe("behind Sentinel", () => {
   });
   afterAll(() => sentinel.stop());
 
-  // The Sentinel client of node-redis 5 cannot be duplicated: nothing is opened beside it.
+  // The Sentinel client of node-redis 5 cannot be duplicated, so no connection is opened beside it.
   const libraries = sentinelLibraries.filter(({ name }) => name !== "node-redis 5");
 
-  test.each(libraries)("$name: killed beside waits and close()", async ({ open }) => {
+  test.each(libraries)("$name: is killed during waits and close()", async ({ open }) => {
     await killBesideWaitsAndClose({
       servers: [sentinel.master],
       async open() {

@@ -28,17 +28,17 @@ async function clientOf(kind: ClientKind, port: number): Promise<object> {
   return opened.client as object;
 }
 
-/** What a promise ends with, whichever way. */
+/** Resolves with the result or the error of a promise. */
 function ended(promise: Promise<unknown>): Promise<unknown> {
   return promise.catch((error: unknown) => error);
 }
 
-/** A lock of the test itself, which no manager of it waits for. */
+/** Acquires a lock that no manager under test waits for itself. */
 async function holder(name: string): Promise<{ release(): Promise<unknown> }> {
   return await (await bench.locks(1)).acquire(name);
 }
 
-/** How often the server refused somebody SUBSCRIBE. */
+/** Number of refused SUBSCRIBE commands on the server. */
 async function refusals(server: RedisServer): Promise<number> {
   const info = String(await server.command("INFO", "commandstats"));
   return Number(/cmdstat_subscribe:.*rejected_calls=(\d+)/.exec(info)?.[1] ?? 0);
@@ -50,7 +50,7 @@ function noWakeUps(locks: Locks) {
 }
 
 describe.each(allKinds)("$name", (kind) => {
-  test("a subscriber that is never answered costs one wait, shared by all waiters", async () => {
+  test("a subscription that is never answered costs one wait, shared by all waiters", async () => {
     const server = bench.server(0);
     const proxy = await startTcpProxy(server.port);
     const client = await clientOf(kind, proxy.port);
@@ -60,14 +60,14 @@ describe.each(allKinds)("$name", (kind) => {
     proxy.mutesNew = true;
     const before = proxy.connectionCount;
     const held = await Promise.all(["a", "b", "c", "d"].map(holder));
-    // Two that share the wait; it ends when the first one's time is up.
+    // Two waiters share the wait, which ends with the timeout of the first.
     const waiting = [ended(locks.acquire("a")), ended(locks.acquire("b"))];
     await eventually(() => proxy.connectionCount > before);
     await sleep(nodeTimeoutMs + 10);
     runtime.fire();
     await untilQueued([server], "a", 1);
     await untilQueued([server], "b", 1);
-    // Those that come later do not wait: no timer fires for them.
+    // Later waiters do not wait for it: no timer fires for them.
     waiting.push(ended(locks.acquire("c")));
     await untilQueued([server], "c", 1);
     waiting.push(ended(locks.acquire("d")));
@@ -78,7 +78,7 @@ describe.each(allKinds)("$name", (kind) => {
     await Promise.all(held.map((lease) => lease.release()));
   });
 
-  test("a user who may not subscribe is tried now and then, and warned of once", async () => {
+  test("a denied subscription is repeated now and then, with a single warning", async () => {
     const server = bench.server(0);
     await server.command("ACL", "SETUSER", "default", "resetchannels");
     const allow = () => server.command("ACL", "SETUSER", "default", "allchannels");
@@ -106,7 +106,7 @@ describe.each(allKinds)("$name", (kind) => {
       node: "redis",
       remedy: kind.showsState ? "ACL SETUSER <user> +subscribe &holdfast:*" : expect.any(String),
     });
-    // Once it may, a waiter is called again.
+    // Once it is allowed, a waiter is notified again.
     await allow();
     const last = await holder(key);
     const call = locks.acquire(key, { wait: "forever" });
@@ -115,7 +115,7 @@ describe.each(allKinds)("$name", (kind) => {
     await (await call).release();
   });
 
-  test("of two managers on one store, one that closes leaves the other its calls", async () => {
+  test("of two managers on one store, one that closes leaves the other its notifications", async () => {
     const server = bench.server(0);
     const store = redis(await clientOf(kind, server.port), { admission: "off" });
     const options = { wait: "forever", ttl: "20s", runtime: withoutTimers } as const;
@@ -128,7 +128,7 @@ describe.each(allKinds)("$name", (kind) => {
     await untilQueued([server], key, 1);
     await first.close();
     await ending;
-    // Its timers never fire: it can only be called.
+    // Its timers never fire, so only a notification explains the grant.
     await other.release();
     await (await waiting).release();
     await own.release();

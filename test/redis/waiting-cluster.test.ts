@@ -45,7 +45,7 @@ async function untilWaiting(locks: Locks, resource: string, waiters: number): Pr
 }
 
 describe("in a Cluster", () => {
-  test("a release wakes the next by sharded messages, wherever the lock lives", async () => {
+  test("a release notifies the next waiter by a sharded message, on any node", async () => {
     const ours = await openLocks();
     const theirs = await openLocks({}, { runtime: withoutTimers });
     for (const resource of ["a", "b", "c", "{d}:e", "f}g"]) {
@@ -57,7 +57,7 @@ describe("in a Cluster", () => {
     }
   });
 
-  test("managers are served in the order they came", async () => {
+  test("managers are served in the order of arrival", async () => {
     const ours = await openLocks();
     const holder = await ours.acquire("order");
     const served: number[] = [];
@@ -76,7 +76,7 @@ describe("in a Cluster", () => {
     expect(served).toEqual([0, 1, 2, 3]);
   });
 
-  test("names that differ only in braces share a slot, and no queue", async () => {
+  test("names that differ only in braces share a slot, but not a queue", async () => {
     const [ours, theirs] = [await openLocks(), await openLocks()];
     const holder = await ours.acquire("x");
     const waiting = theirs.acquire("x");
@@ -87,14 +87,14 @@ describe("in a Cluster", () => {
     const waitingToo = theirs.acquire("{x}");
     await untilWaiting(ours, "{x}", 1);
     await other?.release();
-    // The waiters of `x` are still there, and were not notified of this.
+    // The waiters of `x` still wait, and got no notification.
     await (await waitingToo).release();
     expect(await ours.inspect("x")).toMatchObject({ state: "held", waiters: 1 });
     await holder.release();
     await (await waiting).release();
   });
 
-  test("several resources of one slot wait together, and block none of them alone", async () => {
+  test("several resources of one slot can be waited for together, and block no waiter of one of them", async () => {
     const ours = await openLocks();
     const theirs = await openLocks({}, { runtime: withoutTimers });
     const holder = await ours.acquire("{t}:a");
@@ -107,7 +107,7 @@ describe("in a Cluster", () => {
     await (await waiting).release();
   });
 
-  test("those who leave, leave nothing behind, and closing ends all listening", async () => {
+  test("a waiter that leaves leaves no entry behind, and close ends all subscriptions", async () => {
     const ours = await openLocks();
     const theirs = await openLocks();
     const holder = await ours.acquire("left");
@@ -120,7 +120,7 @@ describe("in a Cluster", () => {
     await holder.release();
   });
 
-  test("without fences those who wait ask again and again", async () => {
+  test("without fences waiters poll", async () => {
     const [ours, theirs] = [
       await openLocks({ fencing: false }),
       await openLocks({ fencing: false }),

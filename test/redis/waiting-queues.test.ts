@@ -24,7 +24,9 @@ const key = "invoice:42";
 
 type Options = { readonly fencing?: boolean; readonly nodes?: number } & CreateLocksOptions;
 
-/** Hears, but never asks by itself: only a message brings it to its turn. */
+/**
+ * Opens a manager that is subscribed but never polls, so that only a message leads to an attempt.
+ */
 async function patient({ fencing = true, nodes = 1, ...more }: Options = {}): Promise<Locks> {
   return await bench.locks(
     nodes,
@@ -33,7 +35,7 @@ async function patient({ fencing = true, nodes = 1, ...more }: Options = {}): Pr
   );
 }
 
-/** Has a place and does nothing with it, as a process that has died. */
+/** Opens a manager that has a queue entry and never reacts, like a process that has died. */
 async function dead({ fencing = true, nodes = 1, ...more }: Options = {}): Promise<Locks> {
   const clients = await bench.connectAll(nodes);
   // A connection that cannot subscribe, and timers that never fire.
@@ -47,20 +49,20 @@ async function granted(call: Promise<Lease | undefined>): Promise<Lease> {
   return lease;
 }
 
-/** What a wait of a manager that is closed in the end comes to. */
+/** Resolves with the result or the error of a call. */
 function ended(call: Promise<unknown>): Promise<unknown> {
   return call.catch((error: unknown) => error);
 }
 
 describe.each([true, false])("with fencing %s", (fencing) => {
-  test("a free lock that others wait for is refused until their time is over", async () => {
+  test("a free lock with waiters is refused until their time to claim it is over", async () => {
     const locks = await bench.locks(1, { fencing });
     const waiter = await dead({ fencing });
     await bench.holdByForeigner([0], key);
     const waiting = ended(waiter.acquire(key));
     await untilQueued([bench.server(0)], key, 1);
     await bench.freeByForeigner([0], key);
-    // Two resources, because one alone without a fence is a plain SET that looks at no queue.
+    // Two resources, because a lock on one resource without a fence is a plain SET without a queue.
     const resources = fencing ? key : [key, "invoice:43"];
     expect(await locks.tryAcquire(resources)).toBeUndefined();
     expect(await locks.inspect(key)).toMatchObject({ state: "free" });
@@ -70,7 +72,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     expect(await waiting).toMatchObject({ code: "CLOSED" });
   });
 
-  test("being told again and again does not prolong the place of a dead head", async () => {
+  test("repeated notifications do not prolong the queue entry of a dead first waiter", async () => {
     const waiter = await dead({ fencing });
     const locks = await bench.locks(1, { fencing });
     await bench.holdByForeigner([0], key);
@@ -78,7 +80,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     const [[place] = []] = await untilQueued([bench.server(0)], key, 1);
     await bench.freeByForeigner([0], key);
     const lapses = new Set<number>();
-    // Each refusal tells the head that the lock is free.
+    // Each refusal notifies the first waiter that the lock is free.
     const resources = fencing ? key : [key, "invoice:43"];
     const lease = await eventually(async () => {
       const asked = locks.tryAcquire(resources);
@@ -86,7 +88,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
       for (const { lapseMs } of await queueOn(bench.server(0), key)) lapses.add(lapseMs);
       return await granted(asked);
     });
-    // Shortened once, from seconds to a moment, and then left alone.
+    // Shortened once, from seconds to a moment, and not changed afterwards.
     expect(lapses.size).toBe(1);
     expect(Math.max(...lapses)).toBeLessThan(place?.lapseMs ?? 0);
     await lease.release();
@@ -94,7 +96,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     await waiting;
   });
 
-  test("whoever leaves while the lock is free tells the next", async () => {
+  test("a waiter that leaves while the lock is free notifies the next", async () => {
     const controller = new AbortController();
     const first = await dead({ fencing });
     const second = await patient({ fencing });
@@ -103,14 +105,14 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     await untilQueued([bench.server(0)], key, 1);
     const waiting = second.acquire(key);
     await untilQueued([bench.server(0)], key, 2);
-    // Nobody is told of this one.
+    // This release notifies no waiter.
     await bench.freeByForeigner([0], key);
     controller.abort(new Error("enough"));
     await (await waiting).release();
     expect(await leaving).toMatchObject({ message: "enough" });
   });
 
-  test("whoever drops a place that has lapsed tells the new head, and gets nothing", async () => {
+  test("an attempt that removes an expired queue entry notifies the new first waiter, and is refused", async () => {
     const first = await dead({ fencing });
     const second = await patient({ fencing });
     const passer = await bench.locks(1, { fencing });
@@ -126,7 +128,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
       served = true;
       return lease;
     });
-    // Refused, refused, and when the first one's time is over, refused because of the second.
+    // Refused because of the first waiter until its time is over, then because of the second.
     await eventually(async () => {
       expect(await passer.tryAcquire(resources)).toBeUndefined();
       return served;
@@ -136,7 +138,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     await lapsing;
   });
 
-  test("whoever listened and does not hear any more is passed over at once", async () => {
+  test("a waiter whose subscription has ended is skipped at once", async () => {
     const server = bench.server(0);
     const [client, ear] = [await connect(server.port), await connect(server.port)];
     const subscribe = (channel: string, listener: SubscriptionListener) => {
@@ -154,7 +156,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     ear.disconnect();
     await eventually(async () => (await listenersOf(server)) === 1);
     await holder.release();
-    // It never asks by itself: it was told, and the lock was not kept for the first.
+    // The second waiter never polls, so it was notified, and the lock was not kept for the first.
     const lease = await second;
     expect((await queueOn(server, key)).map(({ id }) => id)).not.toContain(head?.id);
     await lease.release();
@@ -162,9 +164,9 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     await first;
   });
 
-  test("a holder's release tells the first, though it knows nothing of queues", async () => {
+  test("a holder's release notifies the first waiter, even by the script without queues", async () => {
     const [ours, theirs] = [await bench.locks(1, { fencing }), await patient({ fencing })];
-    // Held before anybody waits, and released by the plain script for one lock.
+    // Acquired before there was a waiter, and released by the plain script for one lock.
     const holder = await ours.acquire(key);
     const waiting = theirs.acquire(key);
     await untilQueued([bench.server(0)], key, 1);
@@ -173,7 +175,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
   });
 });
 
-test("calls that share a command with others are refused as well, and the others are not", async () => {
+test("calls in a batch with others are refused as well, and the others are not", async () => {
   const waiter = await dead();
   const locks = await bench.locks(1);
   await bench.holdByForeigner([0], key);
@@ -188,7 +190,7 @@ test("calls that share a command with others are refused as well, and the others
   await waiting;
 });
 
-test("a plain SET without a fence gets in before those who wait, as documented", async () => {
+test("a plain SET without a fence gets in before the waiters, as documented", async () => {
   const waiter = await dead({ fencing: false });
   const locks = await bench.locks(1, { fencing: false });
   await bench.holdByForeigner([0], key);
@@ -202,7 +204,7 @@ test("a plain SET without a fence gets in before those who wait, as documented",
   await waiting;
 });
 
-test("a vote that was not enough does not cost the place", async () => {
+test("a vote without a quorum does not cost the queue entry", async () => {
   const first = await patient({ nodes: 3 });
   const second = await patient({ nodes: 3 });
   const attempts = collect(first, "attempt");
@@ -212,7 +214,7 @@ test("a vote that was not enough does not cost the place", async () => {
   const id = place?.id ?? "";
   const behind = second.acquire(key);
   await untilQueued(bench.servers, key, 2);
-  // One node would grant now, two would not.
+  // One node would grant now, and two would not.
   await bench.freeByForeigner([2], key);
   const before = attempts.length;
   for (const server of bench.servers) await tell(server, id);
@@ -229,11 +231,11 @@ test("a vote that was not enough does not cost the place", async () => {
   await (await behind).release();
 });
 
-test("a holder's time that ends at another moment on each node is waited for", async () => {
+test("a lock that expires at different moments on each node is waited for", async () => {
   const never = { minDelay: "1h", maxDelay: "1h" } as const;
   const locks = await bench.locks(3, {}, { wait: "forever", retry: never });
   const contended = collect(locks, "contended");
-  // A quorum is free when the second of them is; the third may take as long as it likes.
+  // A quorum is free when the second node is; the time of the third does not matter.
   await bench.holdByForeigner([0], key);
   await bench.server(1).command("SET", key, "foreign", "PX", "700");
   const lease = await locks.acquire(key);
@@ -244,11 +246,11 @@ test("a holder's time that ends at another moment on each node is waited for", a
   await bench.freeByForeigner([0], key);
 });
 
-test("an abort while it begins to listen ends the wait, and no place is taken", async () => {
+test("an abort while the subscription begins ends the wait, and leaves no queue entry", async () => {
   const [client] = await bench.connectAll(1);
   const connection = watchConnection(client ?? {});
   let begun = 0;
-  // Never opened, and timers that never fire: only the abort can end it.
+  // The subscription never opens and timers never fire, so only the abort can end the call.
   connection.subscribe = () => {
     begun += 1;
     return () => Promise.resolve();
@@ -267,7 +269,7 @@ test("an abort while it begins to listen ends the wait, and no place is taken", 
   await bench.freeByForeigner([0], key);
 });
 
-test("the ticket is the same for the whole wait, and so is the place it gives", async () => {
+test("ticket and queue entry stay the same for the whole wait", async () => {
   const first = await patient();
   const second = await patient();
   const attempts = collect(first, "attempt");
@@ -290,7 +292,7 @@ test("the ticket is the same for the whole wait, and so is the place it gives", 
 });
 
 describe("several resources in one wait", () => {
-  test("keep nobody from the one that is free, and are told of the one that is not", async () => {
+  test("do not block a resource that is free, and are notified of one that is not", async () => {
     const waiter = await patient();
     const locks = await bench.locks(1);
     const a = await locks.acquire("a");
@@ -306,7 +308,7 @@ describe("several resources in one wait", () => {
     await both.release();
   });
 
-  test("come again for each of them, and leave the free one to others meanwhile", async () => {
+  test("lead to an attempt for each notification, and leave the free one to others meanwhile", async () => {
     const waiter = await patient();
     const locks = await bench.locks(1);
     const attempts = collect(waiter, "attempt");
@@ -316,7 +318,7 @@ describe("several resources in one wait", () => {
     await untilQueued([bench.server(0)], "b", 1);
     const before = attempts.length;
     await a.release();
-    // Told of the first, it finds the second held, and stands in the way of nobody.
+    // Notified of the first, the waiter finds the second held, and blocks no other client.
     await eventually(() => attempts.length > before);
     const again = await eventually(() => granted(locks.tryAcquire("a")));
     await again.release();

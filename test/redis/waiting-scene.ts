@@ -8,8 +8,8 @@ import type { RedisBench } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 /**
- * A runtime whose timers never fire: its waiters never ask by themselves, so that only a message
- * explains a grant.
+ * A runtime whose timers never fire: its waiters never poll, so only a notification explains a
+ * grant.
  */
 export const withoutTimers: Runtime = {
   ...nodeRuntime,
@@ -21,7 +21,7 @@ export const withoutTimers: Runtime = {
   },
 };
 
-/** A runtime whose timers fire only when the test says so, those that are due by then. */
+/** A runtime whose due timers fire only when the test calls `fire`. */
 export interface TimersOnDemand extends Runtime {
   fire(): void;
 }
@@ -52,7 +52,7 @@ export interface Place {
   readonly listened: boolean;
 }
 
-/** The queue of `resource` as the server has it, lapsed places and all. */
+/** Returns the queue of `resource` on the server, with expired entries. */
 export async function queueOn(server: RedisServer, resource: string): Promise<Place[]> {
   const key = queueKeyOf(resource);
   const members = (await server.command("ZRANGE", key, "0", "-1", "WITHSCORES")) as string[];
@@ -67,7 +67,7 @@ export async function queueOn(server: RedisServer, resource: string): Promise<Pl
   });
 }
 
-/** Resolves with the places on each server once there are `count` on all of them. */
+/** Resolves with the entries on each server once there are `count` on all of them. */
 export async function untilQueued(
   servers: readonly RedisServer[],
   resource: string,
@@ -80,19 +80,19 @@ export async function untilQueued(
   });
 }
 
-/** Says to a waiter that it is its turn, as a script would. */
+/** Notifies a waiter of its turn, as a script would. */
 export async function tell(server: RedisServer, id: string): Promise<unknown> {
   const [, base = "", number = ""] = /^(.*)-w(\w+)$/.exec(id) ?? [];
   return await server.command("PUBLISH", `holdfast:wake:${base}`, number);
 }
 
-/** Connections of the server that only listen. */
+/** Number of the server's connections with subscriptions. */
 export async function listenersOf(server: RedisServer): Promise<number> {
   const list = String(await server.command("CLIENT", "LIST", "TYPE", "pubsub")).trim();
   return list === "" ? 0 : list.split("\n").length;
 }
 
-/** How often each of the first `count` servers was asked to run a script. */
+/** Number of script calls on each of the first `count` servers. */
 export async function scriptCalls(bench: RedisBench, count: number): Promise<number[]> {
   return await Promise.all(
     bench.servers.slice(0, count).map(async (server) => {
@@ -105,8 +105,8 @@ export async function scriptCalls(bench: RedisBench, count: number): Promise<num
 }
 
 /**
- * Every server knows every script before the first test: a node that lacks one is asked twice, and
- * not once more when the others have decided meanwhile.
+ * Loads every script into every server before the first test. A node that lacks one gets two
+ * requests, or only one if the others have decided meanwhile.
  */
 export function loadScripts(bench: RedisBench): void {
   beforeAll(async () => {

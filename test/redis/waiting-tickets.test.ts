@@ -8,7 +8,7 @@ import { queueOn } from "./waiting-scene.ts";
 const bench = shareRedis(3);
 const key = "invoice:42";
 
-/** A machine whose wall clock is off. */
+/** Returns a runtime with an offset of the wall clock. */
 function off(byMs: number): Runtime {
   return {
     ...nodeRuntime,
@@ -24,13 +24,13 @@ function off(byMs: number): Runtime {
 const cases = [1, 3].flatMap((nodes) => [true, false].map((fencing) => ({ nodes, fencing })));
 
 test.each(cases)(
-  "on $nodes nodes, fencing $fencing, a wall clock that is off changes no turn",
+  "on $nodes nodes, fencing $fencing, a wrong wall clock does not change the order",
   async ({ nodes, fencing }) => {
     const holder = await (await bench.locks(nodes, { fencing })).acquire(key);
     const served: number[] = [];
     const waiting: Promise<void>[] = [];
     let ids: string[] = [];
-    // One that is ahead would be last, and one that is behind first, by its own clock.
+    // By their own clocks, one that is ahead would be last, and one that is behind first.
     for (const byMs of [15_000, 0, 5_000, -15_000, 0, 3_600_000]) {
       const defaults = { wait: "forever", runtime: off(byMs) } as const;
       const locks = await bench.locks(nodes, { fencing }, defaults);
@@ -38,7 +38,7 @@ test.each(cases)(
         served.push(byMs);
       });
       waiting.push(call);
-      // Without fences the first reply carries no time: the ticket is put right by the next ask.
+      // Without fences the first reply carries no time, so the next attempt corrects the ticket.
       ids = await untilBehind(nodes, ids);
     }
     await holder.release();
@@ -47,7 +47,7 @@ test.each(cases)(
   },
 );
 
-/** Resolves with all ids when one more waiter stands in every queue, behind those of before. */
+/** Resolves with all ids when one more waiter is in every queue, behind the earlier ones. */
 async function untilBehind(nodes: number, before: readonly string[]): Promise<string[]> {
   return await eventually(async () => {
     const servers = bench.servers.slice(0, nodes);

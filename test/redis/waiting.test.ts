@@ -39,7 +39,7 @@ async function managerOf(
   return openLocks(await clientsOf(kind, nodes), store, { wait: "forever", ...defaults });
 }
 
-/** A quorum is enough for the lease; a node that lacks it would give its vote to the next. */
+/** Resolves when every node has the lock. A node without it would vote for the next client. */
 async function untilHeld(nodes: number): Promise<void> {
   await eventually(async () => {
     expect((await bench.values(key)).slice(0, nodes)).not.toContain(null);
@@ -54,11 +54,12 @@ describe.each(cases)("$kind.name, $nodes nodes, fencing $fencing", ({ kind, node
   test("a hand-over inside a process is one command to each node, or none", async () => {
     const clients = await clientsOf(kind, nodes);
     const connections = clients.flatMap((client) => connectionOf(client) ?? []);
-    // Nobody grows impatient: a question in between would cost a command of its own.
+    // Timers never fire, because a polling attempt would be a further command.
     const runtime = withoutTimers;
     const locks = openLocks(clients, { fencing }, { wait: "forever", runtime });
     const fences: bigint[] = [];
-    // A grant that comes when all is over is given back once more, so each waits for its last one.
+    // A grant that arrives after the end is released once more, so each holder waits for its last
+    // one.
     const work = async (lease: Lease) => {
       if (fencing) fences.push(lease.fence);
       await Promise.all(connections.map((connection) => connection.send(key, ["PING"])));
@@ -75,8 +76,8 @@ describe.each(cases)("$kind.name, $nodes nodes, fencing $fencing", ({ kind, node
     const before = await scriptCalls(bench, nodes);
     await holder.release();
     await Promise.all(tasks);
-    // How many questions it takes depends on how long the turn of a manager is; each of them
-    // travels with the release before it, and a release with nobody behind it goes alone.
+    // The number of attempts depends on the length of a manager's turn. Each attempt shares a
+    // command with the release before it, and the last release is sent alone.
     expect(new Set(attempts.map(({ outcome }) => outcome))).toEqual(new Set(["granted"]));
     const expected = before.map((calls) => calls + attempts.length + 1);
     await eventually(async () => expect(await scriptCalls(bench, nodes)).toEqual(expected));
@@ -86,7 +87,7 @@ describe.each(cases)("$kind.name, $nodes nodes, fencing $fencing", ({ kind, node
     expect(fences).toEqual([...new Set(fences)].toSorted((a, b) => (a < b ? -1 : 1)));
   });
 
-  test("a release wakes the waiter of another manager by a message", async () => {
+  test("a release notifies the waiter of another manager by a message", async () => {
     const ours = await managerOf(kind, nodes, { fencing });
     const theirs = await managerOf(kind, nodes, { fencing }, { runtime: withoutTimers });
     for (let turn = 0; turn < 5; turn += 1) {
@@ -102,7 +103,7 @@ describe.each(cases)("$kind.name, $nodes nodes, fencing $fencing", ({ kind, node
   });
 });
 
-test.each([1, 5])("on %i nodes managers are served in the order they came", async (nodes) => {
+test.each([1, 5])("on %i nodes managers are served in the order of arrival", async (nodes) => {
   const ours = await bench.locks(nodes);
   const holder = await ours.acquire(key);
   await untilHeld(nodes);
@@ -126,7 +127,7 @@ test.each([1, 5])("on %i nodes managers are served in the order they came", asyn
   expect(served).toEqual([0, 1, 2, 3, 4]);
 });
 
-test("whoever releases and asks again stands behind those who waited", async () => {
+test("a caller that releases and acquires again is served after the earlier waiters", async () => {
   const [ours, theirs] = [await bench.locks(3), await bench.locks(3)];
   const order: string[] = [];
   const holder = await ours.acquire(key);
@@ -134,7 +135,7 @@ test("whoever releases and asks again stands behind those who waited", async () 
     order.push("theirs");
     await lease.release();
   });
-  // On a quorum: a node that was not waited for may not even have the lock.
+  // On a quorum, because a node that was not waited for may not even have the lock.
   await eventually(async () => {
     const asked = bench.servers.slice(0, 3).map((one) => one.command("EXISTS", queueKeyOf(key)));
     return (await Promise.all(asked)).filter((found) => found === 1).length >= 2;
@@ -146,8 +147,8 @@ test("whoever releases and asks again stands behind those who waited", async () 
   expect(order).toEqual(["theirs", "ours"]);
 });
 
-describe("the connections that listen", () => {
-  test.each(kinds)("of $name: one to each node while somebody waits", async (kind) => {
+describe("connections for notifications", () => {
+  test.each(kinds)("of $name: one to each node while there are waiters", async (kind) => {
     const servers = bench.servers.slice(0, 3);
     const counts = () => Promise.all(servers.map(listenersOf));
     const ours = await managerOf(kind, 3, {});
@@ -158,11 +159,11 @@ describe("the connections that listen", () => {
     expect(await counts()).toEqual([0, 0, 0]);
     const waiting = names.flatMap((name) => [theirs.acquire(name), theirs.acquire(name)]);
     for (const name of names) await untilQueued(servers, name, 1);
-    // Whoever waits begins once a quorum of nodes is listened to: the last one may come later.
+    // A waiter begins once a quorum of nodes is subscribed: the last one may come later.
     await eventually(async () => expect(await counts()).toEqual([1, 1, 1]));
     await Promise.all(holders.map((holder) => holder.release()));
     for (const call of waiting) await (await call).release();
-    // Kept for a moment, and gone by themselves.
+    // Kept for a moment, and closed without a further call.
     await eventually(async () => expect(await counts()).toEqual([0, 0, 0]));
     const holder = await ours.acquire("a");
     const closed = theirs.acquire("a").catch((error: unknown) => error);
@@ -176,7 +177,7 @@ describe("the connections that listen", () => {
     for (const server of servers) expect(await server.command("PUBSUB", "CHANNELS")).toEqual([]);
   });
 
-  test("may be cut: they are dialled again, and the next message is heard", async () => {
+  test("that break are opened again, and the next message arrives", async () => {
     const servers = bench.servers.slice(0, 3);
     const ours = await bench.locks(3);
     const runtime = timersOnDemand();
@@ -190,7 +191,7 @@ describe("the connections that listen", () => {
       expect(await server.command("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
     }
     await eventually(async () => {
-      // Trying again is a matter of timers; afterwards none fires.
+      // The reconnect depends on timers. Afterwards no timer fires.
       runtime.fire();
       for (const server of servers) {
         expect(await server.command("PUBSUB", "NUMSUB", channel)).toEqual([channel, 1]);
@@ -200,9 +201,9 @@ describe("the connections that listen", () => {
     await (await waiting).release();
   });
 
-  test("may be missing: those who wait ask, at their pace", async () => {
+  test("may be missing: waiters poll at their intervals", async () => {
     const servers = bench.servers.slice(0, 3);
-    // Nobody may publish: the message is lost on every node, and nothing else is.
+    // PUBLISH is denied, so the message is lost on every node, and nothing else fails.
     for (const server of servers) await server.command("ACL", "SETUSER", "default", "-publish");
     onTestFinished(async () => {
       for (const server of servers) await server.command("ACL", "SETUSER", "default", "+publish");
@@ -218,7 +219,7 @@ describe("the connections that listen", () => {
   });
 });
 
-test("4 managers with 10 tasks each on 5 nodes: no overlap, and everybody gets all its turns", async () => {
+test("4 managers with 10 tasks each on 5 nodes never overlap, and each gets all its turns", async () => {
   const turns = 4;
   const managers = await Promise.all(
     [0, 1, 2, 3].map(() => bench.locks(5, {}, { wait: "forever" })),

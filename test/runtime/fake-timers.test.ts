@@ -10,7 +10,7 @@ import { memory } from "../../src/stores/memory/index.ts";
 import { manualRuntime } from "../../src/testing/index.ts";
 import { rejection, shareRedis } from "../support/redis-harness.ts";
 
-/** What a user's test does to time after Holdfast was loaded, in the way of each tool. */
+/** Replacements of time by a user's test after Holdfast was loaded, with each tool. */
 
 const realSetTimeout = setTimeout;
 
@@ -20,7 +20,7 @@ function sleep(ms: number): Promise<void> {
 
 interface Tool {
   install(): void;
-  /** Lets `ms` go by on whatever was replaced. */
+  /** Advances the replaced time by `ms`. */
   advance(ms: number): void;
 }
 
@@ -84,7 +84,7 @@ async function untilLost(lease: Lease): Promise<unknown> {
   return lease.signal.reason;
 }
 
-describe.each(Object.keys(tools))("under %s, Holdfast goes by real time:", (name) => {
+describe.each(Object.keys(tools))("under %s, Holdfast uses real time:", (name) => {
   const tool = toolOf(name);
 
   test("a wait ends by itself", async () => {
@@ -95,7 +95,7 @@ describe.each(Object.keys(tools))("under %s, Holdfast goes by real time:", (name
     expect(error).toBeInstanceOf(AcquireTimeoutError);
   });
 
-  test("a lease that is not renewed ends by itself, and its lock with it", async () => {
+  test("a lease that is not renewed ends by itself, and so does its lock", async () => {
     const locks = open();
     tool.install();
     const lease = await locks.acquire("a", { ttl: 60 });
@@ -104,7 +104,7 @@ describe.each(Object.keys(tools))("under %s, Holdfast goes by real time:", (name
     expect(next.fence).toBeGreaterThan(lease.fence);
   });
 
-  test("a lease that is renewed lives on", async () => {
+  test("a lease that is renewed stays held", async () => {
     const locks = open();
     tool.install();
     const renewals: unknown[] = [];
@@ -116,7 +116,7 @@ describe.each(Object.keys(tools))("under %s, Holdfast goes by real time:", (name
     expect(result).toBe("done");
   });
 
-  test("hours of fake time end no lease, and the store agrees with it", async () => {
+  test("hours of fake time end no lease, neither in the manager nor in the store", async () => {
     const store = memory();
     const [locks, others] = [open(store), open(store)];
     tool.install();
@@ -147,7 +147,7 @@ describe("with the manual runtime of holdfast/testing, time moves only by its cl
   });
 });
 
-describe("on a server, waits and leases go by real time", () => {
+describe("on a server, waits and leases use real time", () => {
   const redis = shareRedis(1);
 
   test.each(["vi.useFakeTimers()", "mock.timers of node:test"])("under %s", async (name) => {
@@ -170,7 +170,7 @@ describe("loaded after time was replaced", () => {
   test.each([
     ["warns where timers are fake", `mock.timers.enable({ apis: ["setTimeout", "Date"] })`, true],
     ["does without the date where only that is", dateThatStandsStill, false],
-  ])("it %s", (_name, install, warns) => {
+  ])("Holdfast %s", (_name, install, warns) => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-fakes-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     compile(join(folder, "dist"), ["--noCheck", "--declaration", "false"]);

@@ -35,12 +35,12 @@ describe("fences", () => {
     expect(checkFences([grant("a", 0, 10, 2), grant("b", 5, 9, 1)], oneEpoch)).toEqual([]);
   });
 
-  test("must grow from one that was done to one that began after", () => {
+  test("must grow from an attempt that has ended to one that begins afterwards", () => {
     const found = checkFences([grant("a", 0, 10, 2), grant("b", 11, 12, 1)], oneEpoch);
     expect(rules(found)).toEqual(["fence-order"]);
   });
 
-  test("must not be given twice, overlapping or not", () => {
+  test("must not be given twice, whether attempts overlap or not", () => {
     const found = checkFences([grant("a", 0, 10, 2), grant("b", 5, 12, 2)], oneEpoch);
     expect(rules(found)).toEqual(["fence-unique"]);
   });
@@ -52,7 +52,7 @@ describe("fences", () => {
   });
 });
 
-test("nobody is told that all is well after another had a greater fence", () => {
+test("a lease must not be confirmed after another client got a greater fence", () => {
   const grants = [grant("a", 0, 1, 1), grant("b", 2, 3, 2)];
   const confirmed = { client: "a", resources: ["r"], fence: 1n, grantedMs: 1 };
   const found = (startedMs: number): string[] =>
@@ -68,17 +68,17 @@ describe("the mutex models", () => {
     expect(checkMutex(fencedMutex, tenures)).toEqual([]);
   });
 
-  test("refuse two at a time", () => {
+  test("refuse two holders at a time", () => {
     const tenures = [tenure("a", 0, 5, 1), tenure("b", 4, 9, 2)];
     expect(rules(checkMutex(ownerAwareMutex, tenures))).toEqual(["mutex-model"]);
   });
 
-  test("refuse one that lies within another", () => {
+  test("refuse a holder within the time of another", () => {
     const tenures = [tenure("a", 0, 9, 1), tenure("b", 4, 4, 2)];
     expect(rules(checkMutex(ownerAwareMutex, tenures))).toEqual(["mutex-model"]);
   });
 
-  test("with fences, refuse a later holder with a smaller one", () => {
+  test("with fences, refuse a later holder with a smaller fence", () => {
     const tenures = [tenure("a", 0, 5, 2), tenure("b", 6, 9, 1)];
     expect(checkMutex(ownerAwareMutex, tenures)).toEqual([]);
     expect(rules(checkMutex(fencedMutex, tenures))).toEqual(["mutex-model"]);
@@ -88,11 +88,11 @@ describe("the mutex models", () => {
 describe("a history", () => {
   const overlap = [tenure("a", 0, 5, 1), tenure("b", 4, 9, 2)];
 
-  test("is judged while the assumptions hold", () => {
+  test("is checked while the assumptions hold", () => {
     expect(judge({ grants: [], tenures: overlap }, new Assumptions())).not.toEqual([]);
   });
 
-  test("is excused where they were broken, and only there", () => {
+  test("is excused while an assumption is broken, and only then", () => {
     const assumptions = new Assumptions();
     assumptions.breakExclusion(3, 6, "a key was evicted");
     expect(judge({ grants: [], tenures: overlap }, assumptions)).toEqual([]);
@@ -100,7 +100,7 @@ describe("a history", () => {
     expect(judge({ grants: [], tenures: [...overlap, ...later] }, assumptions)).not.toEqual([]);
   });
 
-  test("keeps its fences in order across lost keys, but not across lost counters", () => {
+  test("must keep fences in order when keys are lost, but not when counters are lost", () => {
     const assumptions = new Assumptions();
     assumptions.breakExclusion(0, 100, "a key was evicted");
     const grants = [grant("a", 0, 10, 2), grant("b", 21, 22, 1)];

@@ -8,9 +8,9 @@ import type { NodeRecord } from "../../src/stores/redis/quorum/node-record.ts";
 import * as lua from "../../src/stores/redis/scripts/generated.ts";
 
 /**
- * The shortest ways to break weaker protocols, as a model checker found them, played by hand. Three
- * nodes, a quorum of two; "expires" is a key that is gone for whatever reason. Each of them must
- * end at the rule that forbids it. Random worlds look for the same holes: `npm run sim:mutants`.
+ * The shortest ways to break weaker protocols, as found by a model checker, played by hand. Three
+ * nodes, a quorum of two; "expires" means that a key is gone for any reason. Each must end at the
+ * rule that forbids it. Random worlds look for the same gaps: `npm run sim:mutants`.
  */
 
 const ttlMs = 10_000;
@@ -73,9 +73,9 @@ class Node {
     return ["1", this.#admission, "1:crc16:1024", "30000"];
   }
 
-  /** The letter of the answer, and its last word: "G 3", "N NEWER", "H o|2". */
+  /** Returns the letter and the last word of the reply: "G 3", "N NEWER", "H o|2". */
   #run({ source }: lua.Script, args: readonly string[]): string {
-    // A touch frees nothing, so it has no queue to look at.
+    // A touch frees nothing, so it has no queue.
     const keys = source === lua.touch.source ? ["2", record, "r"] : ["3", record, "r", "queue"];
     const reply = String(this.#server.execute(["EVAL", source, ...keys, ...args, "0"]));
     const words = reply.split(" ");
@@ -87,19 +87,19 @@ function nodes(): [Node, Node, Node] {
   return [new Node("n1"), new Node("n2"), new Node("n3")];
 }
 
-test("C1: a fence that only one node reached is not given to a quorum", () => {
+test("C1: a fence that only one node recorded is not given to a quorum", () => {
   const [n1, n2, n3] = nodes();
   expect(n1.acquire("A")).toBe("G 1");
   n1.expire();
   expect(n2.acquire("B", 3)).toBe("G 3");
   n2.expire();
   expect(n2.acquire("A")).toBe("G 4");
-  // A has 1 and 4: it must raise n1 to 4, where its key is gone.
+  // A has 1 and 4, so it must raise n1 to 4, where its key is gone.
   expect(n1.raise("A", 4)).toBe("N ABSENT");
   expect([n1.acquire("C"), n3.acquire("C")]).toEqual(["G 2", "G 1"]);
 });
 
-test("C2, C2a: a raise is refused by another's key", () => {
+test("C2, C2a: a raise is refused by a key of another owner", () => {
   const [n1, n2] = nodes();
   n1.acquire("A");
   n1.expire();
@@ -111,7 +111,7 @@ test("C2, C2a: a raise is refused by another's key", () => {
   expect(n2.raise("B", 2)).toBe("N OTHER");
 });
 
-test("C3: who completes later may have the smaller fence, and the storage refuses it", () => {
+test("C3: an attempt that completes later may have the smaller fence, and the storage refuses it", () => {
   const register = new Register(true);
   expect(register.read(2n)).toBe(0);
   expect(register.write(2n, 0)).toBe(true);
@@ -129,7 +129,7 @@ test("C4: a raise is refused by our own key with a greater fence, after a repeat
   expect(n1.raise("B", 2)).toBe("N NEWER");
 });
 
-test("C4a: … and after a late grant that was not counted", () => {
+test("C4a: a raise is refused by our own key with a greater fence, after a late grant that was not counted", () => {
   const [n1, n2, n3] = nodes();
   n1.acquire("A");
   n1.expire();
@@ -144,7 +144,7 @@ test("C4a: … and after a late grant that was not counted", () => {
   expect(n2.raise("B", 2)).toBe("N NEWER");
 });
 
-test("C4b: … and where the first of two answers was counted", () => {
+test("C4b: a raise is refused by our own key with a greater fence, if the first of two replies was counted", () => {
   const [, n2] = nodes();
   n2.acquire("A");
   n2.expire();
@@ -164,7 +164,7 @@ test("C6, C8a: a node that restarted empty does not vote", () => {
   expect(node.acquire("B")).toMatch(/^B/);
 });
 
-test("C9: it is not admitted before its quarantine is over, whoever asks", () => {
+test("C9: a node is not admitted before its quarantine is over", () => {
   const node = new Node("n1", "strict");
   node.acquire("A");
   node.pass(30_301);
@@ -174,16 +174,17 @@ test("C9: it is not admitted before its quarantine is over, whoever asks", () =>
   expect(node.admit(30_302)).toBe("A");
 });
 
-test("C11, C11b: the node that recovers is not among those it copies from", () => {
+test("C11, C11b: a node does not count itself among those it copies from", () => {
   const options = resolveStoreOptions({ admission: "strict" }, 3);
   const own = view(false, 60_000);
   expect(verdict(options, [own, view(true), view(true)], 0, 2)).toMatchObject({ mode: "copy" });
-  // With one other it cannot copy; it waits until the others have been short for as long.
+  // With one other node it cannot copy. It waits until the shortage has lasted as long as a
+  // quarantine.
   const short: NodeView[] = [own, view(true), { kind: "silent", forMs: 0 }];
   expect(verdict(options, short, 0, 2)).toMatchObject({ kind: "wait" });
 });
 
-test("C12, C13: an extend does not bring back a key that is gone", () => {
+test("C12, C13: an extend does not create a missing key", () => {
   const [n1] = nodes();
   n1.acquire("A");
   n1.expire();
@@ -192,7 +193,7 @@ test("C12, C13: an extend does not bring back a key that is gone", () => {
   expect(n1.extend("A", 1)).toBe("N ABSENT");
 });
 
-test("C14: an extend is refused by a key that our own late acquire made again", () => {
+test("C14: an extend is refused by a key that our own late acquire created again", () => {
   const [, , n3] = nodes();
   n3.acquire("B");
   expect(n3.raise("B", 2)).toMatch(/^K/);
@@ -201,7 +202,7 @@ test("C14: an extend is refused by a key that our own late acquire made again", 
   expect(n3.extend("A", 1)).toBe("N NEWER");
 });
 
-test("C15: the late release of one attempt leaves the next one's key alone", () => {
+test("C15: the late release of one attempt does not delete the next one's key", () => {
   const [n1] = nodes();
   n1.acquire("x-1");
   n1.release("x-1");
@@ -210,7 +211,7 @@ test("C15: the late release of one attempt leaves the next one's key alone", () 
   expect(n1.acquire("C")).toMatch(/^H/);
 });
 
-test("C21: a repeated acquire does not refresh the time that counts from the first", () => {
+test("C21: a repeated acquire does not refresh the life that began with the first", () => {
   const [n1] = nodes();
   n1.acquire("A");
   n1.pass(3_000);

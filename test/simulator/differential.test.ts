@@ -8,7 +8,7 @@ import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 import * as lua from "../../src/stores/redis/scripts/generated.ts";
 import { startRedis } from "../support/redis-server.ts";
 
-/** For the doctor, for lists and for layouts of groups, none of which the simulator runs. */
+/** Scripts of the doctor, of lists and of layouts of groups, which the simulator does not run. */
 const withoutTwin = new Set(["find-locks", "layout", "probe"]);
 
 test("every script of the protocol has a simulated twin", () => {
@@ -17,7 +17,7 @@ test("every script of the protocol has a simulated twin", () => {
   expect(names.filter((name) => !twins.has(name) && !withoutTwin.has(name))).toEqual([]);
 });
 
-test("the simulated node answers as a real server does", async () => {
+test("the simulated node replies as a real server does", async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const socket = connect({ port: redis.port, host: redis.host });
@@ -33,7 +33,7 @@ test("the simulated node answers as a real server does", async () => {
   const sides = { simulated, scripts: knownScripts, random, sendAll: respSender(socket) };
   const { differences, answers, ways } = await compare(sides, 20_000);
   expect(differences).toEqual([]);
-  // Every kind of answer occurred, or the comparison shows nothing.
+  // Every kind of reply must occur, or the comparison proves nothing.
   for (const answer of [
     "G",
     "H",
@@ -59,7 +59,7 @@ test("the simulated node answers as a real server does", async () => {
   ]) {
     expect(answers.get(answer), answer).toBeGreaterThan(0);
   }
-  // Each way decided often enough.
+  // Both the short and the long way must decide often enough.
   for (const name of ["acquire", "release", "batch", "plain-batch", "renew", "plain-renew"]) {
     const { short, long } = ways.get(name) ?? { short: 0, long: 0, fresh: 0 };
     expect(short / (short + long), `${name} took its short way`).toBeGreaterThan(0.15);

@@ -9,7 +9,7 @@ import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 const batch = (name: string, ...owners: string[]): string[] => [name, "script", "0", ...owners];
 const lacking = new ReplyError("NOSCRIPT No matching script. Please use EVAL.");
 
-/** A client with one attempt that waits, "waits", and one that is over, "over". */
+/** Returns a client with one pending attempt, "waits", and one decided attempt, "over". */
 function watched() {
   const scene = new Scene(new SeededRandom("missing scripts"), false);
   const machine = new SimulatedProcess(scene, "client-1", { rate: 1, wallSkewMs: 0 });
@@ -59,14 +59,14 @@ function attemptOf(machine: SimulatedProcess, isDecided: boolean): AttemptRecord
   };
 }
 
-test("who sends the text to the node that lacks it has done all there is to do", () => {
+test("a client that sends the full script to the node that lacks it has done enough", () => {
   const { hear, send, judged } = watched();
   hear(lacking, "waits", "over");
   send("node-1", batch("EVAL", "waits"));
   expect(judged()).toEqual([]);
 });
 
-test("a vote that is still waited for is not given up, and failing the attempt is no excuse", () => {
+test("a pending vote must not be given up, even if the attempt has failed", () => {
   const { hear, decide, judged } = watched();
   hear(lacking, "waits", "over");
   decide();
@@ -77,14 +77,14 @@ test.each([
   ["to another node", "node-2", batch("EVAL", "waits")],
   ["for another attempt", "node-1", batch("EVAL", "over")],
   ["once more without the text", "node-1", batch("EVALSHA", "waits")],
-])("what is sent %s does not count", (_, to, command) => {
+])("a command sent %s does not count", (_, to, command) => {
   const { hear, send, judged } = watched();
   hear(lacking, "waits");
   send(to, command);
   expect(judged()).toHaveLength(1);
 });
 
-test("what is sent in a later turn is too late", () => {
+test("a command sent in a later turn is too late", () => {
   const { hear, send, judged } = watched();
   hear(lacking, "waits");
   expect(judged()).toHaveLength(1);
@@ -92,7 +92,7 @@ test("what is sent in a later turn is too late", () => {
   expect(judged()).toHaveLength(1);
 });
 
-test("nobody has to send what no attempt waits for, or what was answered otherwise", () => {
+test("nothing must be sent if no attempt waits for it, or after any other reply", () => {
   const { hear, judged } = watched();
   hear(lacking, "over", "of somebody else");
   hear(new ReplyError("ERR syntax error"), "waits");

@@ -5,10 +5,10 @@ import type { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
 export const locks = ["a", "b", "c"] as const;
 export const queueOf = (lock: string): string => `holdfast:waiters:${lock}`;
-/** The second is told apart from the first only by the last "-w" of a waiter's id. */
+/** The second base differs from the first only in front of the last "-w" of a waiter's id. */
 export const bases = ["m1", "m1-w2", "m2"] as const;
 
-/** One command as both sides get it, but for the script, which each has under a name of its own. */
+/** One command for both sides. Each side has its own name for the script. */
 export interface Step {
   readonly kind: string;
   readonly script: string | undefined;
@@ -33,7 +33,10 @@ const deployment = ["0", "off", "1:crc16:1024", "90000000"];
 /** Long enough that no lock expires by itself, on either side. */
 const ttl = "36000000";
 
-/** Draws what several clients might send, knowing who holds what, so that they often meet. */
+/**
+ * Draws commands that several clients might send, based on the present holders, so that they
+ * collide.
+ */
 export class QueueHistory {
   readonly #server: SimulatedServer;
   readonly #random: SeededRandom;
@@ -110,7 +113,7 @@ export class QueueHistory {
     return this.#called(parts, fenced);
   }
 
-  /** Most asks of waiters: alone, with the place that they have, for a lock that is held. */
+  /** Returns the most common attempt of a waiter: alone, with its queue entry, for a held lock. */
   #asksAgain(fenced: boolean): BatchPart | undefined {
     const lock = this.#random.pick(locks);
     const members = this.#server.data.sortedSet(queueOf(lock))?.pairs() ?? [];
@@ -143,7 +146,7 @@ export class QueueHistory {
     return [...new Set(chosen)].toSorted();
   }
 
-  /** Often the one that has it: else hardly anything would ever be given back. */
+  /** Returns the present owner half of the time, so that releases often succeed. */
   #owner(keys: readonly string[]): string {
     const value = this.#server.data.get(keys[0] ?? "");
     if (value !== undefined && this.#random.chance(0.5)) return value.split("|")[0] ?? "";
@@ -164,7 +167,10 @@ export class QueueHistory {
     return this.#random.pick(["1", "2", "32"]);
   }
 
-  /** A waiter has one ticket for its whole wait; some have the same, and some a great one. */
+  /**
+   * A waiter has one ticket for its whole wait. Some share a ticket, and some have a very great
+   * one.
+   */
   #place(): string[] {
     const id = this.#id();
     if (this.#random.chance(0.1)) this.#tickets.delete(id);

@@ -9,10 +9,10 @@ import { startRedis } from "../support/redis-server.ts";
 import { bases, locks, QueueHistory, queueOf, type Step } from "./queue-history.ts";
 
 /**
- * The scripts and their simulated twins must keep the same queues. Moments decide about places, so
- * both are told the same time: the script through what it takes for `redis`, which also keeps a
- * queue's key from expiring by the server's own clock, notes until when it was to live, and forgets
- * it then. So it is with who listens: that is known by a set, in which the deaf are.
+ * The scripts and their simulated twins must keep the same queues. Queue entries depend on the
+ * time, so both sides get the same: the script through a replacement of `redis`. It also keeps a
+ * queue's key from expiring by the server's own clock, records its expiry, and deletes it at that
+ * time. A set lists the managers that are not subscribed, which replaces PUBSUB NUMSUB.
  */
 const shim = `
 local server = redis
@@ -56,7 +56,9 @@ interface Seen {
   readonly told: readonly string[];
 }
 
-/** A real server that runs the scripts with a time of the test's, and what it published. */
+/**
+ * Returns a real server that runs the scripts with the test's time, and records what it published.
+ */
 async function realSide() {
   const server = await startRedis();
   onTestFinished(() => server.stop());
@@ -103,7 +105,7 @@ async function realSide() {
         const end = heard.indexOf(`test:step ${first + at}`);
         const told = heard.splice(0, end + 1).slice(0, -1);
         const nowMs = Math.floor(micros / 1_000);
-        // What the twin's server forgets by its clock.
+        // Entries that the twin's server deletes by its clock.
         const queues = locks.map((_, index) => {
           const members = more[index] as string[];
           const untilMs = Number((until as (string | null)[])[index]);
@@ -116,7 +118,7 @@ async function realSide() {
   };
 }
 
-/** As ioredis wants the names of commands. */
+/** Lower-cases the name of a command, as ioredis requires. */
 function lowerCased([name = "", ...rest]: readonly string[]): string[] {
   return [name.toLowerCase(), ...rest];
 }
@@ -141,7 +143,7 @@ function twinSide(random: SeededRandom) {
   );
   const shas = new Map(knownScripts.map(({ name, sha }) => [name, sha]));
   for (const { source } of knownScripts) {
-    // Cached as by a first use; what it does with nothing to do is not looked at.
+    // Run once, so that it is in the cache. The result without keys does not matter.
     try {
       server.execute(["EVAL", source, "0"]);
     } catch {
@@ -172,7 +174,7 @@ function twinSide(random: SeededRandom) {
   };
 }
 
-/** As the set on the real server is changed, and with the same answer. */
+/** Changes the set as the real server does, and returns the same reply. */
 function deafen(deaf: Set<string>, [how, , base = ""]: readonly string[]): number {
   const was = deaf.has(base);
   if (how === "SADD") deaf.add(base);
@@ -180,10 +182,12 @@ function deafen(deaf: Set<string>, [how, , base = ""]: readonly string[]): numbe
   return was === deaf.has(base) ? 0 : 1;
 }
 
-/** Lives of locks count by the server's own clock: everything else has to be the same. */
+/**
+ * Hides lives of locks, which depend on the server's own clock. All the rest has to be the same.
+ */
 function comparable({ reply, told, ...rest }: Seen): unknown {
   const replies = (Array.isArray(reply) ? reply : [reply]).map((each: unknown) => {
-    // How many keys DEL found: a queue whose places have all lapsed may be there or not.
+    // The reply to DEL: a queue with only expired entries may exist or not.
     if (typeof each === "number") return "*";
     if (typeof each !== "string") return each;
     const words = each.split(" ");
@@ -193,7 +197,7 @@ function comparable({ reply, told, ...rest }: Seen): unknown {
   return { replies, told, ...rest };
 }
 
-test("scripts and twins answer, queue and tell alike, at the same moments", async () => {
+test("scripts and twins reply, queue and notify alike, at the same moments", async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   process.stdout.write(`queues seed ${seed}\n`);
   const random = new SeededRandom(`queues ${seed}`);
@@ -204,8 +208,8 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
   const count = (kind: string): unknown => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   for (let first = 0; first < steps; first += chunk) {
     const drawn = Array.from({ length: chunk }, () => {
-      // Mostly within a claim of 150 ms, sometimes to its very end, sometimes beyond a place. In
-      // eighths of a millisecond, of which sums and microseconds are exact.
+      // Mostly within a claim of 150 ms, sometimes exactly its end, sometimes beyond an entry's
+      // life. In eighths of a millisecond, whose sums and microseconds are exact.
       const ms = random.pick([
         0,
         0.375,
@@ -231,14 +235,14 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
       if (own.told.length > 0) count(`${step.kind} told`);
     }
   }
-  // The short way of a waiter that asks again decided often enough, and so did the long one.
+  // Both the short way of a repeated attempt and the long way must decide often enough.
   const ways = await real.ways();
   for (const name of ["batch", "plain-batch"]) {
     const { fresh, long } = ways.get(name) ?? { fresh: 0, long: 0 };
     expect(fresh, `${name} took the short way of a waiter`).toBeGreaterThan(steps * 0.01);
     expect(long, `${name} took its long way`).toBeGreaterThan(steps * 0.05);
   }
-  // Every branch was taken, or the comparison shows nothing.
+  // Every branch must be taken, or the comparison proves nothing.
   const expected: Record<string, string[]> = {
     batch: ["G", "H", "Q", "R", "K", "N", "told"],
     "plain-batch": ["G", "H", "Q", "R", "K", "N", "told"],
@@ -254,7 +258,7 @@ test("scripts and twins answer, queue and tell alike, at the same moments", asyn
   }
 });
 
-/** Steps on both sides, at one moment or later; returns what came of those that are scripts. */
+/** Runs the steps on both sides, with the same pauses. Returns the results of the script calls. */
 async function both(
   steps: readonly (Step & { readonly afterMs?: number })[],
 ): Promise<readonly (readonly [Seen, Seen])[]> {
@@ -278,7 +282,7 @@ function waits(id: string, ticket: string): Step {
   return { kind: "plain-batch", script: "plain-batch", words };
 }
 
-/** The queue of `a` as somebody has left it: `count` places with tickets from 0, which end then. */
+/** Fills the queue of `a` with `count` entries, with tickets from 0, which expire at `untilMs`. */
 function placed(count: number, untilMs: number): Step[] {
   const all = Array.from({ length: count }, (_, n) => `m2-w${n.toString(36)}`);
   return [
@@ -293,7 +297,7 @@ function placed(count: number, untilMs: number): Step[] {
       ]);
       return { kind: "ZADD", script: undefined, words: ["ZADD", queueOf("a"), ...members] };
     }),
-    // So that the key ends on both sides with the last of them.
+    // So that the key expires on both sides with the last of them.
     waits("m3-w1", "20000"),
   ];
 }
@@ -301,7 +305,7 @@ function placed(count: number, untilMs: number): Step[] {
 const nowMs = epochMs + 10;
 const rankIn = ([reply]: readonly unknown[]): unknown => String(reply).split(" ")[5];
 
-test("a queue takes ten thousand places and no more, in the script and in its twin", async () => {
+test("a queue accepts ten thousand entries and no more, in the script and in its twin", async () => {
   const seen = await both([
     ...placed(9_998, nowMs + 20_000),
     waits("m1-w1", "30000"),
@@ -310,13 +314,13 @@ test("a queue takes ten thousand places and no more, in the script and in its tw
   ]);
   for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
   const ranks = seen.slice(-3).map(([{ reply }]) => rankIn(reply as unknown[]));
-  // The second has none, and stands behind all of them.
+  // The second waiter has no entry, and ranks behind all of them.
   expect(ranks).toEqual(["9999", "10000", "9999"]);
   const members = String(seen.at(-1)?.[1].queues[0]);
   expect([members.includes(" m1-w1 "), members.includes(" m1-w2 ")]).toEqual([true, false]);
 });
 
-test("one call drops a hundred lapsed places at most, and says that it does not know its rank", async () => {
+test("one call removes at most a hundred expired entries, and reports rank 0 meanwhile", async () => {
   const seen = await both([
     ...placed(250, nowMs),
     waits("m3-w1", "20000"),
@@ -324,14 +328,14 @@ test("one call drops a hundred lapsed places at most, and says that it does not 
     waits("m3-w1", "20000"),
   ]);
   for (const [own, other] of seen) expect(comparable(own)).toEqual(comparable(other));
-  // Less the one that asks.
+  // Without the waiter that makes the attempt.
   const lapsed = seen.map(([, { queues }]) => String(queues[0]).split("~").length - 2);
   expect(lapsed).toEqual([150, 50, 0, 0]);
   const ranks = seen.map(([, { reply }]) => rankIn(reply as unknown[]));
   expect(ranks).toEqual(["0", "0", "0", "0"]);
 });
 
-test("an ask with a fresh place writes nothing, and takes the same place with another ticket", async () => {
+test("an attempt with a fresh entry writes nothing, and another ticket moves the entry", async () => {
   const seen = await both([
     { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
     waits("m1-w1", "1000"),
@@ -345,7 +349,7 @@ test("an ask with a fresh place writes nothing, and takes the same place with an
   expect(ranks).toEqual(["0", "1", "0", "1", "1"]);
 });
 
-test("a place is prolonged by the ask that finds half of its life over, and not before", async () => {
+test("an entry is prolonged by the first attempt after half of its life, and not before", async () => {
   const seen = await both([
     { kind: "SET", script: undefined, words: ["SET", "a", "o1"] },
     waits("m1-w1", "1000"),

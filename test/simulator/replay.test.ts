@@ -2,15 +2,15 @@ import { expect, test, vi } from "vitest";
 import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
 import { nodeHost, outsideMicrotasks, turningHost } from "../../scripts/sim-host.mjs";
 
-// Compiled once: transformed module by module it would run several times slower.
+// Compiled once, because transforming module by module would be several times slower.
 const { scenarioOf, simulate, simulateNow } = await loadSimulator(buildSimulator());
 
-// On a machine that others keep busy.
+// For a machine that is kept busy by others.
 vi.setConfig({ testTimeout: 240_000 });
 
 const host = nodeHost();
 
-test("replays 100 seeds bit for bit", async () => {
+test("100 seeds are replayed bit for bit", async () => {
   for (let seed = 1; seed <= 100; seed += 1) {
     const run = () => outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
     const [first, second] = [await run(), await run()];
@@ -21,7 +21,7 @@ test("replays 100 seeds bit for bit", async () => {
   }
 });
 
-test("tells different seeds apart", async () => {
+test("different seeds have different results", async () => {
   const hashes = new Set<string>();
   for (let seed = 1; seed <= 20; seed += 1) {
     hashes.add((await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host))).hash);
@@ -29,7 +29,7 @@ test("tells different seeds apart", async () => {
   expect(hashes.size).toBe(20);
 });
 
-test("draining at once is as exact as a turn of the event loop", async () => {
+test("draining microtasks at once is as exact as a turn of the event loop", async () => {
   for (const seed of [3, 5, 14]) {
     const atOnce = await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
     const turning = await simulate(scenarioOf(seed), turningHost());
@@ -37,11 +37,11 @@ test("draining at once is as exact as a turn of the event loop", async () => {
   }
 });
 
-test("refuses to run at once on a host that needs a turn", () => {
+test("simulateNow refuses a host that needs a turn of the event loop", () => {
   expect(() => simulateNow(scenarioOf(1), turningHost())).toThrow("use simulate()");
 });
 
-test("a fault that is taken away does not shift what everything else draws", async () => {
+test("removing a fault does not change the other random draws", async () => {
   const scenario = { ...scenarioOf(1), faults: [] };
   const fault = { kind: "snapshot", atMs: 1, node: 0 } as const;
   const without = await outsideMicrotasks(() => simulateNow(scenario, host, { keepTrace: true }));

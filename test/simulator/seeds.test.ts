@@ -4,7 +4,7 @@ import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
 import { nodeHost, outsideMicrotasks } from "../../scripts/sim-host.mjs";
 import type { Scenario, SimulationReport } from "../../src/simulator/index.ts";
 
-// Compiled once: transformed module by module it would run several times slower.
+// Compiled once, because transforming module by module would be several times slower.
 const { scenarioOf, simulateNow } = await loadSimulator(buildSimulator());
 
 interface SavedSeed {
@@ -17,27 +17,27 @@ interface SavedSeed {
 const saved = JSON.parse(
   readFileSync(new URL("seeds.json", import.meta.url), "utf8"),
 ) as SavedSeed[];
-// On a machine that others keep busy.
+// For a machine that is kept busy by others.
 vi.setConfig({ testTimeout: 240_000 });
 
 const host = nodeHost();
 const fixedCount = 150;
 const freshCount = 250;
-/** Slow machines run fewer fresh seeds, never none. */
+/** Time limit for fresh seeds: slow machines run fewer of them, but at least one. */
 const budgetMs = 20_000;
 
 function run(scenario: Scenario): Promise<SimulationReport> {
   return outsideMicrotasks(() => simulateNow(scenario, host));
 }
 
-test("keeps every rule in the seeds that ever failed", async () => {
+test("every rule is kept in all seeds that ever failed", async () => {
   for (const { seed, rule, scenario } of saved) {
     const { violations } = await run(scenario ?? scenarioOf(seed));
     expect(violations, `seed ${seed}, which once broke ${rule}`).toEqual([]);
   }
 });
 
-test(`keeps every rule in ${fixedCount} fixed seeds, and loses no update behind a fence`, async () => {
+test(`every rule is kept in ${fixedCount} fixed seeds, and no update behind a fence is lost`, async () => {
   let tenures = 0;
   const lost = { unfenced: 0, fenced: 0 };
   for (let seed = 1; seed <= fixedCount; seed += 1) {
@@ -48,12 +48,12 @@ test(`keeps every rule in ${fixedCount} fixed seeds, and loses no update behind 
     lost.fenced += fenced.lost;
   }
   expect(tenures).toBeGreaterThan(fixedCount * 5);
-  // The register without a fence shows that the worlds are hard enough to lose updates.
+  // The register without a fence shows that the faults are strong enough to lose updates.
   expect(lost.unfenced).toBeGreaterThan(0);
   expect(lost.fenced).toBe(0);
 });
 
-test("keeps every rule in fresh seeds", async () => {
+test("every rule is kept in fresh seeds", async () => {
   const from = Math.floor(Math.random() * 2 ** 40);
   process.stdout.write(`fresh seeds from ${from}\n`);
   const endMs = performance.now() + budgetMs;

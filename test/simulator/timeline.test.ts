@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
 import { nodeHost, outsideMicrotasks } from "../../scripts/sim-host.mjs";
 
-// Compiled once: transformed module by module it would run several times slower.
+// Compiled once, because transforming module by module would be several times slower.
 const { htmlTimeline, scenarioOf, simulateNow, textTimeline } =
   await loadSimulator(buildSimulator());
 
@@ -19,7 +19,7 @@ test("the timeline in text names clients, nodes, faults and how to replay it", (
   expect(textTimeline(report, { commands: true })).toContain("executed");
 });
 
-test("the drawn timeline stands alone and has a lane for everybody", () => {
+test("the drawn timeline needs no other file, and has a lane for each client and node", () => {
   const html = htmlTimeline(report);
   expect(html).toContain("<svg");
   for (const lane of ["client-1", "client-2", "node-1", "node-3"])

@@ -1,5 +1,5 @@
 // @ts-check
-/** Measures on the import graph: folder cycles, loose files, small files with one importer. */
+/** Measures the import graph: folder cycles, loose files, small files with one importer. */
 
 import { posix } from "node:path";
 import { linesOf, parse, visit } from "./sources.mjs";
@@ -11,7 +11,7 @@ import { linesOf, parse, visit } from "./sources.mjs";
 const linesMax = 60;
 
 /**
- * Returns every import and re-export of one file given by another, dynamic ones included.
+ * Returns all imports and re-exports between the given files, with dynamic ones.
  *
  * @param {readonly SourceFile[]} files
  * @returns {Import[]}
@@ -45,7 +45,7 @@ function namesOnlyTypes(node) {
 
 /**
  * Returns the groups of folders directly below `base` that import one another in a circle. The
- * files that lie loose in `base` count as one folder, named ".".
+ * files directly in `base` count as one folder, named ".".
  *
  * @param {readonly Import[]} imports
  * @param {string} base
@@ -64,7 +64,7 @@ export function folderCycles(imports, base) {
   const cycles = new Map();
   for (const [folder, others] of reached) {
     const circle = [...others].filter((other) => reached.get(other)?.has(folder)).sort();
-    // A folder reaches itself through its own files; a circle takes two.
+    // A folder reaches itself through its own files, so a circle has at least two folders.
     if (circle.length > 1 && circle.includes(folder)) cycles.set(circle.join(" "), circle);
   }
   return [...cycles.values()];
@@ -77,7 +77,7 @@ function folderBelow(base, path) {
 }
 
 /**
- * Returns what can be reached from `start` in one step or more.
+ * Returns all nodes that can be reached from `start` in one step or more.
  *
  * @template T
  * @param {ReadonlyMap<T, ReadonlySet<T>>} edges
@@ -97,7 +97,7 @@ export function reachable(edges, start) {
 }
 
 /**
- * Returns the TypeScript files that lie directly in `base`.
+ * Returns the TypeScript files directly in `base`.
  *
  * @param {readonly SourceFile[]} files
  * @param {string} base

@@ -1,10 +1,11 @@
 // @ts-check
 /**
- * Adds calls of the recorder to compiled JavaScript: at the start and the end of each function, and
- * around each await and yield. The calls neither add a turn of the event loop nor change a result.
+ * Adds calls of the recorder to compiled JavaScript: at the start and the end of each function,
+ * and around each await and yield. The calls neither add a turn of the event loop nor change a
+ * result.
  *
- * Limit: the default value of a parameter is computed before its function is entered, so that a
- * call in it counts as one of the caller.
+ * Limit: the default value of a parameter is computed before its function is entered, so a call in
+ * it counts as a call by the caller.
  */
 
 import { childrenOf, parse } from "./sources.mjs";
@@ -25,7 +26,7 @@ export function instrument(file) {
   /** @type {Insertion[]} */
   const insertions = [];
   collect(parse(file).program, `$recorder.enter(${JSON.stringify(file.path)})`, insertions);
-  // Where one node ends and another starts, the end comes first; else the order of the walk holds.
+  // If one node ends where another starts, the end comes first; otherwise in the order of the walk.
   const sorted = insertions.toSorted((a, b) => a.at - b.at || Number(b.closes) - Number(a.closes));
   let text = "";
   let copied = 0;

@@ -1,5 +1,5 @@
 // @ts-check
-/** `npm run shape`: measures how far the code is from the shape that it should have. */
+/** `npm run shape`: measures the distance of the code from its goals. */
 
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -36,7 +36,7 @@ if (values.help) console.log(usage);
 else await main();
 
 async function main() {
-  // The server ends with this process, however that ends.
+  // The server is killed at the exit of this process.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const limit = setTimeout(() => {
     console.error(`not measured within ${limitMs / 1000} s`);

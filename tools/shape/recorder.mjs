@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Records which file calls which while instrumented code runs (see instrument.mjs). The stack holds
- * the frames that are running now: a frame leaves it while its function awaits something, and is on
- * top again when the function goes on.
+ * Records which file calls which other file while instrumented code runs (see instrument.mjs). The
+ * stack holds the frames that are running now: a frame leaves it while its function awaits, and is
+ * on top again when the function continues.
  */
 
 /** @typedef {{ file: string, depth: number, running: boolean }} Frame */
@@ -66,7 +66,7 @@ export function pause(frame, value) {
 }
 
 /**
- * Runs as soon as a function goes on, also in its catch and finally blocks. Returns `value`.
+ * Runs as soon as a function continues, also in its catch and finally blocks. Returns `value`.
  *
  * @template T
  * @param {Frame} frame

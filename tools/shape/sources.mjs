@@ -1,5 +1,5 @@
 // @ts-check
-/** Reads the files of a project and what the measurements need of their syntax. */
+/** Reads the files of a project, and the parts of their syntax that the measurements need. */
 
 import { readFileSync, readdirSync } from "node:fs";
 import { join, posix } from "node:path";
@@ -36,8 +36,8 @@ function pathsBelow(root, folder) {
 }
 
 /**
- * Returns the tree and the comments. Throws for a file that does not parse: a measurement must not
- * be small because a file was skipped.
+ * Returns the tree and the comments. Throws for a file that does not parse: a skipped file must
+ * not make a measurement look better.
  *
  * @param {SourceFile} file
  * @returns {{ program: Node, comments: readonly { value: string }[] }}

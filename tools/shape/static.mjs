@@ -67,7 +67,7 @@ function cycleValue(cycles) {
 function sizeRows(root, files) {
   const declarations = readFiles(root, (path) => path === "test/api/index.d.ts");
   const readme = files.filter(({ path }) => path === "README.md");
-  // These stand in for the number of places where a rule is written.
+  // An estimate of the number of places in which a rule is written.
   const commandFolders = {
     "stores/redis/scripts": `${store}/scripts/`,
     "stores/redis/commands": `${store}/commands/`,

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Traces one acquire and one release on a real Redis server: the usual call on one resource, with
- * no other caller, after the connection is up and the server knows the scripts. The sources are
- * compiled into a folder of their own and instrumented there, so that no call goes unseen.
+ * Traces one acquire and one release on a real Redis server: the usual call for one resource,
+ * without other callers, after the connection is open and the scripts are loaded. The sources are
+ * compiled into another folder and instrumented there, so that every call is recorded.
  */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -68,7 +68,7 @@ async function runCalls(folder) {
   client.on("error", () => undefined);
   const locks = createLocks(redis(client));
   try {
-    // The first calls get to know the server.
+    // The first calls include the handshake with the server.
     for (let round = 0; round < warmUpRounds; round += 1) await traceRound(locks);
     /** @type {{ acquire: Recording, release: Recording }[]} */
     const traced = [];
@@ -95,7 +95,7 @@ async function traceRound(locks) {
 }
 
 /**
- * Returns the recording with the fewest calls: a timer that fires during a round adds its own.
+ * Returns the recording with the fewest calls, because a timer during a round adds its own.
  *
  * @param {readonly Recording[]} recordings
  */

@@ -82,7 +82,7 @@ function source(path) {
 
 /**
  * Returns the transfers to a file that imports its caller, directly or through others: the callee
- * made the caller, or something that the caller belongs to, and is called back.
+ * created the caller, or an owner of it, and is called back.
  *
  * @param {readonly Transfer[]} transfers
  * @param {readonly SourceFile[]} files compiled, so that imports of types are gone

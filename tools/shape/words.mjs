@@ -16,7 +16,7 @@ const luaKeywords = new Set(
 
 /**
  * Returns the counts for each kind of text. Identifiers are split into their words ("tellNode" is
- * two) and count once per file; those of other packages are included where they are used.
+ * two) and count once per file; those of other packages count where they are used.
  *
  * @param {readonly SourceFile[]} files TypeScript, JavaScript, Lua and Markdown
  * @returns {{ comments: Count, identifiers: Count, docs: Count }}
@@ -67,7 +67,7 @@ function count(text, counted) {
 }
 
 /**
- * Returns the words of a text in lower case, with the parts of camelCase and snake_case apart.
+ * Returns the words of a text in lower case, with camelCase and snake_case split.
  *
  * @param {string} text
  */
