@@ -314,7 +314,7 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `this.prolong(started, outcome.validityMs);`,
+        from: `this.prolong(sent.started, outcome.validityMs);`,
         to: `this.prolong(moment, outcome.validityMs);`,
       },
     ],

@@ -1,6 +1,6 @@
 import { asked } from "./asked.ts";
 import { Deadline } from "./deadline.ts";
-import { noteDoubt, raiseDoubt, raisedOf, settleDoubt } from "./doubt.ts";
+import { doubtCountOf, noteDoubt, raiseDoubt, settleDoubt, type SentRequest } from "./doubt.ts";
 import { durationMs, type Duration } from "./durations.ts";
 import { ClosedError, LeaseLostError, UnsupportedError, type LossReason } from "./errors.ts";
 import { hearGuards, tellDoubtful, tellLost, tellReleased, tellRenewed } from "./lease-events.ts";
@@ -92,9 +92,9 @@ export class HeldLease extends Deadline implements Lease, Task {
     this.judge();
     if (this.#extras?.loss !== undefined) return false;
     this.assertHeld();
-    const raised = raisedOf(this.#extras);
+    const doubts = doubtCountOf(this.#extras);
     const outcome = await this.#host.store.prove(this.#grant);
-    const error = this.#hear(outcome, raised, now(this.#host.clock));
+    const error = this.#hear(outcome, doubts, now(this.#host.clock));
     if (error !== undefined && error !== this.#extras?.loss) throw error;
     return error === undefined;
   }
@@ -139,18 +139,12 @@ export class HeldLease extends Deadline implements Lease, Task {
       );
       return;
     }
-    this.#host.renewals.add(this, this.#grant, started, raisedOf(this.#extras));
+    this.#host.renewals.add(this, this.#grant, started, doubtCountOf(this.#extras));
   }
 
   /** @internal Called with the outcome of a background renewal; undefined if it is unknown. */
-  renewalHeard(
-    outcome: ExtendOutcome | undefined,
-    started: Instant,
-    raised: number,
-    moment: Instant,
-  ): void {
-    const isRenewed =
-      outcome !== undefined && this.#extended(outcome, started, raised, moment) === undefined;
+  renewalHeard(outcome: ExtendOutcome | undefined, sent: SentRequest, moment: Instant): void {
+    const isRenewed = outcome !== undefined && this.#extended(outcome, sent, moment) === undefined;
     this.#renewalOver(isRenewed, moment);
   }
 
@@ -207,30 +201,24 @@ export class HeldLease extends Deadline implements Lease, Task {
   }
 
   async #extendNow(ttlMs: number): Promise<void> {
-    const started = now(this.#host.clock);
-    const raised = raisedOf(this.#extras);
+    const sent = { started: now(this.#host.clock), doubts: doubtCountOf(this.#extras) };
     const outcome = await this.#host.store.extend(this.#grant, ttlMs);
     const moment = now(this.#host.clock);
-    const error = this.#extended(outcome, started, raised, moment);
+    const error = this.#extended(outcome, sent, moment);
     if (error !== undefined) throw error;
     this.#host.reschedule(this, moment);
   }
 
-  #extended(
-    outcome: ExtendOutcome,
-    started: Instant,
-    raised: number,
-    moment: Instant,
-  ): Error | undefined {
-    const error = this.#hear(outcome, raised, moment);
+  #extended(outcome: ExtendOutcome, sent: SentRequest, moment: Instant): Error | undefined {
+    const error = this.#hear(outcome, sent.doubts, moment);
     if (error !== undefined || outcome.kind !== "extended") return error;
-    this.prolong(started, outcome.validityMs);
+    this.prolong(sent.started, outcome.validityMs);
     tellRenewed(this, this.#grant);
     return undefined;
   }
 
   /** Applies a reply to the state. Returns an error unless the reply confirms the lease in time. */
-  #hear(outcome: ExtendOutcome | ProveOutcome, raised: number, moment: Instant): Error | undefined {
+  #hear(outcome: ExtendOutcome | ProveOutcome, doubts: number, moment: Instant): Error | undefined {
     // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
     if (!this.isActive) return this.#whyEnded();
@@ -242,8 +230,9 @@ export class HeldLease extends Deadline implements Lease, Task {
       this.#turnDoubtful(outcome.error);
       return outcome.error;
     }
-    if (settleDoubt(this.#extras, raised)) this.#state = "held";
-    return undefined;
+    const error = settleDoubt(this.#extras, doubts, this.resources);
+    if (error === undefined) this.#state = "held";
+    return error;
   }
 
   #renewalOver(isRenewed: boolean, moment = now(this.#host.clock)): void {

@@ -9,6 +9,8 @@ export interface LeaseExtras {
   loss: LeaseLostError | undefined;
   closed: ClosedError | undefined;
   doubt: Doubt | undefined;
+  /** Number of times a server was replaced under the lease. */
+  doubtCount: number;
   /** True if a background renewal is under way, or queued behind an extension. */
   renewing: boolean;
   /** Starts the extension that waits for the renewal; undefined if none does. */
@@ -26,6 +28,7 @@ function isIdle(extras: LeaseExtras): boolean {
     extras.loss === undefined &&
     extras.closed === undefined &&
     extras.doubt === undefined &&
+    extras.doubtCount === 0 &&
     extras.extending === undefined &&
     extras.releasing === undefined
   );
@@ -53,6 +56,7 @@ function newExtras(renewing: boolean): LeaseExtras {
     loss: undefined,
     closed: undefined,
     doubt: undefined,
+    doubtCount: 0,
     renewing,
     afterRenewal: undefined,
     extending: undefined,

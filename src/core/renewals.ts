@@ -1,4 +1,5 @@
 import { asked } from "./asked.ts";
+import type { SentRequest } from "./doubt.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Instant, SteadyClock } from "./ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "./store.ts";
@@ -8,12 +9,9 @@ import { now } from "./validity.ts";
 const turn = Promise.resolve();
 
 /** A renewal that a lease has started. */
-interface Due {
+interface Due extends SentRequest {
   readonly lease: HeldLease;
   readonly grant: Grant;
-  readonly started: Instant;
-  /** `raisedOf` the lease at the start of the renewal. */
-  readonly raised: number;
 }
 
 /**
@@ -30,9 +28,9 @@ export class Renewals {
     this.#store = store;
   }
 
-  add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void {
+  add(lease: HeldLease, grant: Grant, started: Instant, doubts: number): void {
     if (this.#due.length === 0) void turn.then(() => this.#ask());
-    this.#due.push({ lease, grant, started, raised });
+    this.#due.push({ lease, grant, started, doubts });
   }
 
   #ask(): void {
@@ -67,10 +65,6 @@ export class Renewals {
   }
 }
 
-function tell(
-  { lease, started, raised }: Due,
-  outcome: ExtendOutcome | undefined,
-  heard: Instant,
-): void {
-  lease.renewalHeard(outcome, started, raised, heard);
+function tell(due: Due, outcome: ExtendOutcome | undefined, heard: Instant): void {
+  due.lease.renewalHeard(outcome, due, heard);
 }

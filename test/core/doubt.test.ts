@@ -94,29 +94,52 @@ describe("a lease that its store calls into doubt", () => {
     const proving = lease.prove();
     doubt();
     early.resolve({ kind: "proven" });
-    await proving;
+    await expect(proving).rejects.toThrow("a server was replaced");
     expect(lease.state).toBe("doubtful");
     late.resolve({ kind: "proven" });
     await expect.poll(() => lease.state).toBe("held");
     await locks.close();
   });
 
-  test("stays doubtful if an extension from before the doubt succeeds", async () => {
+  test("is neither held nor prolonged by an extension from before the doubt", async () => {
     const [answer, proof] = [deferred<ExtendOutcome>(), deferred<ProveOutcome>()];
-    const { locks, doubt } = doubting({
+    const { locks, doubt, clock } = doubting({
       extend: () => answer.promise,
       prove: () => proof.promise,
     });
     const lease = await locks.acquire("a");
+    await clock.advance(1_000);
+    const remainingMs = lease.remainingMs();
     const extending = lease.extend();
     // Calls on a lease are queued: this one is sent in the next turn.
     await Promise.resolve();
     doubt();
     answer.resolve(extended(ttl));
-    await extending;
+    await expect(extending).rejects.toMatchObject({ code: "STORE", cause });
     expect(lease.state).toBe("doubtful");
+    expect(lease.remainingMs()).toBe(remainingMs);
     proof.resolve({ kind: "proven" });
     await expect.poll(() => lease.state).toBe("held");
+    await locks.close();
+  });
+
+  test("is not prolonged by an extension from before a doubt that is over", async () => {
+    const answer = deferred<ExtendOutcome>();
+    const { locks, doubt, clock } = doubting({
+      extend: () => answer.promise,
+      prove: async () => ({ kind: "proven" }),
+    });
+    const lease = await locks.acquire("a");
+    await clock.advance(1_000);
+    const remainingMs = lease.remainingMs();
+    const extending = lease.extend();
+    await Promise.resolve();
+    doubt();
+    await expect.poll(() => lease.state).toBe("held");
+    answer.resolve(extended(ttl));
+    await expect(extending).rejects.toMatchObject({ code: "STORE" });
+    expect(lease.remainingMs()).toBe(remainingMs);
+    expect(lease.state).toBe("held");
     await locks.close();
   });
 

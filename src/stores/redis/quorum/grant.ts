@@ -16,6 +16,8 @@ export interface GrantTerms {
   readonly lifeMs: number;
   /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
   readonly longUntilMs: number;
+  /** True after a vote was lost: a key may end sooner there than the lease does. */
+  readonly lifeInDoubt: boolean;
 }
 
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
@@ -93,6 +95,11 @@ export class RedisGrant implements Grant {
     if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
   }
 
+  /** TTL for a proof: 0, or a life for keys that may end before the lease does. */
+  get proofTtlMs(): number {
+    return this.#terms.lifeInDoubt ? this.#terms.lifeMs : 0;
+  }
+
   get fence(): bigint | undefined {
     return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
   }
@@ -141,8 +148,12 @@ export class RedisGrant implements Grant {
     if (confirmation === this.#confirmations && !this.isOver) this.votes |= 1 << node;
   }
 
-  /** Removes the vote of one node. Returns the number of votes left. */
+  /**
+   * Removes the vote of one node, whose keys may end early: its clock was set, or it is a replica
+   * that lacks the last extend. A later proof restores their life. Returns how many votes are left.
+   */
   loseVote(node: number): number {
+    if (!this.#terms.lifeInDoubt) this.#terms = { ...this.#terms, lifeInDoubt: true };
     this.votes &= ~(1 << node);
     return bitCount(this.votes);
   }

@@ -71,7 +71,8 @@ export class OneStep implements RaisingStore {
   }
 
   async prove(grant: Grant): Promise<ProveOutcome> {
-    const outcome = await touch(this.#quorum, asRedisGrant(grant), 0, "prove");
+    const own = asRedisGrant(grant);
+    const outcome = await touch(this.#quorum, own, own.proofTtlMs, "prove");
     return outcome.kind === "done" ? { kind: "proven" } : outcome;
   }
 

@@ -17,7 +17,8 @@ export class Terms {
       const { prefix } = this.#options;
       const owners = this.#owners;
       const validityMs = ttlMs - driftMs(this.#options, ttlMs);
-      this.#last = { home, prefix, owners, ttlMs, validityMs, lifeMs: ttlMs, longUntilMs: 0 };
+      const life = { lifeMs: ttlMs, longUntilMs: 0, lifeInDoubt: false };
+      this.#last = { home, prefix, owners, ttlMs, validityMs, ...life };
     }
     return this.#last;
   }
