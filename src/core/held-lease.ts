@@ -275,13 +275,18 @@ export class HeldLease extends Deadline implements Lease, Task {
     }
     // perf (contended): before the release, so that the next call's attempt can travel with it.
     this.#host.over(this.#grant);
-    return asked(() => this.#host.store.release(this.#grant)).then((told) => {
-      // A lost lease counts as not released, even if the release still found and deleted its keys.
-      const loss = this.#extras?.loss;
-      const outcome = loss === undefined ? told : { released: false as const, reason: loss.reason };
+    return asked(() => this.#host.store.release(this.#grant)).then((reply) => {
+      const reason = this.#extras?.loss?.reason ?? this.#endBefore(reply);
+      const outcome = reason === undefined ? reply : { released: false as const, reason };
       tellReleased(this, outcome);
       return outcome;
     });
+  }
+
+  /** A release that arrived after the end finds nothing, and says nothing about the time before. */
+  #endBefore(reply: ReleaseOutcome): LossReason | undefined {
+    const isTaken = !reply.released && reply.reason === "taken";
+    return isTaken && this.isOver(now(this.#host.clock)) ? "expired" : undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ExtendOutcome, ProveOutcome } from "../../src/core/store.ts";
+import type { ExtendOutcome, ProveOutcome, ReleaseOutcome } from "../../src/core/store.ts";
 import { createLocks, type Lease, LeaseLostError, type LockEvents } from "../../src/index.ts";
 import { manualRuntime, settle } from "../../src/testing/index.ts";
 import { deferred, delay, extended, failed, fakeStore, scene } from "./fake-store.ts";
@@ -342,6 +342,19 @@ test("the release of a lost lease reports the loss, even if its key still exists
   expect(await lease.release()).toEqual({ released: false, reason: "expired" });
   expect(times("release")).toHaveLength(1);
   expect(lease.state).toBe("lost");
+});
+
+test("a release that arrives after the end is expired, and does not fail the work", async () => {
+  const reply = deferred<ReleaseOutcome>();
+  const { locks, clock } = scene({ release: () => reply.promise }, { ttl });
+  const released: LockEvents["released"][] = [];
+  locks.on("released", (event) => released.push(event));
+  const working = locks.using("a", { renew: false }, () => "done");
+  await clock.advance(ttl + 100);
+  reply.resolve({ released: false, reason: "taken" });
+  expect(await working).toBe("done");
+  expect(released).toMatchObject([{ released: false, reason: "expired" }]);
+  await locks.close();
 });
 
 test("a release that finds the lease taken reports it", async () => {
