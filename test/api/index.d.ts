@@ -612,7 +612,7 @@ import type { Grant, OpenStore } from "./store.ts";
 export declare class Renewals {
     #private;
     constructor(clock: SteadyClock, store: OpenStore);
-    add(lease: HeldLease, grant: Grant, started: Instant, raised: number): void;
+    add(lease: HeldLease, grant: Grant, started: Instant, doubts: number): void;
 }
 
 // dist/core/scheduler.d.ts
