@@ -22,7 +22,7 @@ export { embedded, type EmbeddedOptions } from "./embedded.ts";
 // dist/core/store.d.ts: in index.d.ts
 
 // dist/stores/embedded/embedded.d.ts
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 import type { Store } from "../../core/store.ts";
 export interface EmbeddedOptions {
     readonly maxTtl?: Duration;

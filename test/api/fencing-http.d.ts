@@ -55,7 +55,7 @@ export declare function isObject(value: unknown): value is Record<PropertyKey, u
 
 // dist/fencing/http-guard.d.ts
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Duration } from "../core/durations.ts";
+import { type Duration } from "../core/time/durations.ts";
 import type { FenceStore } from "./fence-store.ts";
 export interface GuardedRequest {
     readonly method: string;

@@ -1,5 +1,5 @@
 // dist/fencing/redis.d.ts
-import { type Duration } from "../core/durations.ts";
+import { type Duration } from "../core/time/durations.ts";
 import { type FenceStore } from "./fence-store.ts";
 import { type Fenced } from "./guard.ts";
 export type { Fenced } from "./guard.ts";

@@ -22,7 +22,7 @@ export { memory, type MemoryOptions } from "./memory.ts";
 // dist/core/store.d.ts: in index.d.ts
 
 // dist/stores/memory/memory.d.ts
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 import type { Store } from "../../core/store.ts";
 export interface MemoryOptions {
     readonly maxTtl?: Duration;

@@ -75,7 +75,7 @@ import { type GroupsOptions } from "./groups-options.ts";
 export declare function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/options.d.ts
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 import { type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 export interface DriftOptions {
     readonly factor?: number;
@@ -125,7 +125,7 @@ export declare function redis(client: object, options?: RedisStoreOptions): Stor
 
 // dist/stores/redis/replicas-option.d.ts
 import type { RedisConnection } from "../../clients/contract.ts";
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 export interface ReplicasOptions {
     readonly acks: number;
     readonly timeout?: Duration;
