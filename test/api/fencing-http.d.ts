@@ -8,11 +8,11 @@ export { type Problem, throwIfFencedOff } from "./http-problem.ts";
 export { fenceGuard } from "./http-guard.ts";
 export type { FenceGuard, FenceGuardOptions, GuardedRequest } from "./http-guard.ts";
 
-// dist/core/durations.d.ts: in index.d.ts
-
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
 
 // dist/fencing/fence-store.d.ts
 export type Admission = {
