@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocks, FenceRejectedError } from "holdfast";
-import { throwIfFencedOff, withFence } from "holdfast/fencing/http";
+import { throwIfFenceRejected, withFence } from "holdfast/fencing/http";
 import { memory } from "holdfast/memory";
 
 /**
@@ -46,6 +46,6 @@ export async function writeLate(url) {
  */
 async function put(url, lease, body) {
   const response = await fetch(url, withFence(lease, { method: "PUT", body }));
-  await throwIfFencedOff(response, lease);
+  await throwIfFenceRejected(response, lease);
   assert.ok(response.ok, `the service answered ${response.status}`);
 }

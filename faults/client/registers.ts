@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { Fenced } from "../../src/fencing/guard.ts";
 import { fencedUpdate } from "../../src/fencing/postgres.ts";
-import { guardedGet, guardedSet } from "../../src/fencing/redis.ts";
+import { fencedGet, fencedSet } from "../../src/fencing/redis.ts";
 import type { Register } from "../history.ts";
 import { claim } from "./claim.ts";
 
@@ -87,13 +87,13 @@ export function redisRegister(client: Redis, name: "redis" | "redis-fenced"): Co
       const key = keyOf(resource);
       if (fenced === undefined) return contentOf(await client.get(key));
       await claim(client, fenced, key, resource);
-      return contentOf((await guardedGet(client, key))?.value ?? null);
+      return contentOf((await fencedGet(client, key))?.value ?? null);
     },
     async write(resource, fenced, read, op) {
       const key = keyOf(resource);
       const value = JSON.stringify({ n: read.n + 1, op, base: read.op });
       if (fenced === undefined) await client.set(key, value);
-      else await guardedSet(client, fenced, key, value);
+      else await fencedSet(client, fenced, key, value);
     },
   };
 }

@@ -48,7 +48,7 @@ export interface LockEvents {
     readonly heldMs: number;
   };
   /** A guard rejected a write because it had seen a greater fence. */
-  "fenced-off": About & {
+  "fence-rejected": About & {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;

@@ -24,7 +24,7 @@ export interface Fenced {
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
 
 /** Report to the lease whose write a guard refused. */
-export interface FencedOff {
+export interface FenceRejection {
   readonly resource: string;
   readonly fence: bigint;
   /** The greater fence; undefined if the guard could not learn it. */
@@ -35,7 +35,7 @@ export interface FencedOff {
 /** Greatest fence that fits a signed 64-bit BIGINT. Guards compare exactly up to this value. */
 export const fenceMax: bigint = 9_223_372_036_854_775_807n;
 
-const fencedOffMethod = Symbol.for("holdfast.lease.fencedOff");
+const rejectionMethod = Symbol.for("holdfast.lease.fenceRejected");
 
 /**
  * Reads and checks the fence. Every guard calls this before it sends anything, so a missing or
@@ -76,10 +76,10 @@ export function subjectOf(
   return typeof first === "string" ? first : fallback;
 }
 
-/** Reports a refused write to the lease. Its lock manager then emits the `fenced-off` event. */
-export function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void {
+/** Reports a refused write to the lease. Its lock manager then emits the `fence-rejected` event. */
+export function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void {
   if (!isObject(fenced)) return;
-  const report: unknown = fenced[fencedOffMethod];
+  const report: unknown = fenced[rejectionMethod];
   if (typeof report !== "function") return;
   try {
     report.call(fenced, event);
@@ -89,8 +89,8 @@ export function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void
 }
 
 /** Reports a stale write to the lease and returns the error for the guard to throw. */
-export function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError {
-  reportFencedOff(fenced, event);
+export function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError {
+  reportRejection(fenced, event);
   return new FenceRejectedError(event.resource, event.fence, event.seen);
 }
 

@@ -65,7 +65,10 @@ export function problemResponse(problem: Problem): Response {
  * Throws FenceRejectedError if a guarded server replied that the fence is stale. Returns for any
  * other response, including a 412 with another reason. The response body stays unread.
  */
-export async function throwIfFencedOff(response: Response, fenced: Fenced | bigint): Promise<void> {
+export async function throwIfFenceRejected(
+  response: Response,
+  fenced: Fenced | bigint,
+): Promise<void> {
   if (response.status !== 412) return;
   if (!(response.headers.get("content-type") ?? "").startsWith(problemType)) return;
   const problem = await readProblem(response.clone());

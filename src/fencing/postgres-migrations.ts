@@ -58,7 +58,7 @@ export function fenceTriggerSql(table: TableName, column = "fence"): string {
  * Converts the trigger's error to FenceRejectedError and throws it; for use in a `catch`. Returns
  * for any other error.
  */
-export function throwIfTriggerFencedOff(
+export function throwIfFenceRejected(
   error: unknown,
   fenced: Fenced | bigint,
   resource?: string,

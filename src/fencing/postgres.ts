@@ -11,5 +11,5 @@ export {
   fenceTriggerSql,
   fenceTriggerState,
   guardTableSql,
-  throwIfTriggerFencedOff,
+  throwIfFenceRejected,
 } from "./postgres-migrations.ts";

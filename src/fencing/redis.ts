@@ -12,11 +12,11 @@ export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
 
 /**
- * A guarded value is one hash per key with the fields `value`, `fence` and `until`. Both value and
+ * A fenced value is one hash per key with the fields `value`, `fence` and `until`. Both value and
  * fence are in one key, so a Redis Cluster needs no hash tag and a delete removes both.
  */
 
-export interface GuardedDeleteOptions {
+export interface FencedDeleteOptions {
   /**
    * Time after the last write until the server may forget the fence. A stale write that is delayed
    * for longer passes.
@@ -27,12 +27,12 @@ export interface GuardedDeleteOptions {
   readonly resource?: string;
 }
 
-export interface GuardedSetOptions extends GuardedDeleteOptions {
+export interface FencedSetOptions extends FencedDeleteOptions {
   /** Time for which the value can be read. The fence outlives it. @default for ever */
   readonly ttl?: Duration;
 }
 
-export interface GuardedValue {
+export interface FencedValue {
   /** Undefined if the value was deleted or its `ttl` is over. */
   readonly value: string | undefined;
   /** Greatest fence that has written this key. */
@@ -44,14 +44,14 @@ const durationMsMax = 10 * 365 * 86_400_000;
 /**
  * Writes `value` and the fence if the fence is not smaller than the stored one. Rejects with
  * FenceRejectedError if the fence is stale, and with StoreError if the key holds anything but a
- * guarded value; nothing is written then.
+ * fenced value; nothing is written then.
  */
-export async function guardedSet(
+export async function fencedSet(
   client: unknown,
   fenced: Fenced | bigint,
   key: string,
   value: string,
-  options: GuardedSetOptions = {},
+  options: FencedSetOptions = {},
 ): Promise<void> {
   knownOptions("options", options, ["ttl", "forgetAfter", "resource"]);
   if (typeof value !== "string") throw new InvalidOptionError("value", "a text", value);
@@ -60,12 +60,12 @@ export async function guardedSet(
   await write(client, fenced, key, options.resource, ["set", value, String(ttlMs), `${forgetMs}`]);
 }
 
-/** Deletes the value and keeps the fence, under the same rule as `guardedSet`. */
-export async function guardedDelete(
+/** Deletes the value and keeps the fence, under the same rule as `fencedSet`. */
+export async function fencedDelete(
   client: unknown,
   fenced: Fenced | bigint,
   key: string,
-  options: GuardedDeleteOptions = {},
+  options: FencedDeleteOptions = {},
 ): Promise<void> {
   knownOptions("options", options, ["forgetAfter", "resource"]);
   const forgetMs = orZero("forgetAfter", options.forgetAfter, 1);
@@ -73,10 +73,10 @@ export async function guardedDelete(
 }
 
 /**
- * Reads a guarded value with its fence. Resolves to undefined if the key does not exist. Rejects
- * with StoreError if it holds anything but a guarded value.
+ * Reads a fenced value with its fence. Resolves to undefined if the key does not exist. Rejects
+ * with StoreError if it holds anything but a fenced value.
  */
-export async function guardedGet(client: unknown, key: string): Promise<GuardedValue | undefined> {
+export async function fencedGet(client: unknown, key: string): Promise<FencedValue | undefined> {
   const connection = redisConnection(client);
   const reply = await runScript(connection, readScript, checkedKey(key), []);
   const [verdict, fence, value] = replyOf(reply);
@@ -137,7 +137,7 @@ function replyOf(reply: unknown): readonly unknown[] {
 
 function foreign(key: string, what: unknown): StoreError {
   return new StoreError(
-    `the key "${key}" holds ${String(what)} and not a guarded value: guarded and plain writes ` +
+    `the key "${key}" holds ${String(what)} and not a fenced value: fenced and plain writes ` +
       "cannot share a key",
   );
 }

@@ -4,7 +4,7 @@ export { memoryFences } from "./fence-store.ts";
 export type { Admission, FenceStore, MemoryFencesOptions } from "./fence-store.ts";
 export { fenceHeader, fenceHeaders, resourceHeader, withFence } from "./http-headers.ts";
 export type { FenceHeaderOptions } from "./http-headers.ts";
-export { type Problem, throwIfFencedOff } from "./http-problem.ts";
+export { type Problem, throwIfFenceRejected } from "./http-problem.ts";
 export { fenceGuard } from "./http-guard.ts";
 export type { FenceGuard, FenceGuardOptions, GuardedRequest } from "./http-guard.ts";
 
@@ -37,7 +37,7 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
-export interface FencedOff {
+export interface FenceRejection {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;
@@ -47,8 +47,8 @@ export declare const fenceMax: bigint;
 export declare function fenceOf(fenced: Fenced | bigint): bigint;
 export declare function guardedResources(fenced: Fenced | bigint, named: string | readonly string[] | undefined): readonly string[];
 export declare function subjectOf(fenced: Fenced | bigint, named: string | undefined, fallback: string): string;
-export declare function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void;
-export declare function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError;
+export declare function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void;
+export declare function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError;
 export declare function parseFence(value: unknown, where: string): bigint;
 export declare function guardKey(resource: string): string;
 export declare function isObject(value: unknown): value is Record<PropertyKey, unknown>;
@@ -105,4 +105,4 @@ export declare function missingProblem(): Problem;
 export declare function malformedProblem(detail: string): Problem;
 export declare function busyProblem(resources: readonly string[], why: string): Problem;
 export declare function problemResponse(problem: Problem): Response;
-export declare function throwIfFencedOff(response: Response, fenced: Fenced | bigint): Promise<void>;
+export declare function throwIfFenceRejected(response: Response, fenced: Fenced | bigint): Promise<void>;

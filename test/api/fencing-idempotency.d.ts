@@ -13,7 +13,7 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
-export interface FencedOff {
+export interface FenceRejection {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;
@@ -23,8 +23,8 @@ export declare const fenceMax: bigint;
 export declare function fenceOf(fenced: Fenced | bigint): bigint;
 export declare function guardedResources(fenced: Fenced | bigint, named: string | readonly string[] | undefined): readonly string[];
 export declare function subjectOf(fenced: Fenced | bigint, named: string | undefined, fallback: string): string;
-export declare function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void;
-export declare function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError;
+export declare function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void;
+export declare function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError;
 export declare function parseFence(value: unknown, where: string): bigint;
 export declare function guardKey(resource: string): string;
 export declare function isObject(value: unknown): value is Record<PropertyKey, unknown>;

@@ -5,7 +5,7 @@ export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./s
 export { assertFenced, fencedUpdate, type PostgresOutcome } from "./postgres-row.ts";
 export { guardFence, postgresFences } from "./postgres-guard-table.ts";
 export type { GuardFenceOptions, GuardTableOptions } from "./postgres-guard-table.ts";
-export { fenceColumnSql, fenceTriggerSql, fenceTriggerState, guardTableSql, throwIfTriggerFencedOff, } from "./postgres-migrations.ts";
+export { fenceColumnSql, fenceTriggerSql, fenceTriggerState, guardTableSql, throwIfFenceRejected, } from "./postgres-migrations.ts";
 
 // dist/core/errors.d.ts: in index.d.ts
 
@@ -34,7 +34,7 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
-export interface FencedOff {
+export interface FenceRejection {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;
@@ -44,8 +44,8 @@ export declare const fenceMax: bigint;
 export declare function fenceOf(fenced: Fenced | bigint): bigint;
 export declare function guardedResources(fenced: Fenced | bigint, named: string | readonly string[] | undefined): readonly string[];
 export declare function subjectOf(fenced: Fenced | bigint, named: string | undefined, fallback: string): string;
-export declare function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void;
-export declare function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError;
+export declare function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void;
+export declare function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError;
 export declare function parseFence(value: unknown, where: string): bigint;
 export declare function guardKey(resource: string): string;
 export declare function isObject(value: unknown): value is Record<PropertyKey, unknown>;
@@ -72,7 +72,7 @@ export declare function fenceColumnSql(table: TableName, column?: string): strin
 export declare function guardTableSql(table?: TableName): string;
 export declare const fenceTriggerState = "HF412";
 export declare function fenceTriggerSql(table: TableName, column?: string): string;
-export declare function throwIfTriggerFencedOff(error: unknown, fenced: Fenced | bigint, resource?: string): void;
+export declare function throwIfFenceRejected(error: unknown, fenced: Fenced | bigint, resource?: string): void;
 
 // dist/fencing/postgres-query.d.ts
 export type PostgresQuery = (text: string, params: unknown[]) => PromiseLike<{

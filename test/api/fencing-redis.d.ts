@@ -4,20 +4,20 @@ import { type FenceStore } from "./fence-store.ts";
 import { type Fenced } from "./guard.ts";
 export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
-export interface GuardedDeleteOptions {
+export interface FencedDeleteOptions {
     readonly forgetAfter?: Duration;
     readonly resource?: string;
 }
-export interface GuardedSetOptions extends GuardedDeleteOptions {
+export interface FencedSetOptions extends FencedDeleteOptions {
     readonly ttl?: Duration;
 }
-export interface GuardedValue {
+export interface FencedValue {
     readonly value: string | undefined;
     readonly fence: bigint;
 }
-export declare function guardedSet(client: unknown, fenced: Fenced | bigint, key: string, value: string, options?: GuardedSetOptions): Promise<void>;
-export declare function guardedDelete(client: unknown, fenced: Fenced | bigint, key: string, options?: GuardedDeleteOptions): Promise<void>;
-export declare function guardedGet(client: unknown, key: string): Promise<GuardedValue | undefined>;
+export declare function fencedSet(client: unknown, fenced: Fenced | bigint, key: string, value: string, options?: FencedSetOptions): Promise<void>;
+export declare function fencedDelete(client: unknown, fenced: Fenced | bigint, key: string, options?: FencedDeleteOptions): Promise<void>;
+export declare function fencedGet(client: unknown, key: string): Promise<FencedValue | undefined>;
 export interface RedisFencesOptions {
     readonly prefix?: string;
     readonly forgetAfter?: Duration;
@@ -53,7 +53,7 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
-export interface FencedOff {
+export interface FenceRejection {
     readonly resource: string;
     readonly fence: bigint;
     readonly seen: bigint | undefined;
@@ -63,8 +63,8 @@ export declare const fenceMax: bigint;
 export declare function fenceOf(fenced: Fenced | bigint): bigint;
 export declare function guardedResources(fenced: Fenced | bigint, named: string | readonly string[] | undefined): readonly string[];
 export declare function subjectOf(fenced: Fenced | bigint, named: string | undefined, fallback: string): string;
-export declare function reportFencedOff(fenced: Fenced | bigint, event: FencedOff): void;
-export declare function rejection(fenced: Fenced | bigint, event: FencedOff): FenceRejectedError;
+export declare function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void;
+export declare function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError;
 export declare function parseFence(value: unknown, where: string): bigint;
 export declare function guardKey(resource: string): string;
 export declare function isObject(value: unknown): value is Record<PropertyKey, unknown>;

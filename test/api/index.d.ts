@@ -319,7 +319,7 @@ export interface LockEvents {
         readonly handedOver: boolean;
         readonly heldMs: number;
     };
-    "fenced-off": About & {
+    "fence-rejected": About & {
         readonly resource: string;
         readonly fence: bigint;
         readonly seen: bigint | undefined;

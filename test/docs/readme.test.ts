@@ -54,7 +54,7 @@ declare const fencedUpdate: typeof import("holdfast/fencing/postgres").fencedUpd
 declare const postgresFences: typeof import("holdfast/fencing/postgres").postgresFences;
 declare const fenceGuard: typeof import("holdfast/fencing/http").fenceGuard;
 declare const withFence: typeof import("holdfast/fencing/http").withFence;
-declare const throwIfFencedOff: typeof import("holdfast/fencing/http").throwIfFencedOff;
+declare const throwIfFenceRejected: typeof import("holdfast/fencing/http").throwIfFenceRejected;
 `;
 
 interface Sample {

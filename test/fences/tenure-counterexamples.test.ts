@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { FenceRejectedError } from "../../src/core/errors.ts";
 import { steadyClock } from "../../src/core/time/steady-clock.ts";
 import { leftMs } from "../../src/core/time/validity.ts";
-import { guardedSet } from "../../src/fencing/redis.ts";
+import { fencedSet } from "../../src/fencing/redis.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { HeldLine } from "./held-line.ts";
 import { play, resource, type Stage, ttlMs } from "./stage.ts";
@@ -28,7 +28,7 @@ const asItIs = { admission: "off" } as const;
 async function write(stage: Stage, fence: bigint | undefined): Promise<"written" | "refused"> {
   const line = new HeldLine((command) => stage.server(1).command(...command), {}, []);
   try {
-    await guardedSet(line, fence ?? 0n, "row", "x", { resource });
+    await fencedSet(line, fence ?? 0n, "row", "x", { resource });
     return "written";
   } catch (error) {
     if (error instanceof FenceRejectedError) return "refused";

@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, UnsupportedError, type LockEvents } from "../../src/index.ts";
-import { fenceMax, fenceOf, reportFencedOff } from "../../src/fencing/guard.ts";
+import { fenceMax, fenceOf, reportRejection } from "../../src/fencing/guard.ts";
 import { fenceHeaders } from "../../src/fencing/http.ts";
 import { idempotencyKey } from "../../src/fencing/idempotency.ts";
-import { guardedGet, guardedSet } from "../../src/fencing/redis.ts";
+import { fencedGet, fencedSet } from "../../src/fencing/redis.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
@@ -27,14 +27,14 @@ describe("guards with real leases", () => {
 
   it("refuse the earlier of two leases, and its manager emits an event", async () => {
     const locks = createLocks(memory());
-    const told: LockEvents["fenced-off"][] = [];
-    locks.on("fenced-off", (event) => told.push(event));
+    const told: LockEvents["fence-rejected"][] = [];
+    locks.on("fence-rejected", (event) => told.push(event));
     const earlier = await locks.acquire("invoice:42", { label: "first" });
-    await guardedSet(client, earlier, "value", "earlier");
+    await fencedSet(client, earlier, "value", "earlier");
     await earlier.release();
     const later = await locks.acquire("invoice:42");
-    await guardedSet(client, later, "value", "later");
-    const error = await rejectionOf(guardedSet(client, earlier, "value", "too late"));
+    await fencedSet(client, later, "value", "later");
+    const error = await rejectionOf(fencedSet(client, earlier, "value", "too late"));
     expect(error).toMatchObject({ fence: earlier.fence, seen: later.fence });
     expect(told).toEqual([
       {
@@ -46,14 +46,14 @@ describe("guards with real leases", () => {
         guard: "redis",
       },
     ]);
-    expect(await guardedGet(client, "value")).toEqual({ value: "later", fence: later.fence });
+    expect(await fencedGet(client, "value")).toEqual({ value: "later", fence: later.fence });
     await locks.close();
   });
 
   it("write nothing for a lease of a store without fences", async () => {
     const locks = createLocks(redis(client, { fencing: false }));
     const lease = await locks.acquire("unfenced");
-    const error = await rejectionOf(guardedSet(client, lease, "untouched", "x"));
+    const error = await rejectionOf(fencedSet(client, lease, "untouched", "x"));
     expect(error).toBeInstanceOf(UnsupportedError);
     expect(() => fenceHeaders(lease)).toThrow(UnsupportedError);
     expect(() => idempotencyKey(lease)).toThrow(UnsupportedError);
@@ -75,12 +75,12 @@ describe("what a guard reads from a lease", () => {
     const event = { resource: "a", fence: 1n, seen: 2n, guard: "http" } as const;
     const broken = {
       ...leaseLike(1n),
-      [Symbol.for("holdfast.lease.fencedOff")]: () => {
+      [Symbol.for("holdfast.lease.fenceRejected")]: () => {
         throw new Error("listener");
       },
     };
-    reportFencedOff(broken, event);
-    reportFencedOff(1n, event);
-    reportFencedOff({ fence: 1n, resources: ["a"] }, event);
+    reportRejection(broken, event);
+    reportRejection(1n, event);
+    reportRejection({ fence: 1n, resources: ["a"] }, event);
   });
 });

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
 import { fenceGuard, fenceHeaders, memoryFences } from "../../src/fencing/http.ts";
-import { throwIfFencedOff, withFence } from "../../src/fencing/http.ts";
+import { throwIfFenceRejected, withFence } from "../../src/fencing/http.ts";
 import type { FenceGuard, FenceGuardOptions, FenceStore } from "../../src/fencing/http.ts";
 import { guardTableSql, postgresFences } from "../../src/fencing/postgres.ts";
 import { redisFences } from "../../src/fencing/redis.ts";
@@ -87,14 +87,14 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     for (const fence of [7n, 7n, 9_007_199_254_740_993n]) {
       const response = await fetch(`${url}/${fence}`, withFence(leaseLike(fence), put()));
       expect(response.status).toBe(200);
-      await throwIfFencedOff(response, leaseLike(fence));
+      await throwIfFenceRejected(response, leaseLike(fence));
       expect(await response.text()).toBe("done");
     }
     const stale = leaseLike(9_007_199_254_740_992n);
     const response = await fetch(`${url}/late`, withFence(stale, put()));
     expect(response.status).toBe(412);
     expect(response.headers.get("content-type")).toBe("application/problem+json");
-    expect(await rejectionOf(throwIfFencedOff(response, stale))).toMatchObject({
+    expect(await rejectionOf(throwIfFenceRejected(response, stale))).toMatchObject({
       code: "FENCE_REJECTED",
       fence: 9_007_199_254_740_992n,
       seen: 9_007_199_254_740_993n,
@@ -398,11 +398,11 @@ describe("the client's side of the HTTP guard", () => {
       problem("application/problem+json", '{"type":"about:blank"}'),
       problem("application/problem+json", stale, 409),
     ]) {
-      await throwIfFencedOff(response, leaseLike(1n));
+      await throwIfFenceRejected(response, leaseLike(1n));
       expect(response.bodyUsed).toBe(false);
     }
     const bare = problem("application/problem+json; charset=utf-8", stale);
-    const error = await rejectionOf(throwIfFencedOff(bare, leaseLike(1n)));
+    const error = await rejectionOf(throwIfFenceRejected(bare, leaseLike(1n)));
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ seen: undefined, resources: ["invoice:42"] });
   });

@@ -1,18 +1,18 @@
 import { UnsupportedError } from "../../src/core/errors.ts";
-import type { Fenced, FencedOff } from "../../src/fencing/guard.ts";
+import type { Fenced, FenceRejection } from "../../src/fencing/guard.ts";
 
 /** Stands for a lease: the fields that a guard reads, and the rejections that it reports. */
 export interface LeaseLike extends Fenced {
-  readonly told: FencedOff[];
+  readonly told: FenceRejection[];
 }
 
 export function leaseLike(fence: bigint, ...resources: readonly string[]): LeaseLike {
-  const told: FencedOff[] = [];
+  const told: FenceRejection[] = [];
   const lease = {
     fence,
     resources: resources.length === 0 ? ["invoice:42"] : resources,
     told,
-    [Symbol.for("holdfast.lease.fencedOff")]: (event: FencedOff) => told.push(event),
+    [Symbol.for("holdfast.lease.fenceRejected")]: (event: FenceRejection) => told.push(event),
   };
   return lease;
 }

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
-import { guardedDelete, guardedGet, guardedSet, redisFences } from "../../src/fencing/redis.ts";
+import { fencedDelete, fencedGet, fencedSet, redisFences } from "../../src/fencing/redis.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
 
@@ -47,7 +47,7 @@ const kinds: readonly (readonly [string, () => Promise<Connected>])[] = [
 const beyondDouble = 9_007_199_254_740_993n;
 const greatest = 2n ** 63n - 1n;
 
-describe.each(kinds)("a guarded value through %s", (_, connect) => {
+describe.each(kinds)("a fenced value through %s", (_, connect) => {
   let client: unknown;
   let close: () => Promise<unknown>;
 
@@ -60,14 +60,14 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
   });
 
   it("accepts equal and greater fences and reads value and fence together", async () => {
-    expect(await guardedGet(client, "balance")).toBeUndefined();
+    expect(await fencedGet(client, "balance")).toBeUndefined();
     for (const [fence, value] of [
       [7n, "a"],
       [7n, "b 🔒"],
       [beyondDouble, ""],
     ] as const) {
-      await guardedSet(client, leaseLike(fence), "balance", value);
-      expect(await guardedGet(client, "balance")).toEqual({ value, fence });
+      await fencedSet(client, leaseLike(fence), "balance", value);
+      expect(await fencedGet(client, "balance")).toEqual({ value, fence });
     }
   });
 
@@ -78,78 +78,78 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
       [beyondDouble, beyondDouble - 1n],
       [greatest, greatest - 1n],
     ] as const) {
-      await guardedSet(client, last, "balance", "kept");
+      await fencedSet(client, last, "balance", "kept");
       const stale = leaseLike(late);
-      const error = await rejectionOf(guardedSet(client, stale, "balance", "late"));
+      const error = await rejectionOf(fencedSet(client, stale, "balance", "late"));
       expect(error).toBeInstanceOf(FenceRejectedError);
       expect(error).toMatchObject({ fence: late, seen: last, resources: ["invoice:42"] });
       expect(stale.told).toEqual([
         { resource: "invoice:42", fence: late, seen: last, guard: "redis" },
       ]);
-      expect(await guardedGet(client, "balance")).toEqual({ value: "kept", fence: last });
+      expect(await fencedGet(client, "balance")).toEqual({ value: "kept", fence: last });
     }
   });
 
   it("keeps the fence of a deleted value", async () => {
-    await guardedSet(client, 7n, "balance", "a");
-    expect(await rejectionOf(guardedDelete(client, 6n, "balance"))).toMatchObject({ seen: 7n });
-    await guardedDelete(client, 8n, "balance");
-    expect(await guardedGet(client, "balance")).toEqual({ value: undefined, fence: 8n });
-    const error = await rejectionOf(guardedSet(client, 7n, "balance", "late"));
+    await fencedSet(client, 7n, "balance", "a");
+    expect(await rejectionOf(fencedDelete(client, 6n, "balance"))).toMatchObject({ seen: 7n });
+    await fencedDelete(client, 8n, "balance");
+    expect(await fencedGet(client, "balance")).toEqual({ value: undefined, fence: 8n });
+    const error = await rejectionOf(fencedSet(client, 7n, "balance", "late"));
     expect(error).toMatchObject({ seen: 8n });
   });
 
   it("keeps the fence of a value that has expired", async () => {
-    await guardedSet(client, 7n, "balance", "short", { ttl: 1 });
+    await fencedSet(client, 7n, "balance", "short", { ttl: 1 });
     for (;;) {
-      const found = await guardedGet(client, "balance");
+      const found = await fencedGet(client, "balance");
       if (found?.value === undefined) break;
     }
-    expect(await guardedGet(client, "balance")).toEqual({ value: undefined, fence: 7n });
-    expect(await rejectionOf(guardedSet(client, 6n, "balance", "late"))).toMatchObject({
+    expect(await fencedGet(client, "balance")).toEqual({ value: undefined, fence: 7n });
+    expect(await rejectionOf(fencedSet(client, 6n, "balance", "late"))).toMatchObject({
       seen: 7n,
     });
-    await guardedSet(client, 7n, "balance", "long", { ttl: "1h" });
-    expect(await guardedGet(client, "balance")).toMatchObject({ value: "long" });
-    await guardedSet(client, 7n, "balance", "for ever");
+    await fencedSet(client, 7n, "balance", "long", { ttl: "1h" });
+    expect(await fencedGet(client, "balance")).toMatchObject({ value: "long" });
+    await fencedSet(client, 7n, "balance", "for ever");
     expect(await server.command("HGET", "balance", "until")).toBeNull();
   });
 
   it("forgets a fence only on request", async () => {
-    await guardedSet(client, 7n, "balance", "a", { forgetAfter: "1h", ttl: "1m" });
+    await fencedSet(client, 7n, "balance", "a", { forgetAfter: "1h", ttl: "1m" });
     expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
-    await guardedSet(client, 7n, "balance", "a");
+    await fencedSet(client, 7n, "balance", "a");
     expect(await server.command("PTTL", "balance")).toBe(-1);
-    await guardedDelete(client, 7n, "balance", { forgetAfter: "1h" });
+    await fencedDelete(client, 7n, "balance", { forgetAfter: "1h" });
     expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
   });
 
   it("keeps the write of the greatest fence of many concurrent ones", async () => {
     const results = await Promise.allSettled(
-      shuffledFences(200, 3).map((fence) => guardedSet(client, fence, "balance", `${fence}`)),
+      shuffledFences(200, 3).map((fence) => fencedSet(client, fence, "balance", `${fence}`)),
     );
-    expect(await guardedGet(client, "balance")).toEqual({ value: "200", fence: 200n });
+    expect(await fencedGet(client, "balance")).toEqual({ value: "200", fence: 200n });
     for (const result of results) {
       if (result.status === "rejected") expect(result.reason).toBeInstanceOf(FenceRejectedError);
     }
   });
 
   it("works after the server has lost its scripts", async () => {
-    await guardedSet(client, 7n, "balance", "a");
+    await fencedSet(client, 7n, "balance", "a");
     await server.command("SCRIPT", "FLUSH");
-    await guardedSet(client, 8n, "balance", "b");
+    await fencedSet(client, 8n, "balance", "b");
     await server.command("SCRIPT", "FLUSH");
-    expect(await guardedGet(client, "balance")).toEqual({ value: "b", fence: 8n });
+    expect(await fencedGet(client, "balance")).toEqual({ value: "b", fence: 8n });
   });
 
-  it("does not change a key that is not a guarded value", async () => {
+  it("does not change a key that is not a fenced value", async () => {
     await server.command("SET", "plain", "x");
     await server.command("HSET", "hash", "field", "x");
     await server.command("HSET", "broken", "fence", "1e9");
     for (const key of ["plain", "hash", "broken"]) {
-      expect(await rejectionOf(guardedSet(client, 7n, key, "y"))).toBeInstanceOf(StoreError);
-      expect(await rejectionOf(guardedDelete(client, 7n, key))).toBeInstanceOf(StoreError);
-      expect(await rejectionOf(guardedGet(client, key))).toBeInstanceOf(StoreError);
+      expect(await rejectionOf(fencedSet(client, 7n, key, "y"))).toBeInstanceOf(StoreError);
+      expect(await rejectionOf(fencedDelete(client, 7n, key))).toBeInstanceOf(StoreError);
+      expect(await rejectionOf(fencedGet(client, key))).toBeInstanceOf(StoreError);
     }
     expect(await server.command("GET", "plain")).toBe("x");
     expect(await server.command("HGETALL", "hash")).toEqual(["field", "x"]);
@@ -157,7 +157,7 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
 
   it("writes nothing for a lease without a fence, bad fences and bad options", async () => {
     const attempt = (fenced: unknown, options?: unknown): Promise<unknown> =>
-      rejectionOf(guardedSet(client, fenced as never, "balance", "x", options as never));
+      rejectionOf(fencedSet(client, fenced as never, "balance", "x", options as never));
     expect(await attempt(unfencedLease())).toBeInstanceOf(UnsupportedError);
     for (const fence of [0n, -1n, 2n ** 63n, 5, undefined]) {
       expect(await attempt(fence)).toMatchObject({ code: "INVALID_OPTION", option: "fence" });
@@ -167,12 +167,12 @@ describe.each(kinds)("a guarded value through %s", (_, connect) => {
     expect(await attempt(1n, { ttl: "2s", forgetAfter: "1s" })).toMatchObject({
       option: "forgetAfter",
     });
-    expect(await rejectionOf(guardedSet(client, 1n, "", "x"))).toMatchObject({ option: "key" });
-    expect(await rejectionOf(guardedSet(client, 1n, "k", 5 as never))).toMatchObject({
+    expect(await rejectionOf(fencedSet(client, 1n, "", "x"))).toMatchObject({ option: "key" });
+    expect(await rejectionOf(fencedSet(client, 1n, "k", 5 as never))).toMatchObject({
       option: "value",
     });
-    expect(await rejectionOf(guardedSet({}, 1n, "k", "x"))).toMatchObject({ option: "client" });
-    expect(await rejectionOf(guardedGet(undefined, "k"))).toMatchObject({ option: "client" });
+    expect(await rejectionOf(fencedSet({}, 1n, "k", "x"))).toMatchObject({ option: "client" });
+    expect(await rejectionOf(fencedGet(undefined, "k"))).toMatchObject({ option: "client" });
     expect(await server.command("DBSIZE")).toBe(0);
   });
 

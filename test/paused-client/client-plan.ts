@@ -73,11 +73,11 @@ export interface Failure {
 
 /** Events that the client's manager emitted. */
 export interface Events {
-  readonly fencedOff: readonly FencedOffEvent[];
+  readonly rejections: readonly RejectionEvent[];
   readonly lost: readonly { readonly fence: string; readonly reason: string }[];
 }
 
-export interface FencedOffEvent {
+export interface RejectionEvent {
   readonly guard: string;
   readonly resource: string;
   readonly fence: string;

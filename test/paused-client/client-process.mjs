@@ -19,10 +19,10 @@ const nodes = addresses.lockPorts.map((port) => new Redis({ host: "127.0.0.1", p
 const store = holdfast.stores.redlock(nodes, { maxTtl: maxTtlMs, nodeTimeout: "1s" });
 const locks = holdfast.root.createLocks(store, { wait: "forever" });
 
-/** @type {{ fencedOff: import("./client-plan.ts").FencedOffEvent[], lost: any[] }} */
-const events = { fencedOff: [], lost: [] };
-locks.on("fenced-off", ({ guard, resource: about, fence, seen }) => {
-  events.fencedOff.push({ guard, resource: about, fence: String(fence), seen: String(seen) });
+/** @type {{ rejections: import("./client-plan.ts").RejectionEvent[], lost: any[] }} */
+const events = { rejections: [], lost: [] };
+locks.on("fence-rejected", ({ guard, resource: about, fence, seen }) => {
+  events.rejections.push({ guard, resource: about, fence: String(fence), seen: String(seen) });
 });
 locks.on("lost", ({ fence, reason }) => events.lost.push({ fence: String(fence), reason }));
 

@@ -127,12 +127,12 @@ function guardedWrites(holdfast, to, { resource, value }, lease) {
         connection.release();
       }
     },
-    redis: () => holdfast.redis.guardedSet(to.register, lease, `guarded:${resource}`, value),
+    redis: () => holdfast.redis.fencedSet(to.register, lease, `guarded:${resource}`, value),
     http: async () => {
       const url = `${to.url}/guarded/${encodeURIComponent(resource)}`;
       const init = holdfast.http.withFence(lease, { method: "PUT", body: value });
       const response = await fetch(url, init);
-      await holdfast.http.throwIfFencedOff(response, lease);
+      await holdfast.http.throwIfFenceRejected(response, lease);
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
     },
   };

@@ -119,7 +119,7 @@ describe("a client that was stopped past its TTL and writes without checking its
     const refused: Outcome = { kind: "refused", error, resources: [resource], fence, seen };
     expect(outcomes).toEqual(everywhere("guarded", refused));
     const guards = ["postgres", "postgres", "mysql", "mysql", "redis", "http"];
-    expect(events.fencedOff).toEqual(guards.map((guard) => ({ guard, resource, fence, seen })));
+    expect(events.rejections).toEqual(guards.map((guard) => ({ guard, resource, fence, seen })));
     expect(events.lost).toEqual([{ fence, reason: "expired" }]);
     // A while it held the lock, then B, then A again.
     expect(scene.statuses(resource)).toEqual([204, 204, 412]);
@@ -135,7 +135,7 @@ describe("a client that was stopped past its TTL and writes without checking its
     await a.ends();
 
     expect(outcomes).toEqual(everywhere("plain", { kind: "written" }));
-    expect(events).toEqual({ fencedOff: [], lost: [{ fence, reason: "expired" }] });
+    expect(events).toEqual({ rejections: [], lost: [{ fence, reason: "expired" }] });
     await expectHeld("plain", resource, { value: "A, late", fence });
     await expectStillHeld(b);
   });
@@ -159,7 +159,7 @@ describe("a client that was stopped past its TTL and checks its lease first", ()
       kind: "looked",
       saw,
       using,
-      events: { fencedOff: [], lost: [{ fence: fenceOfA, reason: "expired" }] },
+      events: { rejections: [], lost: [{ fence: fenceOfA, reason: "expired" }] },
     });
     await expectHeld("guarded", resource, { value: "B", fence: fenceOfB });
     await expectStillHeld(b);

@@ -3,7 +3,7 @@ import mysql from "mysql2/promise";
 import { Client } from "pg";
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
-import { guardedGet } from "../../src/fencing/redis.ts";
+import { fencedGet } from "../../src/fencing/redis.ts";
 import { startMariadb } from "../support/mariadb.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startRedisServers } from "../support/redis-server.ts";
@@ -66,7 +66,7 @@ async function set(undo: Undo): Promise<Omit<Scene, "close">> {
       }
     },
     guarded: async (resource) => {
-      const { value, fence } = (await guardedGet(register, `guarded:${resource}`)) ?? {};
+      const { value, fence } = (await fencedGet(register, `guarded:${resource}`)) ?? {};
       return {
         "postgres row": await fencedRow(postgres, resource),
         "postgres guard table": await guardedRow(postgres, resource),

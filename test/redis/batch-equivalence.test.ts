@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { countsTaken, waysOf, withCountedWays } from "../../scripts/sim-short-ways.mjs";
+import { countsTaken, waysOf, withCountedWays } from "../../tools/simulator/short-ways.mjs";
 import type { Holder } from "../../src/index.ts";
 import { batchCall, firstReplyAt } from "../../src/stores/redis/batch.ts";
 import type { Dialect } from "../../src/stores/redis/dialect.ts";

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { compare } from "../../scripts/sim-differential-run.mjs";
-import { respSender } from "../../scripts/sim-resp.mjs";
+import { compare } from "../../tools/simulator/differential-run.mjs";
+import { respSender } from "../../tools/simulator/resp-sender.mjs";
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import { epochMs, SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { mutants } from "../../scripts/sim-mutant-list.mjs";
+import { mutants } from "../../tools/simulator/mutant-list.mjs";
 
 test.each(mutants)("the bug $name can still be planted in the sources", ({ changes }) => {
   for (const { file, from } of changes) {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { countsTaken, waysOf, withCountedWays } from "../../scripts/sim-short-ways.mjs";
+import { countsTaken, waysOf, withCountedWays } from "../../tools/simulator/short-ways.mjs";
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import { epochMs, SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";

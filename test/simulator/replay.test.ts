@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
-import { nodeHost, outsideMicrotasks, turningHost } from "../../scripts/sim-host.mjs";
+import { buildSimulator, loadSimulator } from "../../tools/simulator/build-simulator.mjs";
+import { nodeHost, outsideMicrotasks, turningHost } from "../../tools/simulator/node-host.mjs";
 
 // Compiled once, because transforming module by module would be several times slower.
 const { scenarioOf, simulate, simulateNow } = await loadSimulator(buildSimulator());

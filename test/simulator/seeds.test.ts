@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
-import { nodeHost, outsideMicrotasks } from "../../scripts/sim-host.mjs";
+import { buildSimulator, loadSimulator } from "../../tools/simulator/build-simulator.mjs";
+import { nodeHost, outsideMicrotasks } from "../../tools/simulator/node-host.mjs";
 import type { Scenario, SimulationReport } from "../../src/simulator/index.ts";
 
 // Compiled once, because transforming module by module would be several times slower.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { buildSimulator, loadSimulator } from "../../scripts/sim-build.mjs";
-import { nodeHost, outsideMicrotasks } from "../../scripts/sim-host.mjs";
+import { buildSimulator, loadSimulator } from "../../tools/simulator/build-simulator.mjs";
+import { nodeHost, outsideMicrotasks } from "../../tools/simulator/node-host.mjs";
 
 // Compiled once, because transforming module by module would be several times slower.
 const { htmlTimeline, scenarioOf, simulateNow, textTimeline } =

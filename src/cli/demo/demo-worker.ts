@@ -11,7 +11,7 @@ import {
   LeaseLostError,
   type Locks,
 } from "../../index.ts";
-import { throwIfFencedOff, withFence } from "../../fencing/http.ts";
+import { throwIfFenceRejected, withFence } from "../../fencing/http.ts";
 import { workerHeader } from "./bank.ts";
 import { openDemoStore } from "./demo-store.ts";
 import { type AccountName, type Answer, machineMs, type WorkerEvent } from "./events.ts";
@@ -109,7 +109,7 @@ async function deposit(lease: Lease): Promise<void> {
  */
 async function read(lease: Lease, account: AccountName): Promise<number> {
   const response = await fetch(`${plan.bank}/${account}`, withFence(lease));
-  await throwIfFencedOff(response, lease);
+  await throwIfFenceRejected(response, lease);
   return Number(await response.text());
 }
 
@@ -117,7 +117,7 @@ async function write(lease: Lease, account: AccountName, balance: number): Promi
   const init = { method: "PUT", body: String(balance), headers: { [workerHeader]: plan.name } };
   const response = await fetch(`${plan.bank}/${account}`, withFence(lease, init));
   try {
-    await throwIfFencedOff(response, lease);
+    await throwIfFenceRejected(response, lease);
   } catch (error) {
     if (!isHoldfastError(error, "FENCE_REJECTED")) throw error;
     return "refused";

@@ -5,16 +5,16 @@ import type { StallReport } from "../time/stall-report.ts";
 import type { Grant, ReleaseOutcome } from "../store.ts";
 
 /** Key of a lease's method for guards. A registered symbol, so that guards need not import it. */
-const fencedOffSymbol = Symbol.for("holdfast.lease.fencedOff");
+const rejectionSymbol = Symbol.for("holdfast.lease.fenceRejected");
 
-type FencedOffEvent = Omit<LockEvents["fenced-off"], "resources" | "label">;
+type RejectionEvent = Omit<LockEvents["fence-rejected"], "resources" | "label">;
 
 /** Adds the method that guards call to the prototype of leases. */
 export function hearGuards(prototype: HeldLease): void {
-  Object.defineProperty(prototype, fencedOffSymbol, {
+  Object.defineProperty(prototype, rejectionSymbol, {
     /** Called by a guard that rejected this lease's fence. */
-    value(this: HeldLease, event: FencedOffEvent) {
-      this.terms.host.events.emit("fenced-off", { ...about(this), ...event });
+    value(this: HeldLease, event: RejectionEvent) {
+      this.terms.host.events.emit("fence-rejected", { ...about(this), ...event });
     },
   });
 }

@@ -13,8 +13,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { buildSimulator, loadSimulator, root } from "./sim-build.mjs";
-import { nodeHost, outsideMicrotasks } from "./sim-host.mjs";
+import { buildSimulator, loadSimulator, root } from "./build-simulator.mjs";
+import { nodeHost, outsideMicrotasks } from "./node-host.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 const simulator = await loadSimulator(buildSimulator());
 const host = nodeHost();
 
-/** @param {import("../src/simulator/index.ts").Scenario} scenario @param {string} which */
+/** @param {import("../../src/simulator/index.ts").Scenario} scenario @param {string} which */
 async function showOne(scenario, which) {
   const { simulateNow, textTimeline, htmlTimeline } = simulator;
   const report = await outsideMicrotasks(() => simulateNow(scenario, host, { keepTrace: true }));

@@ -12,9 +12,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { buildSimulator } from "./sim-build.mjs";
-import { compare } from "./sim-differential-run.mjs";
-import { respSender } from "./sim-resp.mjs";
+import { buildSimulator } from "./build-simulator.mjs";
+import { compare } from "./differential-run.mjs";
+import { respSender } from "./resp-sender.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -29,11 +29,11 @@ async function load(folder, path) {
 }
 
 const folder = buildSimulator();
-/** @type {typeof import("../src/simulator/node/server.ts")} */
+/** @type {typeof import("../../src/simulator/node/server.ts")} */
 const { SimulatedServer, epochMs } = await load(folder, "node/server.js");
-/** @type {typeof import("../src/simulator/node/scripts.ts")} */
+/** @type {typeof import("../../src/simulator/node/scripts.ts")} */
 const { knownScripts } = await load(folder, "node/scripts.js");
-/** @type {typeof import("../src/simulator/seeded-random.ts")} */
+/** @type {typeof import("../../src/simulator/seeded-random.ts")} */
 const { SeededRandom } = await load(folder, "seeded-random.js");
 
 const directory = mkdtempSync(join(tmpdir(), "holdfast-differential-"));

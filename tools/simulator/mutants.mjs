@@ -13,11 +13,11 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import { buildSimulator, loadSimulator, snapshotSources } from "./sim-build.mjs";
-import { nodeHost, outsideMicrotasks } from "./sim-host.mjs";
-import { mutants } from "./sim-mutant-list.mjs";
+import { buildSimulator, loadSimulator, snapshotSources } from "./build-simulator.mjs";
+import { nodeHost, outsideMicrotasks } from "./node-host.mjs";
+import { mutants } from "./mutant-list.mjs";
 
-/** @typedef {import("./sim-mutant-list.mjs").Mutant} Mutant */
+/** @typedef {import("./mutant-list.mjs").Mutant} Mutant */
 /** @typedef {{ name: string, seeds: number, seed?: number, rule?: string, text?: string, seconds: number }} Found */
 
 const { values } = parseArgs({

@@ -22,14 +22,14 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-export const root = fileURLToPath(new URL("..", import.meta.url));
+export const root = fileURLToPath(new URL("../..", import.meta.url));
 // Not below node_modules, from where the compiler would take files for somebody else's.
 const place = createHash("sha1").update(root).digest("hex").slice(0, 8);
 const cache = join(tmpdir(), `holdfast-simulator-${place}`);
 /** What the simulator and the code under it consist of. */
 const folders = ["core", "stores", "clients", "simulator"];
 
-/** @typedef {typeof import("../src/simulator/index.ts")} Simulator */
+/** @typedef {typeof import("../../src/simulator/index.ts")} Simulator */
 
 /**
  * Compiles the sources, after `change` had its way with a copy of them, and returns the folder.

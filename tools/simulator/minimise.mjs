@@ -1,10 +1,10 @@
 // @ts-check
 /** Takes away faults from a failing scenario, as long as the same rule is still broken. */
 
-import { outsideMicrotasks } from "./sim-host.mjs";
+import { outsideMicrotasks } from "./node-host.mjs";
 
-/** @typedef {import("../src/simulator/index.ts").Scenario} Scenario */
-/** @typedef {import("../src/simulator/index.ts").SimulationReport} Report */
+/** @typedef {import("../../src/simulator/index.ts").Scenario} Scenario */
+/** @typedef {import("../../src/simulator/index.ts").SimulationReport} Report */
 
 /**
  * @param {(scenario: Scenario) => Report} run

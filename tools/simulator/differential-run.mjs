@@ -7,14 +7,14 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { drawCalm } from "./sim-differential-calm.mjs";
-import { runsOf } from "./sim-differential-runs.mjs";
-import { countsTaken, waysOf, withCountedWays } from "./sim-short-ways.mjs";
+import { drawCalm } from "./differential-calm.mjs";
+import { runsOf } from "./differential-runs.mjs";
+import { countsTaken, waysOf, withCountedWays } from "./short-ways.mjs";
 
-/** @typedef {import("../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
-/** @typedef {import("../src/simulator/node/scripts.ts").KnownScript} KnownScript */
-/** @typedef {import("../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
-/** @typedef {import("./sim-differential-runs.mjs").Part} Part */
+/** @typedef {import("../../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
+/** @typedef {import("../../src/simulator/node/scripts.ts").KnownScript} KnownScript */
+/** @typedef {import("../../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
+/** @typedef {import("./differential-runs.mjs").Part} Part */
 /** @typedef {(commands: readonly (readonly string[])[]) => Promise<unknown[]>} SendAll errors as values */
 
 /** @typedef {object} Sides
@@ -36,7 +36,7 @@ const lives = allKeys.map((key) => ["PTTL", key]);
 /**
  * @param {Sides} sides
  * @param {number} count
- * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, ways: Map<string, import("./sim-short-ways.mjs").Ways>, differences: string[] }>}
+ * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, ways: Map<string, import("./short-ways.mjs").Ways>, differences: string[] }>}
  */
 export async function compare(sides, count) {
   const { simulated, random } = sides;

@@ -13,11 +13,11 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { buildSimulator, loadSimulator, root } from "./sim-build.mjs";
-import { nodeHost, outsideMicrotasks } from "./sim-host.mjs";
-import { minimise } from "./sim-minimise.mjs";
+import { buildSimulator, loadSimulator, root } from "./build-simulator.mjs";
+import { nodeHost, outsideMicrotasks } from "./node-host.mjs";
+import { minimise } from "./minimise.mjs";
 
-/** @typedef {import("../src/simulator/index.ts").Scenario} Scenario */
+/** @typedef {import("../../src/simulator/index.ts").Scenario} Scenario */
 /** @typedef {{ kind: "batch", seeds: number, events: number, tenures: number, lost: number[] }} Batch */
 /** @typedef {{ kind: "found", seed: number, rule: string, text: string, scenario: Scenario }} Found */
 

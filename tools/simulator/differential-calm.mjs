@@ -5,12 +5,12 @@
  * at random, they hardly ever are so, and the short ways of the scripts hardly ever decide.
  */
 
-import { runsOf } from "./sim-differential-runs.mjs";
+import { runsOf } from "./differential-runs.mjs";
 
-/** @typedef {import("../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
-/** @typedef {import("../src/simulator/node/scripts.ts").KnownScript} KnownScript */
-/** @typedef {import("../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
-/** @typedef {import("./sim-differential-runs.mjs").Part} Part */
+/** @typedef {import("../../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
+/** @typedef {import("../../src/simulator/node/scripts.ts").KnownScript} KnownScript */
+/** @typedef {import("../../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
+/** @typedef {import("./differential-runs.mjs").Part} Part */
 /** @typedef {{ key: string, value: string | undefined, owner: string, fence: string }} Lock */
 
 const record = "holdfast:node";

@@ -5,7 +5,7 @@
 let unhandled = [];
 let isListening = false;
 
-/** @returns {import("../src/simulator/index.ts").SimulatorHost} */
+/** @returns {import("../../src/simulator/index.ts").SimulatorHost} */
 export function nodeHost() {
   if (!isListening) {
     isListening = true;
@@ -30,7 +30,7 @@ export function nodeHost() {
   };
 }
 
-/** @returns {import("../src/simulator/index.ts").SimulatorHost} */
+/** @returns {import("../../src/simulator/index.ts").SimulatorHost} */
 export function turningHost() {
   return { drain: () => new Promise((resolve) => setImmediate(resolve)) };
 }
