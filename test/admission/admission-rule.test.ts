@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import {
   blankForMs,
   greatestCounters,
@@ -8,6 +8,7 @@ import {
   verdict,
 } from "../../src/stores/redis/admission/admission-rule.ts";
 import { type NodeRecord, nodeRecordCall } from "../../src/stores/redis/admission/node-record.ts";
+import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
 
 const options = resolveStoreOptions({ maxTtl: "30s" }, 3);
 const waitMs = quarantineMs(options, 30_000);

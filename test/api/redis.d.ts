@@ -1,8 +1,7 @@
 // dist/stores/redis/index.d.ts
 export { redis, redlock, type Redlock } from "./redlock.ts";
 export type { GroupsOptions } from "./groups/groups-options.ts";
-export type { DriftOptions, RedisStoreOptions } from "./options.ts";
-export type { ReplicasOptions } from "./replicas-option.ts";
+export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
 export { NotConnectedError } from "../../clients/contract.ts";
 
@@ -49,7 +48,7 @@ export declare class NotConnectedError extends Error {
 // dist/stores/redis/groups/groups-options.d.ts
 import type { RedisConnection } from "../../../clients/contract.ts";
 import { type RedisStoreOptions } from "../options.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 type Refused = "fencing" | "crossSlot" | "replicas";
 export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
     readonly layout?: number;
@@ -64,7 +63,7 @@ export interface ResolvedGroups {
     readonly version: number;
     readonly groups: readonly GivenGroup[];
     readonly retired: readonly GivenGroup[];
-    readonly options: ResolvedStoreOptions;
+    readonly options: StoreSettings;
 }
 export declare function resolveGroups(given: unknown, options: GroupsOptions): ResolvedGroups;
 export {};
@@ -75,11 +74,16 @@ import { type GroupsOptions } from "./groups-options.ts";
 export declare function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/options.d.ts
+import type { RedisConnection } from "../../clients/contract.ts";
 import { type Duration } from "../../core/time/durations.ts";
-import { type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
+import type { ReplicaSettings, StoreSettings } from "./protocol/store-settings.ts";
 export interface DriftOptions {
     readonly factor?: number;
     readonly fixed?: Duration;
+}
+export interface ReplicasOptions {
+    readonly acks: number;
+    readonly timeout?: Duration;
 }
 export interface RedisStoreOptions {
     readonly nodeTimeout?: Duration;
@@ -92,8 +96,17 @@ export interface RedisStoreOptions {
     readonly replicas?: ReplicasOptions;
     readonly foreignGap?: Duration;
 }
-export interface ResolvedStoreOptions {
-    readonly replicas: ResolvedReplicas | undefined;
+export declare function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number): StoreSettings;
+export declare function checkLines(replicas: ReplicaSettings | undefined, connections: readonly RedisConnection[]): void;
+
+// dist/stores/redis/protocol/store-settings.d.ts
+import type { AcquireRequest } from "../../../core/store.ts";
+export interface ReplicaSettings {
+    readonly acks: number;
+    readonly timeoutMs: number;
+}
+export interface StoreSettings {
+    readonly replicas: ReplicaSettings | undefined;
     readonly asksMax: number;
     readonly nodeTimeoutMs: number | undefined;
     readonly driftFactor: number;
@@ -107,10 +120,11 @@ export interface ResolvedStoreOptions {
     readonly nodeCount: number;
     readonly wireFormat: string;
 }
-export declare function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number): ResolvedStoreOptions;
-export declare function driftMs(options: ResolvedStoreOptions, ttlMs: number): number;
-export declare function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number;
-export declare function quarantineMs(options: ResolvedStoreOptions, ttlMs: number): number;
+export declare function driftMs(options: StoreSettings, ttlMs: number): number;
+export declare function nodeTimeoutMs(options: StoreSettings, ttlMs: number): number;
+export declare function quarantineMs(options: StoreSettings, ttlMs: number): number;
+export declare function attemptEndsMs(options: StoreSettings, { started, ttlMs, waitEndsMs }: AcquireRequest, validityMs: number, nowMs: number): number;
+export declare function checkTtl(replicas: ReplicaSettings | undefined, ttlMs: number, nodeTimeoutMs: number): void;
 
 // dist/stores/redis/redlock.d.ts
 import type { Store } from "../../core/store.ts";
@@ -122,18 +136,3 @@ export interface Redlock {
 }
 export declare const redlock: Redlock;
 export declare function redis(client: object, options?: RedisStoreOptions): Store;
-
-// dist/stores/redis/replicas-option.d.ts
-import type { RedisConnection } from "../../clients/contract.ts";
-import { type Duration } from "../../core/time/durations.ts";
-export interface ReplicasOptions {
-    readonly acks: number;
-    readonly timeout?: Duration;
-}
-export interface ResolvedReplicas {
-    readonly acks: number;
-    readonly timeoutMs: number;
-}
-export declare function resolveReplicas(given: ReplicasOptions | undefined, nodeCount: number, nodeTimeoutMs: number | undefined): ResolvedReplicas | undefined;
-export declare function checkLines(replicas: ResolvedReplicas | undefined, connections: readonly RedisConnection[]): void;
-export declare function checkTtl(replicas: ResolvedReplicas | undefined, ttlMs: number, nodeTimeoutMs: number): void;

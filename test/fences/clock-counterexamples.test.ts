@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusterDialect, counterKeyOf } from "../../src/stores/redis/cluster-dialect.ts";
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
-import { driftMs, quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import type { AcquireReply } from "../../src/stores/redis/replies.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
+import { driftMs, quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
 
 /**
  * Schedules in which clocks alone would have to keep fences in order, and fail by a little. While

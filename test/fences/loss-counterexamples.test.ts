@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
-import { quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { greatestCounters } from "../../src/stores/redis/admission/admission-rule.ts";
 import {
   admitCall,
@@ -11,6 +11,7 @@ import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
+import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
 
 /**
  * Schedules in which a node loses its data and comes back too soon, or with too little of it.

@@ -1,10 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, type LockOptions, type Locks, QuorumError } from "../../src/index.ts";
 import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
-import { nodeTimeoutMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
+import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { type ManualClock, manualRuntime, settle } from "../../src/testing/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { rejection, shareRedis } from "../support/redis-harness.ts";
+import { nodeTimeoutMs } from "../../src/stores/redis/protocol/store-settings.ts";
 
 const bench = shareRedis(3);
 const key = "invoice:42";

@@ -157,7 +157,7 @@ export const mutants = [
     example: "C6, C9",
     changes: [
       {
-        file: "stores/redis/options.ts",
+        file: "stores/redis/protocol/store-settings.ts",
         from: `return Math.ceil(ttlMs + driftMs(options, ttlMs));`,
         to: `return ttlMs - ttlMs + options.driftFixedMs;`,
       },
@@ -169,7 +169,7 @@ export const mutants = [
     example: "C6, C20b",
     changes: [
       {
-        file: "stores/redis/options.ts",
+        file: "stores/redis/protocol/store-settings.ts",
         from: `return Math.ceil(ttlMs + driftMs(options, ttlMs));`,
         to: `return Math.ceil(ttlMs / 2 + driftMs(options, ttlMs));`,
       },
@@ -285,7 +285,7 @@ export const mutants = [
     example: "C5b",
     changes: [
       {
-        file: "stores/redis/options.ts",
+        file: "stores/redis/protocol/store-settings.ts",
         from: `return ttlMs * options.driftFactor + options.driftFixedMs;`,
         to: `return ttlMs * options.driftFactor * 0;`,
       },

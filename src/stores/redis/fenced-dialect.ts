@@ -2,7 +2,6 @@ import { channelOf, inspectCall, queueKeyOf, reservingArgs, type Dialect } from 
 import { fenceText } from "./fence-text.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { ProposingCall, ScriptCall } from "./node-call.ts";
-import type { ResolvedStoreOptions } from "./options.ts";
 import { shardOf } from "./commands/shards.ts";
 import { releaseCall } from "./release-call.ts";
 import {
@@ -14,17 +13,18 @@ import {
   touchAfterResend,
 } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
+import type { StoreSettings } from "./protocol/store-settings.ts";
 
 /** The key of the one record that Holdfast keeps on a node for good. */
 export const nodeRecordKey = "holdfast:node";
 
 /** What every script that reads the node record is told about this deployment. */
-export function deploymentArgs(options: ResolvedStoreOptions): readonly string[] {
+export function deploymentArgs(options: StoreSettings): readonly string[] {
   return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }
 
 /** Fences from the counters in each node's record. */
-export function fencedDialect(options: ResolvedStoreOptions): Dialect {
+export function fencedDialect(options: StoreSettings): Dialect {
   const deployment = deploymentArgs(options);
   // A cached script proves nothing about the process: a replica keeps what it refused to run, and
   // a master that was demoted and promoted again keeps what it once ran. So every call looks.

@@ -1,6 +1,5 @@
 export { redis, redlock, type Redlock } from "./redlock.ts";
 export type { GroupsOptions } from "./groups/groups-options.ts";
-export type { DriftOptions, RedisStoreOptions } from "./options.ts";
-export type { ReplicasOptions } from "./replicas-option.ts";
+export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
 export { NotConnectedError } from "../../clients/contract.ts";

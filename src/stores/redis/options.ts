@@ -1,14 +1,28 @@
+import type { RedisConnection } from "../../clients/contract.ts";
 import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { wireFormat } from "./commands/shards.ts";
-import { resolveReplicas, type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
+import type { ReplicaSettings, StoreSettings } from "./protocol/store-settings.ts";
 
 export interface DriftOptions {
   /** Share of the TTL by which clocks may drift apart. @default 0.01 */
   readonly factor?: number;
   /** Fixed part: Redis expires to the millisecond, and so do our timers. @default 2 ms */
   readonly fixed?: Duration;
+}
+
+export interface ReplicasOptions {
+  /**
+   * Number of replicas that must have a grant or an extension before it counts. 0 waits for none.
+   */
+  readonly acks: number;
+  /**
+   * Longest time that the server waits for them; the connection is busy for as long. Must be
+   * shorter than `nodeTimeout`.
+   * @default "100ms", or half of `nodeTimeout` where that is less
+   */
+  readonly timeout?: Duration;
 }
 
 export interface RedisStoreOptions {
@@ -60,24 +74,6 @@ export interface RedisStoreOptions {
   readonly foreignGap?: Duration;
 }
 
-export interface ResolvedStoreOptions {
-  readonly replicas: ResolvedReplicas | undefined;
-  /** Limit of acquires sent to a node in one attempt, if replies are lost. */
-  readonly asksMax: number;
-  readonly nodeTimeoutMs: number | undefined;
-  readonly driftFactor: number;
-  readonly driftFixedMs: number;
-  readonly prefix: string;
-  readonly fencing: boolean;
-  readonly admission: "strict" | "off";
-  readonly ttlMaxMs: number;
-  readonly crossSlot: "refuse" | "ordered";
-  readonly foreignGapMs: number;
-  readonly nodeCount: number;
-  /** Format that a node's record must have for this client to be granted anything there. */
-  readonly wireFormat: string;
-}
-
 const names = [
   "nodeTimeout",
   "drift",
@@ -90,16 +86,13 @@ const names = [
   "foreignGap",
 ];
 const dayMs = 86_400_000;
-const timeoutMsMin = 50;
-const timeoutMsMax = 1_000;
 const prefixLengthMax = 200;
 /** Limit. A notified waiter has 150 ms: a longer gap would cost it its queue entry. */
 const foreignGapMsMax = 100;
+const acksMax = 31;
+const usualTimeoutMs = 100;
 
-export function resolveStoreOptions(
-  given: RedisStoreOptions,
-  nodeCount: number,
-): ResolvedStoreOptions {
+export function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number): StoreSettings {
   knownOptions("options", given, names);
   const { nodeTimeout, drift = {}, prefix = "", fencing = true, maxTtl = 30_000 } = given;
   knownOptions("drift", drift, ["factor", "fixed"]);
@@ -151,7 +144,7 @@ function resolveAdmission(
   given: unknown,
   fencing: boolean,
   nodeCount: number,
-): ResolvedStoreOptions["admission"] {
+): StoreSettings["admission"] {
   if (given === undefined) return fencing && nodeCount >= 3 ? "strict" : "off";
   if (given !== "strict" && given !== "off") {
     throw new InvalidOptionError("admission", '"strict" or "off"', given);
@@ -163,21 +156,50 @@ function resolveAdmission(
   return given;
 }
 
-/** Returns the allowance for clock drift that is subtracted from a TTL. */
-export function driftMs(options: ResolvedStoreOptions, ttlMs: number): number {
-  return ttlMs * options.driftFactor + options.driftFixedMs;
+/** Returns undefined if no replica is to be waited for. */
+function resolveReplicas(
+  given: ReplicasOptions | undefined,
+  nodeCount: number,
+  nodeTimeoutMs: number | undefined,
+): ReplicaSettings | undefined {
+  if (given === undefined) return undefined;
+  if (nodeCount > 1) {
+    // Each node of a quorum has one vote: its replicas add none.
+    throw new InvalidOptionError("replicas", "left out with several nodes", given);
+  }
+  knownOptions("replicas", given, ["acks", "timeout"]);
+  const { acks, timeout } = given;
+  if (!Number.isInteger(acks) || acks < 0 || acks > acksMax) {
+    throw new InvalidOptionError("replicas.acks", `a whole number from 0 to ${acksMax}`, acks);
+  }
+  const nodeMs = nodeTimeoutMs ?? Infinity;
+  const timeoutMs =
+    timeout === undefined
+      ? Math.max(1, Math.min(usualTimeoutMs, Math.floor(nodeMs / 2)))
+      : durationMs("replicas.timeout", timeout, { minMs: 1, maxMs: 60_000 });
+  if (timeoutMs >= nodeMs) {
+    throw new InvalidOptionError(
+      "replicas.timeout",
+      `less than nodeTimeout (${nodeMs} ms)`,
+      timeout,
+    );
+  }
+  return acks === 0 ? undefined : { acks, timeoutMs };
 }
 
-/** Returns how long to wait for one node in a round for a lease of `ttlMs`. */
-export function nodeTimeoutMs(options: ResolvedStoreOptions, ttlMs: number): number {
-  const { nodeCount, replicas } = options;
-  const share = nodeCount === 1 ? 0.2 : 0.05;
-  // A reply includes the wait for replicas.
-  const mostMs = Math.max(timeoutMsMax, 2 * (replicas?.timeoutMs ?? 0));
-  return options.nodeTimeoutMs ?? Math.min(mostMs, Math.max(timeoutMsMin, ttlMs * share));
-}
-
-/** Returns how long a node that lost its data must not vote: no lease it granted lives longer. */
-export function quarantineMs(options: ResolvedStoreOptions, ttlMs: number): number {
-  return Math.ceil(ttlMs + driftMs(options, ttlMs));
+/** Throws if WAIT could leave by another connection than the write: it covers only its own. */
+export function checkLines(
+  replicas: ReplicaSettings | undefined,
+  connections: readonly RedisConnection[],
+): void {
+  if (replicas === undefined) return;
+  for (const connection of connections) {
+    if (connection.topology === "cluster") {
+      throw new InvalidOptionError("replicas", "left out with a Cluster client", "replicas.acks");
+    }
+    if (connection.line === undefined) {
+      const expected = "left out with a client that may send by several connections";
+      throw new InvalidOptionError("replicas", expected, connection.library);
+    }
+  }
 }

@@ -3,9 +3,9 @@ import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { connectionAt } from "./node/given-client.ts";
 import { groups } from "./groups/groups.ts";
-import { driftMs, resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
+import { checkLines, resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
 import { RedisStore } from "./store.ts";
-import { checkLines } from "./replicas-option.ts";
+import { driftMs } from "./protocol/store-settings.ts";
 
 /** Limit: sets of nodes have 31 bits. More nodes would add latency, but no useful safety. */
 const nodesMax = 31;

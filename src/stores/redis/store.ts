@@ -29,7 +29,6 @@ import { fencedDialect } from "./fenced-dialect.ts";
 import { lockKey } from "./protocol/lock-key.ts";
 import { nodeStatuses } from "./admission/node-statuses.ts";
 import { RedisNode, type NodeOptions } from "./node/node.ts";
-import { nodeTimeoutMs, type ResolvedStoreOptions } from "./options.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { Admission } from "./admission/admission.ts";
@@ -53,6 +52,7 @@ import { Twins } from "./protocol/twins.ts";
 import { Gaps } from "./protocol/gaps.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
+import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 
 /** TTL of an ordinary lease. Its node timeout decides when a node counts as silent. */
 const usualTtlMs = 10_000;
@@ -65,14 +65,14 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #survey: Survey;
   readonly #wakeUps: WakeUps;
   readonly #failovers: FailoverWatch;
-  readonly #options: ResolvedStoreOptions;
+  readonly #options: StoreSettings;
   readonly #cluster: boolean;
   readonly #standing: StandingGrants;
   readonly #twins: Twins;
 
   constructor(
     connections: readonly RedisConnection[],
-    options: ResolvedStoreOptions,
+    options: StoreSettings,
     context: StoreContext,
     /** Prefix of the nodes' names, if there are several stores. */
     place = "",

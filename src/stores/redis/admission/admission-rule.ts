@@ -1,5 +1,5 @@
-import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import type { AdmissionMode, NodeRecord } from "./node-record.ts";
+import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 /** Last view of a node: its record, or for how long it has not replied (by our clock). */
 export type NodeView =
@@ -23,7 +23,7 @@ export type Verdict =
  *   if less than a quorum of nodes replies: no lock could be granted anyway.
  */
 export function verdict(
-  options: ResolvedStoreOptions,
+  options: StoreSettings,
   views: readonly NodeView[],
   index: number,
   size: number,

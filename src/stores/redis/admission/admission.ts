@@ -15,17 +15,17 @@ import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import { offClientSeen } from "../node/mixed-admission.ts";
 import { warningAbout } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs, quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
 import { greatestCounters, verdict, type NodeView, type Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";
 import type { Proposals } from "../protocol/proposals.ts";
 import { Round } from "../protocol/round.ts";
+import { nodeTimeoutMs, quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface AdmissionContext {
   readonly nodes: readonly RedisNode[];
   readonly size: number;
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;

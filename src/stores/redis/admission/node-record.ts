@@ -1,9 +1,9 @@
 import { ScriptCall, type NodeCall } from "../node-call.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
 import { deploymentArgs, nodeRecordKey } from "../fenced-dialect.ts";
 import { numberOf, refusal, serverMsOf, unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 import { shardCount } from "../commands/shards.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /** How a node was admitted: with copied counters, at the first start, or by clocks only. */
 export type AdmissionMode = "copy" | "bootstrap" | "clock";
@@ -30,7 +30,7 @@ export interface NodeRecord {
 }
 
 /** Reads the record, after a check that it belongs to the running process. */
-export function nodeRecordCall(options: ResolvedStoreOptions): NodeCall<NodeRecord> {
+export function nodeRecordCall(options: StoreSettings): NodeCall<NodeRecord> {
   const read = (text: string): NodeRecord => readRecord(text, options.ttlMaxMs);
   const form = { script: scripts.nodeRecord, verifies: true, alwaysVerify: true, read };
   return new ScriptCall(form, [nodeRecordKey], deploymentArgs(options));

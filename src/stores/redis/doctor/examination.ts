@@ -2,7 +2,6 @@ import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
 import { Round } from "../protocol/round.ts";
 import { probeCall, type Probe } from "./probe.ts";
 import {
@@ -12,6 +11,7 @@ import {
   type ServerConfig,
   type ServerInfo,
 } from "../node/server-info.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /** Results of the examination of one node. */
 export interface Examination {
@@ -34,7 +34,7 @@ export interface Examination {
 
 export interface ExaminationContext {
   readonly scheduler: Scheduler;
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   /** Limit for one reply, and for all samples together. */
   readonly limitMs: number;
 }

@@ -1,5 +1,4 @@
 import type { NodeStatus } from "../../../core/store.ts";
-import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import type { Examination } from "./examination.ts";
 import {
   faultFinding,
@@ -11,9 +10,10 @@ import { infoFindings } from "../node/info-findings.ts";
 import { clientIsOff, offClientSeen } from "../node/mixed-admission.ts";
 import { persistenceFinding } from "./persistence-finding.ts";
 import { duration, type Told } from "../node/node-finding.ts";
+import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface Case {
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   /** Default TTL of leases. */
   readonly ttlMs: number;
 }

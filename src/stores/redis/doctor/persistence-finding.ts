@@ -1,13 +1,13 @@
-import type { ResolvedStoreOptions } from "../options.ts";
 import type { ServerConfig, ServerInfo } from "../node/server-info.ts";
 import type { Told } from "../node/node-finding.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /**
  * Returns the finding about what a restart would lose. With admission, a restarted node waits until
  * every lease it may have forgotten is over. Without it, the data on disk is the only protection.
  */
 export function persistenceFinding(
-  options: ResolvedStoreOptions,
+  options: StoreSettings,
   info: ServerInfo,
   config: ServerConfig,
 ): Told | undefined {

@@ -1,8 +1,8 @@
 import { nodeRecordKey } from "../fenced-dialect.ts";
 import { ScriptCall, type NodeCall } from "../node-call.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
 import { unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /** Result of one call of the probe script. */
 export interface Probe {
@@ -48,7 +48,7 @@ const onRecord = ["HMGET @2 x", "HGET @2 x", "HGETALL @2", "HSET @2 x 1", "HDEL 
 
 /** Returns every command but INFO that a user with these options must be allowed to run. */
 export function neededCommands(
-  options: Pick<ResolvedStoreOptions, "fencing"> & Partial<Pick<ResolvedStoreOptions, "replicas">>,
+  options: Pick<StoreSettings, "fencing"> & Partial<Pick<StoreSettings, "replicas">>,
   cluster: boolean,
 ): readonly string[] {
   const always = [...calls, "TIME", ...onLocks, ...onQueues];
@@ -63,11 +63,11 @@ export function wakeUpCommands(cluster: boolean): readonly string[] {
 }
 
 /** Returns a key that no lock has, under the prefix of the locks. */
-export function probeKey(options: ResolvedStoreOptions): string {
+export function probeKey(options: StoreSettings): string {
   return `${options.prefix}holdfast:probe`;
 }
 
-export function probeCall(options: ResolvedStoreOptions, cluster: boolean): NodeCall<Probe> {
+export function probeCall(options: StoreSettings, cluster: boolean): NodeCall<Probe> {
   const keys = [probeKey(options)];
   if (options.fencing && !cluster) keys.push(nodeRecordKey);
   const form = { script: scripts.probe, read: readProbe };

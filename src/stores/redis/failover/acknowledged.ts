@@ -1,8 +1,8 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import type { ReplicationError } from "../../../core/errors.ts";
 import { tooFewAcks } from "../commands/replication-faults.ts";
-import type { ResolvedReplicas } from "../replicas-option.ts";
 import * as scripts from "../scripts/generated.ts";
+import type { ReplicaSettings } from "../protocol/store-settings.ts";
 
 /** Scripts that only read or release: nothing is lost if no replica gets their writes. */
 const unheeded = new Set(
@@ -33,7 +33,7 @@ const ttlPlaces = new Map([
  */
 export function acknowledged(
   connection: RedisConnection,
-  replicas: ResolvedReplicas,
+  replicas: ReplicaSettings,
   onAcks: (fault: ReplicationError | undefined) => void,
 ): RedisConnection {
   const { acks, timeoutMs } = replicas;

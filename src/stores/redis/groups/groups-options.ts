@@ -2,7 +2,7 @@ import type { RedisConnection } from "../../../clients/contract.ts";
 import { InvalidOptionError } from "../../../core/errors.ts";
 import { connectionAt } from "../node/given-client.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "../options.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
+import type { StoreSettings } from "../protocol/store-settings.ts";
 
 type Refused = "fencing" | "crossSlot" | "replicas";
 
@@ -41,7 +41,7 @@ export interface ResolvedGroups {
   /** Sorted by id. */
   readonly groups: readonly GivenGroup[];
   readonly retired: readonly GivenGroup[];
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
 }
 
 const groupsMax = 64;

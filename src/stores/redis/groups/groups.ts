@@ -1,5 +1,4 @@
 import type { OpenStore, Store, StoreContext } from "../../../core/store.ts";
-import { driftMs } from "../options.ts";
 import { RedisNode } from "../node/node.ts";
 import { RedisStore } from "../store.ts";
 import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
@@ -7,6 +6,7 @@ import { GroupsStore } from "./groups-store.ts";
 import { LayoutGate } from "./layout-gate.ts";
 import { Layout } from "./layout.ts";
 import { Rendezvous } from "./rendezvous.ts";
+import { driftMs } from "../protocol/store-settings.ts";
 
 /**
  * Locks on several independent quorums. Each resource belongs to one group, so capacity grows with

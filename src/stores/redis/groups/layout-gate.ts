@@ -3,19 +3,19 @@ import type { HoldfastError, Vote } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { RedisNode } from "../node/node.ts";
-import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import { quorumOf } from "../protocol/ballot.ts";
 import type { LayoutAct } from "./layout-call.ts";
 import { askPlace, contradiction, floorOf, toldBy } from "./layout-round.ts";
 import type { Answer, Place, Told } from "./layout-round.ts";
 import type { Layout } from "./layout.ts";
+import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface GateContext {
   readonly layout: Layout;
   /** In the order of the layout's ids. */
   readonly groups: readonly Place[];
   readonly retired: readonly Place[];
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
 }

@@ -2,10 +2,10 @@ import { StoreError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import { Round } from "../protocol/round.ts";
 import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
 import type { Layout } from "./layout.ts";
+import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 /** Nodes of one group, current or retired. */
 export interface Place {
@@ -24,7 +24,7 @@ export type Told = Exclude<LayoutReply, { readonly kind: "other" }>;
 
 interface Asking {
   readonly layout: Layout;
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   readonly scheduler: Scheduler;
 }
 

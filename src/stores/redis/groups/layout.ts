@@ -1,6 +1,6 @@
-import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import { hashOf, hexOf } from "./hash.ts";
 import { formatOf } from "../commands/layout-format.ts";
+import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 /** The groups of a deployment: the same for all its clients. */
 export class Layout {
@@ -16,7 +16,7 @@ export class Layout {
     readonly version: number;
     readonly ids: readonly string[];
     readonly retired: readonly string[];
-    readonly options: ResolvedStoreOptions;
+    readonly options: StoreSettings;
   }) {
     const { version, ids, retired, options } = terms;
     this.version = version;

@@ -16,9 +16,7 @@ import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
-import { attemptEndsMs } from "./attempt-end.ts";
 import {
   confirmedBits,
   confirmGrantsOf,
@@ -44,6 +42,7 @@ import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
 import { Round, type RoundOptions, type TimedOut } from "./round.ts";
+import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(
   quorum: Quorum,

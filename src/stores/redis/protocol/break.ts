@@ -2,11 +2,11 @@ import { QuorumError, type Vote } from "../../../core/errors.ts";
 import { isOwner } from "../../../core/acquire/owners.ts";
 import type { BreakAnswer } from "../../../core/store.ts";
 import { ScriptCall, type NodeCall } from "../node-call.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import { readRelease, releaseAfterResend, type ReleaseReply } from "../replies.ts";
 import { breakForeign } from "../scripts/generated.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** TTL from which the node timeout is derived: breaking has no TTL of its own. */
 const ordinaryTtlMs = 10_000;

@@ -1,8 +1,8 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { Inspection, NodeInspection } from "../../../core/store.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round } from "./round.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** TTL from which the node timeout is derived: an inspection has no TTL of its own. */
 const ordinaryTtlMs = 10_000;

@@ -1,10 +1,10 @@
 import { QuorumError, StoreError, UnsupportedError, type Vote } from "../../../core/errors.ts";
 import type { Inspection } from "../../../core/store.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import { holderOf, unexpected } from "../replies.ts";
 import { findLocks } from "../scripts/generated.ts";
 import { inspect } from "./inspect.ts";
 import type { Quorum } from "./quorum.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** Keys per page: takes well below a millisecond, during which the server runs nothing else. */
 const pageKeys = 500;

@@ -9,14 +9,13 @@ import type {
 } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "./lock-key.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { RaisingStore } from "./ordered-groups.ts";
-import { checkTtl } from "../replicas-option.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { release } from "./release.ts";
 import { touch } from "./touch.ts";
+import { checkTtl, nodeTimeoutMs } from "./store-settings.ts";
 
 /** Runs the protocol on one quorum, for resources that one script call can lock together. */
 export class OneStep implements RaisingStore {

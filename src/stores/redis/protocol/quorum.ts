@@ -4,20 +4,20 @@ import type { SteadyClock } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Dialect, PlaceLeft } from "../dialect.ts";
 import type { RedisNode } from "../node/node.ts";
-import type { ResolvedStoreOptions } from "../options.ts";
 import type { BlankReport } from "../replies.ts";
 import type { Gaps } from "./gaps.ts";
 import type { Ballot } from "./ballot.ts";
 import type { GrantTerms, RedisGrant } from "./grant.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
+import type { StoreSettings } from "./store-settings.ts";
 
 /** Context that all protocol steps share: one store's nodes, and how to send requests to them. */
 export interface Quorum {
   readonly nodes: readonly RedisNode[];
   /** Majority: floor(N / 2) + 1. Not configurable. */
   readonly size: number;
-  readonly options: ResolvedStoreOptions;
+  readonly options: StoreSettings;
   readonly dialect: Dialect;
   readonly clock: SteadyClock;
   readonly scheduler: Scheduler;

@@ -4,13 +4,13 @@ import type { PlaceLeft } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
 import { bitCount, bitsOf, indicesOf } from "./bits.ts";
 import { Round, type RoundOptions } from "./round.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];

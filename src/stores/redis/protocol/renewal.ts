@@ -5,7 +5,6 @@ import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
 import { Ballot, newBallots } from "./ballot.ts";
 import { bitCount } from "./bits.ts";
@@ -13,6 +12,7 @@ import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
 import { noteTouch, outcomeOf, quorumError, takeBackStepped } from "./touch.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** Grants of one key each, and the call that extends them, in the same order. */
 export interface RenewalRequest {

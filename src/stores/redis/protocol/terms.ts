@@ -1,14 +1,14 @@
-import { driftMs, type ResolvedStoreOptions } from "../options.ts";
 import type { GrantTerms } from "./grant.ts";
 import { ShortOwners } from "./short-owners.ts";
+import { driftMs, type StoreSettings } from "./store-settings.ts";
 
 /** Makes the fields that grants share. perf (held): one object while the TTL is the same. */
 export class Terms {
-  readonly #options: ResolvedStoreOptions;
+  readonly #options: StoreSettings;
   readonly #owners = new ShortOwners();
   #last: GrantTerms | undefined;
 
-  constructor(options: ResolvedStoreOptions) {
+  constructor(options: StoreSettings) {
     this.#options = options;
   }
 

@@ -3,12 +3,12 @@ import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { TouchReply } from "../replies.ts";
 import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
 import type { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
+import { nodeTimeoutMs } from "./store-settings.ts";
 
 export type TouchOutcome =
   | { readonly kind: "done" }

@@ -19,12 +19,12 @@ import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "../protocol/lock-key.ts";
-import { nodeTimeoutMs } from "../options.ts";
 import type { OneStep } from "../protocol/one-step.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { WakeUps } from "./wake-ups.ts";
+import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 
 /** Time that the other nodes get to notify the waiter after the first one. */
 const togetherMs = 2;

@@ -1,0 +1,80 @@
+import { InvalidOptionError } from "../../../core/errors.ts";
+import type { AcquireRequest } from "../../../core/store.ts";
+
+/** How many replicas must have a grant before it counts, and how long the server waits for them. */
+export interface ReplicaSettings {
+  readonly acks: number;
+  readonly timeoutMs: number;
+}
+
+/** Options of a store, checked and with all defaults. */
+export interface StoreSettings {
+  readonly replicas: ReplicaSettings | undefined;
+  /** Limit of acquires sent to a node in one attempt, if replies are lost. */
+  readonly asksMax: number;
+  readonly nodeTimeoutMs: number | undefined;
+  readonly driftFactor: number;
+  readonly driftFixedMs: number;
+  readonly prefix: string;
+  readonly fencing: boolean;
+  readonly admission: "strict" | "off";
+  readonly ttlMaxMs: number;
+  readonly crossSlot: "refuse" | "ordered";
+  readonly foreignGapMs: number;
+  readonly nodeCount: number;
+  /** Format that a node's record must have for this client to be granted anything there. */
+  readonly wireFormat: string;
+}
+
+const timeoutMsMin = 50;
+const timeoutMsMax = 1_000;
+
+/** Returns the allowance for clock drift that is subtracted from a TTL. */
+export function driftMs(options: StoreSettings, ttlMs: number): number {
+  return ttlMs * options.driftFactor + options.driftFixedMs;
+}
+
+/** Returns how long to wait for one node in a round for a lease of `ttlMs`. */
+export function nodeTimeoutMs(options: StoreSettings, ttlMs: number): number {
+  const { nodeCount, replicas } = options;
+  const share = nodeCount === 1 ? 0.2 : 0.05;
+  // A reply includes the wait for replicas.
+  const mostMs = Math.max(timeoutMsMax, 2 * (replicas?.timeoutMs ?? 0));
+  return options.nodeTimeoutMs ?? Math.min(mostMs, Math.max(timeoutMsMin, ttlMs * share));
+}
+
+/** Returns how long a node that lost its data must not vote: no lease it granted lives longer. */
+export function quarantineMs(options: StoreSettings, ttlMs: number): number {
+  return Math.ceil(ttlMs + driftMs(options, ttlMs));
+}
+
+/**
+ * Returns the monotonic time at which an attempt that begins at `nowMs` ends at the latest. All its
+ * rounds share this limit: the acquire, repeated acquires and the raise. The limit is two node
+ * timeouts, but only one after the end of the caller's wait, and never beyond the validity.
+ */
+export function attemptEndsMs(
+  options: StoreSettings,
+  { started, ttlMs, waitEndsMs = Infinity }: AcquireRequest,
+  validityMs: number,
+  nowMs: number,
+): number {
+  const timeoutMs = nodeTimeoutMs(options, ttlMs);
+  const patienceMs = Math.min(nowMs + timeoutMs, Math.max(nowMs, waitEndsMs)) + timeoutMs;
+  return Math.min(patienceMs, started.monotonicMs + validityMs);
+}
+
+/** Throws if a reply after the wait for replicas would be too late for a round with this TTL. */
+export function checkTtl(
+  replicas: ReplicaSettings | undefined,
+  ttlMs: number,
+  nodeTimeoutMs: number,
+): void {
+  if (replicas === undefined || replicas.timeoutMs < nodeTimeoutMs) return;
+  throw new InvalidOptionError(
+    "ttl",
+    `longer: nodeTimeout is then ${Math.round(nodeTimeoutMs)} ms, and replicas.timeout ` +
+      `(${replicas.timeoutMs} ms) has to fit into it`,
+    ttlMs,
+  );
+}
