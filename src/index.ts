@@ -19,9 +19,9 @@ export function createLocks(store: Store, options: CreateLocksOptions = {}): Loc
   return lockManager(runtime ?? nodeRuntime, store, defaults);
 }
 
-export { renderFindings } from "./core/doctor.ts";
-export type { Finding, FindingLevel } from "./core/doctor.ts";
-export type { Duration } from "./core/durations.ts";
+export { renderFindings } from "./core/report/doctor.ts";
+export type { Finding, FindingLevel } from "./core/report/doctor.ts";
+export type { Duration } from "./core/time/durations.ts";
 export {
   AcquireTimeoutError,
   ClosedError,
@@ -38,8 +38,8 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
-export { SelfDeadlockError } from "./core/self-deadlock-error.ts";
-export type { BreakOptions, BreakOutcome } from "./core/break.ts";
+export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
+export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
 export type {
   ErrorCode,
   Holder,
@@ -49,7 +49,7 @@ export type {
   VoteKind,
 } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
-export type { Lease, LeaseState } from "./core/lease.ts";
+export type { Lease, LeaseState } from "./core/lease/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
 export type {

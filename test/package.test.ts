@@ -135,10 +135,10 @@ describe("an installation without any peer", () => {
     const plain = await node("module", code);
     for (const name of names) expect(plain.stdout).toContain(`${name} (`);
     const mapped = await node("module", code, ["--enable-source-maps"]);
-    const path = join("src", "core", "held-lease.ts");
+    const path = join("src", "core", "lease", "held-lease.ts");
     const lines = readFileSync(join(projectRoot, path), "utf8").split("\n");
-    const traced = [...mapped.stdout.matchAll(/src\/core\/held-lease\.ts:(\d+)/g)].map((match) =>
-      lines[Number(match[1]) - 1]?.trim(),
+    const traced = [...mapped.stdout.matchAll(/src\/core\/lease\/held-lease\.ts:(\d+)/g)].map(
+      (match) => lines[Number(match[1]) - 1]?.trim(),
     );
     expect(traced).toEqual(
       expect.arrayContaining([

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { Command } from "commander";
-import { durationMs } from "../core/durations.ts";
+import { durationMs } from "../core/time/durations.ts";
 import type { LockDefaults } from "../core/options.ts";
 import { connect, type Connected } from "./connect.ts";
 import { exitCodes, type ExitName } from "./exit-codes.ts";

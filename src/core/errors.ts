@@ -1,8 +1,8 @@
-import { nameOf, noNesting, type Holder } from "./holder.ts";
-import { errorJson, messageOf } from "./loggable.ts";
-import { list, shown } from "./quoted.ts";
+import { nameOf, noNesting, type Holder } from "./report/holder.ts";
+import { errorJson, messageOf } from "./report/loggable.ts";
+import { list, shown } from "./report/quoted.ts";
 
-export type { Holder } from "./holder.ts";
+export type { Holder } from "./report/holder.ts";
 
 /**
  * One tree of errors. Each has a stable `code`; `isHoldfastError` works across duplicate copies of

@@ -1,8 +1,8 @@
-import type { FindingLevel } from "./doctor.ts";
+import type { FindingLevel } from "./report/doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
-import { loggable } from "./loggable.ts";
+import { loggable } from "./report/loggable.ts";
 import type { Diagnostics } from "./ports.ts";
-import type { StallReport } from "./stall-report.ts";
+import type { StallReport } from "./time/stall-report.ts";
 
 interface About {
   readonly resources: readonly string[];

@@ -1,16 +1,16 @@
-import { AcquireCall } from "./acquire-call.ts";
-import { failure, type AcquireContext, type Refused } from "./acquire.ts";
-import { Acquirer } from "./acquirer.ts";
+import { AcquireCall } from "./acquire/acquire-call.ts";
+import { failure, type AcquireContext, type Refused } from "./acquire/acquire.ts";
+import { Acquirer } from "./acquire/acquirer.ts";
 import { asked } from "./asked.ts";
-import { breakLock, type BreakOptions, type BreakOutcome } from "./break.ts";
-import { sortFindings, stallFinding, type Finding } from "./doctor.ts";
+import { breakLock, type BreakOptions, type BreakOutcome } from "./acquire/break.ts";
+import { sortFindings, stallFinding, type Finding } from "./report/doctor.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
 import { Emitter, type LockEventName, type LockListener } from "./events.ts";
-import { handOver } from "./hand-over.ts";
-import { Keeper } from "./keeper.ts";
-import { Lines } from "./lines.ts";
-import type { LeaseHost } from "./lease-host.ts";
-import type { Lease } from "./lease.ts";
+import { handOver } from "./acquire/hand-over.ts";
+import { Keeper } from "./lease/keeper.ts";
+import { Lines } from "./acquire/lines.ts";
+import type { LeaseHost } from "./lease/lease-host.ts";
+import type { Lease } from "./lease/lease.ts";
 import {
   builtInDefaults,
   knownOptions,
@@ -20,18 +20,18 @@ import {
   type ResolvedOptions,
   type StoreBounds,
 } from "./options.ts";
-import { loggable } from "./loggable.ts";
-import { Owners } from "./owners.ts";
+import { loggable } from "./report/loggable.ts";
+import { Owners } from "./acquire/owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
-import { RenewalPhases } from "./renewal-phases.ts";
-import { Renewals } from "./renewals.ts";
+import { RenewalPhases } from "./lease/renewal-phases.ts";
+import { Renewals } from "./lease/renewals.ts";
 import { resourcesOf } from "./resources.ts";
-import { Scheduler } from "./scheduler.ts";
+import { Scheduler } from "./time/scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
 import type { Locks, Resources, Work } from "./locks.ts";
-import { stallReport } from "./stall-report.ts";
-import { steadyRuntime } from "./steady-clock.ts";
-import { runUsing } from "./using.ts";
+import { stallReport } from "./time/stall-report.ts";
+import { steadyRuntime } from "./time/steady-clock.ts";
+import { runUsing } from "./lease/using.ts";
 
 /** Creates a manager from its ports. `createLocks` calls it with the real ones. */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {

@@ -1,7 +1,7 @@
-import type { BreakOptions, BreakOutcome } from "./break.ts";
-import type { Finding } from "./doctor.ts";
+import type { BreakOptions, BreakOutcome } from "./acquire/break.ts";
+import type { Finding } from "./report/doctor.ts";
 import type { LockEventName, LockListener } from "./events.ts";
-import type { Lease } from "./lease.ts";
+import type { Lease } from "./lease/lease.ts";
 import type { LockOptions } from "./options.ts";
 import type { Inspection, NodeStatus, StoreCapabilities } from "./store.ts";
 

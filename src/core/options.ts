@@ -1,4 +1,4 @@
-import { durationMs, type Duration } from "./durations.ts";
+import { durationMs, type Duration } from "./time/durations.ts";
 import { InvalidOptionError } from "./errors.ts";
 
 /** Limits for the random pauses between attempts (decorrelated jitter). */

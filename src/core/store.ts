@@ -1,9 +1,9 @@
-import type { Cancellation } from "./cancellation.ts";
-import type { Finding } from "./doctor.ts";
+import type { Cancellation } from "./acquire/cancellation.ts";
+import type { Finding } from "./report/doctor.ts";
 import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
 import type { Instant, SteadyRuntime } from "./ports.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { Scheduler } from "./time/scheduler.ts";
 
 /** What a store can promise. A call that needs more rejects with UnsupportedError. */
 export interface StoreCapabilities {

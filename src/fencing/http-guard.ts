@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { durationMs, type Duration } from "../core/durations.ts";
+import { durationMs, type Duration } from "../core/time/durations.ts";
 import { InvalidOptionError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { resourcesOf } from "../core/resources.ts";

@@ -1,6 +1,6 @@
 /** Guards for values in Redis or Valkey: value and fence change together, in one script. */
 
-import { durationMs, type Duration } from "../core/durations.ts";
+import { durationMs, type Duration } from "../core/time/durations.ts";
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { admission, type FenceStore } from "./fence-store.ts";

@@ -1,4 +1,4 @@
-import type { Lease } from "../core/lease.ts";
+import type { Lease } from "../core/lease/lease.ts";
 import type { ConfirmationRecord, GrantRecord, TenureRecord, Violation } from "./history.ts";
 import type { AttemptRecord } from "./process/recording-store.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";

@@ -8,11 +8,11 @@ export { type Problem, throwIfFenceRejected } from "./http-problem.ts";
 export { fenceGuard } from "./http-guard.ts";
 export type { FenceGuard, FenceGuardOptions, GuardedRequest } from "./http-guard.ts";
 
-// dist/core/durations.d.ts: in index.d.ts
-
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
 
 // dist/fencing/fence-store.d.ts
 export type Admission = {
@@ -55,7 +55,7 @@ export declare function isObject(value: unknown): value is Record<PropertyKey, u
 
 // dist/fencing/http-guard.d.ts
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Duration } from "../core/durations.ts";
+import { type Duration } from "../core/time/durations.ts";
 import type { FenceStore } from "./fence-store.ts";
 export interface GuardedRequest {
     readonly method: string;

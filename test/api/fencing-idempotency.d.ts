@@ -4,7 +4,7 @@ export declare function idempotencyKey(fenced: Fenced, purpose?: string): string
 
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/fencing/guard.d.ts
 import { FenceRejectedError } from "../core/errors.ts";

@@ -8,7 +8,7 @@ export { fenceColumnSql, guardTableSql } from "./mysql-migrations.ts";
 
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/fencing/guard.d.ts
 import { FenceRejectedError } from "../core/errors.ts";

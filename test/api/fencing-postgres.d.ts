@@ -9,7 +9,7 @@ export { fenceColumnSql, fenceTriggerSql, fenceTriggerState, guardTableSql, thro
 
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/fencing/fence-store.d.ts
 export type Admission = {

@@ -1,5 +1,5 @@
 // dist/fencing/redis.d.ts
-import { type Duration } from "../core/durations.ts";
+import { type Duration } from "../core/time/durations.ts";
 import { type FenceStore } from "./fence-store.ts";
 import { type Fenced } from "./guard.ts";
 export type { Fenced } from "./guard.ts";
@@ -24,11 +24,11 @@ export interface RedisFencesOptions {
 }
 export declare function redisFences(client: unknown, options?: RedisFencesOptions): FenceStore;
 
-// dist/core/durations.d.ts: in index.d.ts
-
 // dist/core/errors.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
 
 // dist/fencing/fence-store.d.ts
 export type Admission = {

@@ -7,24 +7,24 @@ export interface CreateLocksOptions extends LockDefaults {
     readonly runtime?: Runtime;
 }
 export declare function createLocks(store: Store, options?: CreateLocksOptions): Locks;
-export { renderFindings } from "./core/doctor.ts";
-export type { Finding, FindingLevel } from "./core/doctor.ts";
-export type { Duration } from "./core/durations.ts";
+export { renderFindings } from "./core/report/doctor.ts";
+export type { Finding, FindingLevel } from "./core/report/doctor.ts";
+export type { Duration } from "./core/time/durations.ts";
 export { AcquireTimeoutError, ClosedError, FenceRejectedError, ForeignHolderError, HoldfastError, InvalidOptionError, isHoldfastError, LeaseLostError, LeaseReleasedError, QuorumError, ReplicationError, StoreError, TooManyWaitersError, UnsupportedError, } from "./core/errors.ts";
-export { SelfDeadlockError } from "./core/self-deadlock-error.ts";
-export type { BreakOptions, BreakOutcome } from "./core/break.ts";
+export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
+export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
 export type { ErrorCode, Holder, LossReason, ReplicationFault, Vote, VoteKind, } from "./core/errors.ts";
 export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
-export type { Lease, LeaseState } from "./core/lease.ts";
+export type { Lease, LeaseState } from "./core/lease/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
 export type { AsyncContext, Clock, Diagnostics, Instant, Random, Runtime, Stalls, } from "./core/ports.ts";
 export type { Inspection, NodeInspection, NodeStatus, ReleaseOutcome, Store, StoreCapabilities, } from "./core/store.ts";
 
-// dist/core/acquire-call.d.ts
+// dist/core/acquire/acquire-call.d.ts
 import type { CallerSignals } from "./caller-signals.ts";
 import { Cancellation } from "./cancellation.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "../options.ts";
 export declare class AcquireCall extends Cancellation {
     #private;
     readonly resources: readonly string[];
@@ -37,14 +37,14 @@ export declare class AcquireCall extends Cancellation {
     fail(error: unknown): void;
 }
 
-// dist/core/acquire.d.ts
+// dist/core/acquire/acquire.d.ts
 import type { AcquireCall } from "./acquire-call.ts";
-import type { Emitter } from "./events.ts";
+import type { Emitter } from "../events.ts";
 import type { Lines } from "./lines.ts";
 import type { Owners } from "./owners.ts";
-import type { Instant, SteadyRuntime } from "./ports.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
+import type { Instant, SteadyRuntime } from "../ports.ts";
+import type { Scheduler } from "../time/scheduler.ts";
+import type { AttemptOutcome, Grant, OpenStore } from "../store.ts";
 export interface AcquireContext {
     readonly runtime: SteadyRuntime;
     readonly scheduler: Scheduler;
@@ -74,11 +74,11 @@ export declare function mustWaitFirst(context: AcquireContext, call: AcquireCall
 export declare function failure(context: AcquireContext, { resources }: AcquireCall, refused: Refused, attempts: number, waitedMs: number): Error;
 export declare function checked(context: AcquireContext, call: AcquireCall, attempt: number, started: Instant, told: AttemptOutcome, heard: Instant): AttemptOutcome;
 
-// dist/core/break.d.ts
+// dist/core/acquire/break.d.ts
 import { type AcquireContext } from "./acquire.ts";
-import { type Holder } from "./errors.ts";
-import type { ResolvedOptions } from "./options.ts";
-import type { Inspection } from "./store.ts";
+import { type Holder } from "../errors.ts";
+import type { ResolvedOptions } from "../options.ts";
+import type { Inspection } from "../store.ts";
 export interface BreakOptions {
     readonly foreign?: boolean;
 }
@@ -94,7 +94,7 @@ export type BreakOutcome = {
 };
 export declare function breakLock(context: AcquireContext, options: ResolvedOptions, seen: Inspection, foreignToo: boolean): Promise<BreakOutcome>;
 
-// dist/core/caller-signals.d.ts
+// dist/core/acquire/caller-signals.d.ts
 import type { Cancellation } from "./cancellation.ts";
 export declare class CallerSignals {
     #private;
@@ -109,7 +109,7 @@ export declare class SignalBinding {
     remove(call: Cancellation): boolean;
 }
 
-// dist/core/cancellation.d.ts
+// dist/core/acquire/cancellation.d.ts
 export declare class Cancellation {
     #private;
     get cancelled(): boolean;
@@ -119,45 +119,77 @@ export declare class Cancellation {
     orUntil(work: Promise<void>): Promise<void>;
 }
 
-// dist/core/deadline.d.ts
-import type { LeaseTerms } from "./lease.ts";
-import type { Instant } from "./ports.ts";
-import type { Task } from "./scheduler.ts";
-export declare class Deadline implements Omit<Task, "run"> {
+// dist/core/acquire/hand-over.d.ts
+import type { HeldLease } from "../lease/held-lease.ts";
+import type { Lines } from "./lines.ts";
+import type { Instant } from "../ports.ts";
+import type { Grant, OpenStore } from "../store.ts";
+export interface Offer {
+    readonly grant: Grant;
+    readonly started: Instant;
+    readonly validityMs: number;
+}
+interface HandOverContext {
+    readonly lines: Lines;
+    readonly store: OpenStore;
+}
+export declare function handOver({ lines, store }: HandOverContext, lease: HeldLease, grant: Grant): Grant | undefined;
+export {};
+
+// dist/core/acquire/lines.d.ts
+import { type Holder, type Vote } from "../errors.ts";
+import type { Offer } from "./hand-over.ts";
+import type { LeaseTerms } from "../lease/lease.ts";
+import type { Grant } from "../store.ts";
+export interface LineWaiter {
+    wake(): void;
+    wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
+    take(offer: Offer): void;
+}
+export interface Refusal {
+    readonly holder: Holder | undefined;
+    readonly votes?: () => readonly Vote[];
+}
+export declare class Lines {
     #private;
-     dueMs: number;
-     heapIndex: number;
-    constructor(terms: LeaseTerms, started: Instant, validityMs: number);
-    get label(): string | undefined;
-    set renewAtMs(ms: number);
-    get keepAlive(): boolean;
+    get isEmpty(): boolean;
+    has(resource: string): boolean;
+    join(resource: string, waiter: LineWaiter): void;
+    asks(resource: string): void;
+    isTurnOf(resource: string, waiter: LineWaiter): boolean;
+    holderOf(resource: string): Holder | undefined;
+    votesOf(resource: string): (() => readonly Vote[]) | undefined;
+    noticeRefusal(resource: string, { holder, votes }: Refusal): void;
+    granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void;
+    successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined;
+    endTurn(resource: string): void;
+    passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void;
+    leave(resource: string, waiter: LineWaiter): void;
+    over({ resources, owner }: Pick<Grant, "resources" | "owner">): void;
 }
 
-// dist/core/doctor.d.ts
-export type FindingLevel = "error" | "warning" | "info";
-export interface Finding {
-    readonly level: FindingLevel;
-    readonly code: string;
-    readonly node?: string;
-    readonly what: string;
-    readonly why: string;
-    readonly remedy: string;
+// dist/core/acquire/owners.d.ts
+import type { Random } from "../ports.ts";
+export declare class Owners {
+    #private;
+    constructor(random: Random);
+    isOurs(owner: string): boolean;
+    next(label: string | undefined): string;
 }
-export declare function sortFindings(findings: readonly Finding[]): readonly Finding[];
-export declare function renderFindings(findings: readonly Finding[]): string;
-export declare function stallFinding(stallMs: number, ttlMs: number): Finding | undefined;
+export declare function labelOf(owner: string): string | undefined;
+export declare function isOwner(value: string): boolean;
 
-// dist/core/durations.d.ts
-export type Duration = number | `${number}${"ms" | "s" | "m" | "h"}`;
-export interface DurationBounds {
-    readonly minMs: number;
-    readonly maxMs: number;
+// dist/core/acquire/self-deadlock-error.d.ts
+import { HoldfastError } from "../errors.ts";
+export declare class SelfDeadlockError extends HoldfastError {
+    readonly label: string | undefined;
+    readonly sinceMs: number;
+    constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
 }
-export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
 
 // dist/core/errors.d.ts
-import { type Holder } from "./holder.ts";
-export type { Holder } from "./holder.ts";
+import { type Holder } from "./report/holder.ts";
+export type { Holder } from "./report/holder.ts";
 export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
@@ -241,10 +273,10 @@ export declare class InvalidOptionError extends HoldfastError {
 }
 
 // dist/core/events.d.ts
-import type { FindingLevel } from "./doctor.ts";
+import type { FindingLevel } from "./report/doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import type { Diagnostics } from "./ports.ts";
-import type { StallReport } from "./stall-report.ts";
+import type { StallReport } from "./time/stall-report.ts";
 interface About {
     readonly resources: readonly string[];
     readonly label: string | undefined;
@@ -344,30 +376,27 @@ export declare class Emitter {
 }
 export {};
 
-// dist/core/hand-over.d.ts
-import type { HeldLease } from "./held-lease.ts";
-import type { Lines } from "./lines.ts";
-import type { Instant } from "./ports.ts";
-import type { Grant, OpenStore } from "./store.ts";
-export interface Offer {
-    readonly grant: Grant;
-    readonly started: Instant;
-    readonly validityMs: number;
+// dist/core/lease/deadline.d.ts
+import type { LeaseTerms } from "./lease.ts";
+import type { Instant } from "../ports.ts";
+import type { Task } from "../time/scheduler.ts";
+export declare class Deadline implements Omit<Task, "run"> {
+    #private;
+     dueMs: number;
+     heapIndex: number;
+    constructor(terms: LeaseTerms, started: Instant, validityMs: number);
+    get label(): string | undefined;
+    set renewAtMs(ms: number);
+    get keepAlive(): boolean;
 }
-interface HandOverContext {
-    readonly lines: Lines;
-    readonly store: OpenStore;
-}
-export declare function handOver({ lines, store }: HandOverContext, lease: HeldLease, grant: Grant): Grant | undefined;
-export {};
 
-// dist/core/held-lease.d.ts
+// dist/core/lease/held-lease.d.ts
 import { Deadline } from "./deadline.ts";
-import { type Duration } from "./durations.ts";
+import { type Duration } from "../time/durations.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
-import type { Instant } from "./ports.ts";
-import type { Task } from "./scheduler.ts";
-import type { Grant, ReleaseOutcome } from "./store.ts";
+import type { Instant } from "../ports.ts";
+import type { Task } from "../time/scheduler.ts";
+import type { Grant, ReleaseOutcome } from "../store.ts";
 export declare class HeldLease extends Deadline implements Lease, Task {
     #private;
     constructor(terms: LeaseTerms, grant: Grant, started: Instant, validityMs?: number);
@@ -384,29 +413,14 @@ export declare class HeldLease extends Deadline implements Lease, Task {
     run(moment: Instant): void;
 }
 
-// dist/core/holder.d.ts
-export interface Holder {
-    readonly owner: string;
-    readonly foreign?: true;
-    readonly self?: true;
-    readonly sinceMs?: number;
-    readonly neverExpires?: true;
-    readonly label?: string;
-    readonly fence?: bigint;
-    readonly remainingMs?: number;
-}
-export declare const noNesting = "leases do not nest";
-export declare function nameOf(holder: Holder | undefined): string;
-export declare function timeOf(ms: number): string;
-
-// dist/core/lease-host.d.ts
-import type { Emitter } from "./events.ts";
+// dist/core/lease/lease-host.d.ts
+import type { Emitter } from "../events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Instant, SteadyClock } from "./ports.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
 import type { Renewals } from "./renewals.ts";
-import type { StallReport } from "./stall-report.ts";
-import type { Grant, OpenStore } from "./store.ts";
+import type { StallReport } from "../time/stall-report.ts";
+import type { Grant, OpenStore } from "../store.ts";
 export interface LeaseHost {
     readonly clock: SteadyClock;
     readonly store: OpenStore;
@@ -422,10 +436,10 @@ export interface LeaseHost {
     renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void;
 }
 
-// dist/core/lease.d.ts
-import type { Duration } from "./durations.ts";
+// dist/core/lease/lease.d.ts
+import type { Duration } from "../time/durations.ts";
 import type { LeaseHost } from "./lease-host.ts";
-import type { ReleaseOutcome } from "./store.ts";
+import type { ReleaseOutcome } from "../store.ts";
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 export interface Lease extends AsyncDisposable {
     readonly resources: readonly string[];
@@ -447,43 +461,27 @@ export interface LeaseTerms {
     readonly label: string | undefined;
 }
 
-// dist/core/lines.d.ts
-import { type Holder, type Vote } from "./errors.ts";
-import type { Offer } from "./hand-over.ts";
-import type { LeaseTerms } from "./lease.ts";
-import type { Grant } from "./store.ts";
-export interface LineWaiter {
-    wake(): void;
-    wouldTake(terms: Pick<LeaseTerms, "ttlMs" | "label">): boolean;
-    take(offer: Offer): void;
-}
-export interface Refusal {
-    readonly holder: Holder | undefined;
-    readonly votes?: () => readonly Vote[];
-}
-export declare class Lines {
+// dist/core/lease/renewal-phases.d.ts
+export declare class RenewalPhases {
     #private;
-    get isEmpty(): boolean;
-    has(resource: string): boolean;
-    join(resource: string, waiter: LineWaiter): void;
-    asks(resource: string): void;
-    isTurnOf(resource: string, waiter: LineWaiter): boolean;
-    holderOf(resource: string): Holder | undefined;
-    votesOf(resource: string): (() => readonly Vote[]) | undefined;
-    noticeRefusal(resource: string, { holder, votes }: Refusal): void;
-    granted(resource: string, waiter: LineWaiter, holder: Holder, nowMs: number): void;
-    successorOf(resource: string, owner: string, nowMs: number): LineWaiter | undefined;
-    endTurn(resource: string): void;
-    passedOn(resource: string, waiter: LineWaiter, fence: bigint | undefined): void;
-    leave(resource: string, waiter: LineWaiter): void;
-    over({ resources, owner }: Pick<Grant, "resources" | "owner">): void;
+    next(): number;
+}
+
+// dist/core/lease/renewals.d.ts
+import type { HeldLease } from "./held-lease.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
+import type { Grant, OpenStore } from "../store.ts";
+export declare class Renewals {
+    #private;
+    constructor(clock: SteadyClock, store: OpenStore);
+    add(lease: HeldLease, grant: Grant, started: Instant, doubts: number): void;
 }
 
 // dist/core/locks.d.ts
-import type { BreakOptions, BreakOutcome } from "./break.ts";
-import type { Finding } from "./doctor.ts";
+import type { BreakOptions, BreakOutcome } from "./acquire/break.ts";
+import type { Finding } from "./report/doctor.ts";
 import type { LockEventName, LockListener } from "./events.ts";
-import type { Lease } from "./lease.ts";
+import type { Lease } from "./lease/lease.ts";
 import type { LockOptions } from "./options.ts";
 import type { Inspection, NodeStatus, StoreCapabilities } from "./store.ts";
 export type Resources = string | readonly string[];
@@ -504,7 +502,7 @@ export interface Locks extends AsyncDisposable {
 }
 
 // dist/core/options.d.ts
-import { type Duration } from "./durations.ts";
+import { type Duration } from "./time/durations.ts";
 export interface RetryOptions {
     readonly minDelay?: Duration;
     readonly maxDelay?: Duration;
@@ -537,17 +535,6 @@ export interface StoreBounds {
 }
 export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, bounds: StoreBounds): ResolvedOptions;
 export declare function knownOptions(option: string, given: object, names: readonly string[]): void;
-
-// dist/core/owners.d.ts
-import type { Random } from "./ports.ts";
-export declare class Owners {
-    #private;
-    constructor(random: Random);
-    isOurs(owner: string): boolean;
-    next(label: string | undefined): string;
-}
-export declare function labelOf(owner: string): string | undefined;
-export declare function isOwner(value: string): boolean;
 
 // dist/core/ports.d.ts
 export interface Instant {
@@ -599,77 +586,42 @@ export interface SteadyRuntime extends Runtime {
     readonly clock: SteadyClock;
 }
 
-// dist/core/renewal-phases.d.ts
-export declare class RenewalPhases {
-    #private;
-    next(): number;
+// dist/core/report/doctor.d.ts
+export type FindingLevel = "error" | "warning" | "info";
+export interface Finding {
+    readonly level: FindingLevel;
+    readonly code: string;
+    readonly node?: string;
+    readonly what: string;
+    readonly why: string;
+    readonly remedy: string;
 }
+export declare function sortFindings(findings: readonly Finding[]): readonly Finding[];
+export declare function renderFindings(findings: readonly Finding[]): string;
+export declare function stallFinding(stallMs: number, ttlMs: number): Finding | undefined;
 
-// dist/core/renewals.d.ts
-import type { HeldLease } from "./held-lease.ts";
-import type { Instant, SteadyClock } from "./ports.ts";
-import type { Grant, OpenStore } from "./store.ts";
-export declare class Renewals {
-    #private;
-    constructor(clock: SteadyClock, store: OpenStore);
-    add(lease: HeldLease, grant: Grant, started: Instant, doubts: number): void;
+// dist/core/report/holder.d.ts
+export interface Holder {
+    readonly owner: string;
+    readonly foreign?: true;
+    readonly self?: true;
+    readonly sinceMs?: number;
+    readonly neverExpires?: true;
+    readonly label?: string;
+    readonly fence?: bigint;
+    readonly remainingMs?: number;
 }
-
-// dist/core/scheduler.d.ts
-import type { Clock, Instant, SteadyClock } from "./ports.ts";
-export interface Task {
-    dueMs: number;
-    heapIndex: number;
-    readonly keepAlive: boolean;
-    readonly isBrief?: boolean;
-    readonly earlyMs?: number;
-    run(moment: Instant): void;
-}
-export declare class Scheduler {
-    #private;
-    readonly clock: SteadyClock;
-    constructor(clock: Clock);
-    onClockStep(listener: () => void): void;
-    get size(): number;
-    get lasting(): readonly Task[];
-    get overdueMs(): number;
-    schedule(task: Task, dueMs: number): void;
-    cancel(task: Task): void;
-    at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
-    end(): void;
-}
-
-// dist/core/self-deadlock-error.d.ts
-import { HoldfastError } from "./errors.ts";
-export declare class SelfDeadlockError extends HoldfastError {
-    readonly label: string | undefined;
-    readonly sinceMs: number;
-    constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
-}
-
-// dist/core/stall-report.d.ts
-import type { Instant, Stalls, SteadyClock } from "./ports.ts";
-export interface StallReport {
-    readonly stallMs: number;
-    readonly gcMs: number;
-    readonly suspendedMs: number;
-    readonly why: string | undefined;
-}
-interface Sources {
-    readonly clock: SteadyClock;
-    readonly stalls: Stalls | undefined;
-    readonly overdueMs: number;
-}
-export declare function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport;
-export {};
+export declare const noNesting = "leases do not nest";
+export declare function nameOf(holder: Holder | undefined): string;
+export declare function timeOf(ms: number): string;
 
 // dist/core/store.d.ts
-import type { Cancellation } from "./cancellation.ts";
-import type { Finding } from "./doctor.ts";
+import type { Cancellation } from "./acquire/cancellation.ts";
+import type { Finding } from "./report/doctor.ts";
 import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
 import type { Instant, SteadyRuntime } from "./ports.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { Scheduler } from "./time/scheduler.ts";
 export interface StoreCapabilities {
     readonly fencing: boolean;
     readonly multiResource: boolean;
@@ -803,3 +755,51 @@ export interface Store {
     validityMs?(ttlMs: number): number;
     open(context: StoreContext): OpenStore;
 }
+
+// dist/core/time/durations.d.ts
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h"}`;
+export interface DurationBounds {
+    readonly minMs: number;
+    readonly maxMs: number;
+}
+export declare function durationMs(option: string, value: unknown, bounds: DurationBounds): number;
+
+// dist/core/time/scheduler.d.ts
+import type { Clock, Instant, SteadyClock } from "../ports.ts";
+export interface Task {
+    dueMs: number;
+    heapIndex: number;
+    readonly keepAlive: boolean;
+    readonly isBrief?: boolean;
+    readonly earlyMs?: number;
+    run(moment: Instant): void;
+}
+export declare class Scheduler {
+    #private;
+    readonly clock: SteadyClock;
+    constructor(clock: Clock);
+    onClockStep(listener: () => void): void;
+    get size(): number;
+    get lasting(): readonly Task[];
+    get overdueMs(): number;
+    schedule(task: Task, dueMs: number): void;
+    cancel(task: Task): void;
+    at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
+    end(): void;
+}
+
+// dist/core/time/stall-report.d.ts
+import type { Instant, Stalls, SteadyClock } from "../ports.ts";
+export interface StallReport {
+    readonly stallMs: number;
+    readonly gcMs: number;
+    readonly suspendedMs: number;
+    readonly why: string | undefined;
+}
+interface Sources {
+    readonly clock: SteadyClock;
+    readonly stalls: Stalls | undefined;
+    readonly overdueMs: number;
+}
+export declare function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport;
+export {};

@@ -26,25 +26,25 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
-// dist/core/cancellation.d.ts: in index.d.ts
-
-// dist/core/doctor.d.ts: in index.d.ts
-
-// dist/core/durations.d.ts: in index.d.ts
+// dist/core/acquire/cancellation.d.ts: in index.d.ts
 
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
-
 // dist/core/ports.d.ts: in index.d.ts
 
-// dist/core/scheduler.d.ts: in index.d.ts
+// dist/core/report/doctor.d.ts: in index.d.ts
 
-// dist/core/stall-report.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/core/store.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
+
+// dist/core/time/scheduler.d.ts: in index.d.ts
+
+// dist/core/time/stall-report.d.ts: in index.d.ts
 
 // dist/stores/redis/groups/groups-options.d.ts
 import type { RedisConnection } from "../../../clients/contract.ts";
@@ -75,7 +75,7 @@ import { type GroupsOptions } from "./groups-options.ts";
 export declare function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/options.d.ts
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 import { type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 export interface DriftOptions {
     readonly factor?: number;
@@ -125,7 +125,7 @@ export declare function redis(client: object, options?: RedisStoreOptions): Stor
 
 // dist/stores/redis/replicas-option.d.ts
 import type { RedisConnection } from "../../clients/contract.ts";
-import { type Duration } from "../../core/durations.ts";
+import { type Duration } from "../../core/time/durations.ts";
 export interface ReplicasOptions {
     readonly acks: number;
     readonly timeout?: Duration;

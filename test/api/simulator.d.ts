@@ -33,23 +33,23 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
-// dist/core/cancellation.d.ts: in index.d.ts
-
-// dist/core/doctor.d.ts: in index.d.ts
+// dist/core/acquire/cancellation.d.ts: in index.d.ts
 
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
-
 // dist/core/ports.d.ts: in index.d.ts
 
-// dist/core/scheduler.d.ts: in index.d.ts
+// dist/core/report/doctor.d.ts: in index.d.ts
 
-// dist/core/stall-report.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/core/store.d.ts: in index.d.ts
+
+// dist/core/time/scheduler.d.ts: in index.d.ts
+
+// dist/core/time/stall-report.d.ts: in index.d.ts
 
 // dist/simulator/assumptions.d.ts
 export interface Break {

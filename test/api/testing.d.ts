@@ -26,55 +26,55 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
-// dist/core/acquire-call.d.ts: in index.d.ts
+// dist/core/acquire/acquire-call.d.ts: in index.d.ts
 
-// dist/core/acquire.d.ts: in index.d.ts
+// dist/core/acquire/acquire.d.ts: in index.d.ts
 
-// dist/core/break.d.ts: in index.d.ts
+// dist/core/acquire/break.d.ts: in index.d.ts
 
-// dist/core/caller-signals.d.ts: in index.d.ts
+// dist/core/acquire/caller-signals.d.ts: in index.d.ts
 
-// dist/core/cancellation.d.ts: in index.d.ts
+// dist/core/acquire/cancellation.d.ts: in index.d.ts
 
-// dist/core/deadline.d.ts: in index.d.ts
+// dist/core/acquire/hand-over.d.ts: in index.d.ts
 
-// dist/core/doctor.d.ts: in index.d.ts
+// dist/core/acquire/lines.d.ts: in index.d.ts
 
-// dist/core/durations.d.ts: in index.d.ts
+// dist/core/acquire/owners.d.ts: in index.d.ts
 
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
 
-// dist/core/hand-over.d.ts: in index.d.ts
+// dist/core/lease/deadline.d.ts: in index.d.ts
 
-// dist/core/held-lease.d.ts: in index.d.ts
+// dist/core/lease/held-lease.d.ts: in index.d.ts
 
-// dist/core/holder.d.ts: in index.d.ts
+// dist/core/lease/lease-host.d.ts: in index.d.ts
 
-// dist/core/lease-host.d.ts: in index.d.ts
+// dist/core/lease/lease.d.ts: in index.d.ts
 
-// dist/core/lease.d.ts: in index.d.ts
+// dist/core/lease/renewal-phases.d.ts: in index.d.ts
 
-// dist/core/lines.d.ts: in index.d.ts
+// dist/core/lease/renewals.d.ts: in index.d.ts
 
 // dist/core/locks.d.ts: in index.d.ts
 
 // dist/core/options.d.ts: in index.d.ts
 
-// dist/core/owners.d.ts: in index.d.ts
-
 // dist/core/ports.d.ts: in index.d.ts
 
-// dist/core/renewal-phases.d.ts: in index.d.ts
+// dist/core/report/doctor.d.ts: in index.d.ts
 
-// dist/core/renewals.d.ts: in index.d.ts
-
-// dist/core/scheduler.d.ts: in index.d.ts
-
-// dist/core/stall-report.d.ts: in index.d.ts
+// dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/core/store.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
+
+// dist/core/time/scheduler.d.ts: in index.d.ts
+
+// dist/core/time/stall-report.d.ts: in index.d.ts
 
 // dist/testing/conformance.d.ts
 import type { ConformanceCase } from "./conformance/harness.ts";

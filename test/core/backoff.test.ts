@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { Backoff } from "../../src/core/backoff.ts";
+import { Backoff } from "../../src/core/acquire/backoff.ts";
 import { SeededRandom } from "../../src/testing/index.ts";
 
 test("every pause is within the bounds, and at most three times the one before", () => {

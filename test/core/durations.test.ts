@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { durationMs } from "../../src/core/durations.ts";
+import { durationMs } from "../../src/core/time/durations.ts";
 
 const bounds = { minMs: 10, maxMs: 86_400_000 };
 

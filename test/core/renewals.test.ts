@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ExtendOutcome, Grant, TellExtended } from "../../src/core/store.ts";
-import { steadyClock } from "../../src/core/steady-clock.ts";
-import { now } from "../../src/core/validity.ts";
+import { steadyClock } from "../../src/core/time/steady-clock.ts";
+import { now } from "../../src/core/time/validity.ts";
 import { extended, failed, scene } from "./fake-store.ts";
 
 /** If a store can renew many leases at once, those that are due together are one request. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
-import { Scheduler, type Task } from "../../src/core/scheduler.ts";
+import { Scheduler, type Task } from "../../src/core/time/scheduler.ts";
 import { ManualClock } from "../../src/testing/index.ts";
 
 function setUp() {

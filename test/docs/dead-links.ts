@@ -61,7 +61,7 @@ function linksIn(path: string, markdown: string): Reference[] {
 
 const folders = "bench|docs|examples|faults|scripts|src|test|tools";
 
-/** Files that a page names as code: `src/core/lease.ts`, and commands that run one. */
+/** Files that a page names as code: `src/core/lease/lease.ts`, and commands that run one. */
 function pathsInCode(markdown: string): Reference[] {
   const name = new RegExp(
     String.raw`(?<![\w./-])(?:${folders})/[\w./-]+\.(?:md|mjs|ts|lua)\b`,

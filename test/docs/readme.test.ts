@@ -288,7 +288,7 @@ describe("the reference tables", () => {
   test("name every event and every field of it", () => {
     const [, body = ""] = /interface LockEvents \{([^]*?)^\}/m.exec(source("core/events.ts")) ?? [];
     const [, stalls = ""] =
-      /interface StallReport \{([^]*?)^\}/m.exec(source("core/stall-report.ts")) ?? [];
+      /interface StallReport \{([^]*?)^\}/m.exec(source("core/time/stall-report.ts")) ?? [];
     const events = [...body.matchAll(/^ {2}"?([a-z-]+)"?: ([^]*?);$(?=\n {2}\S|\n*$)/gm)];
     expect(events.length).toBeGreaterThan(12);
     for (const [, name = "", type = ""] of events) {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
-import { stallReport } from "../../src/core/stall-report.ts";
+import { stallReport } from "../../src/core/time/stall-report.ts";
 import { createLocks, type Stalls } from "../../src/index.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { LoopStalls } from "../../src/runtime/stalls.ts";

@@ -1,13 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { NotConnectedError } from "../../src/clients/contract.ts";
-import { Cancellation } from "../../src/core/cancellation.ts";
+import { Cancellation } from "../../src/core/acquire/cancellation.ts";
 import { Emitter } from "../../src/core/events.ts";
-import { Owners } from "../../src/core/owners.ts";
+import { Owners } from "../../src/core/acquire/owners.ts";
 import type { Clock, Instant, SteadyRuntime } from "../../src/core/ports.ts";
-import { Scheduler } from "../../src/core/scheduler.ts";
-import { steadyClock, steadyRuntime } from "../../src/core/steady-clock.ts";
+import { Scheduler } from "../../src/core/time/scheduler.ts";
+import { steadyClock, steadyRuntime } from "../../src/core/time/steady-clock.ts";
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
-import { now } from "../../src/core/validity.ts";
+import { now } from "../../src/core/time/validity.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
 import { wireFormat } from "../../src/stores/redis/quorum/shards.ts";

@@ -24,7 +24,7 @@ const admission = "stores/redis/quorum/admission.ts";
 const admissionRule = "stores/redis/quorum/admission-rule.ts";
 const touch = "stores/redis/quorum/touch.ts";
 const renewal = "stores/redis/quorum/renewal.ts";
-const lease = "core/held-lease.ts";
+const lease = "core/lease/held-lease.ts";
 const batch = "stores/redis/batch.ts";
 const dialect = "stores/redis/fenced-dialect.ts";
 
@@ -297,12 +297,12 @@ export const mutants = [
     example: "C21",
     changes: [
       {
-        file: "core/acquire.ts",
+        file: "core/acquire/acquire.ts",
         from: `return { grant: outcome.grant, started, attempts: attempt, waitedMs };`,
         to: `return { grant: outcome.grant, started: now(clock), attempts: attempt, waitedMs };`,
       },
       {
-        file: "core/acquirer.ts",
+        file: "core/acquire/acquirer.ts",
         from: `const acquired = { grant: outcome.grant, started,`,
         to: `const acquired = { grant: outcome.grant, started: heard,`,
       },
@@ -360,7 +360,7 @@ export const mutants = [
     breaks: "a lease is over when either clock says so",
     changes: [
       {
-        file: "core/deadline.ts",
+        file: "core/lease/deadline.ts",
         from: `return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);`,
         to: `return this.#untilMs - monotonicMs + 0 * steadyMs;`,
       },
@@ -371,12 +371,12 @@ export const mutants = [
     breaks: "a lease is over when either clock says so",
     changes: [
       {
-        file: "core/steady-clock.ts",
+        file: "core/time/steady-clock.ts",
         from: `steadyMs: monotonicMs + this.#gainedMs };`,
         to: `steadyMs: clock.wallMs() };`,
       },
       {
-        file: "core/deadline.ts",
+        file: "core/lease/deadline.ts",
         from: `return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);`,
         to: `return this.#steadyUntilMs - steadyMs + 0 * monotonicMs;`,
       },
@@ -387,7 +387,7 @@ export const mutants = [
     breaks: "a wall clock that was set back does not hide that the machine slept later",
     changes: [
       {
-        file: "core/steady-clock.ts",
+        file: "core/time/steady-clock.ts",
         from: `} else if (offsetMs < this.#offsetMs - noiseMs) {`,
         to: `} else if (offsetMs < this.#offsetMs - 1e12) {`,
       },
@@ -398,7 +398,7 @@ export const mutants = [
     breaks: "the signal fires by itself when validity ends",
     changes: [
       {
-        file: "core/keeper.ts",
+        file: "core/lease/keeper.ts",
         from: `Math.min(renewAtMs, lease.endDueMs(moment))`,
         to: `Math.min(renewAtMs, lease.endDueMs(moment) + 500)`,
       },
@@ -421,7 +421,7 @@ export const mutants = [
     example: "C15",
     changes: [
       {
-        file: "core/acquire.ts",
+        file: "core/acquire/acquire.ts",
         from: `const owner = owners.next(options.label);`,
         to: `const owner = ((call as any).owner ??= owners.next(options.label));`,
       },
@@ -487,7 +487,7 @@ export const mutants = [
       },
       { file: lease, from: `  inTurn,\n`, to: `  inTurn,\n  lineBefore,\n` },
       {
-        file: "core/lease-extras.ts",
+        file: "core/lease/lease-extras.ts",
         from: `function lineBefore(`,
         to: `export function lineBefore(`,
       },
@@ -693,7 +693,7 @@ export const mutants = [
     breaks: "a timer that is due is not set anew",
     changes: [
       {
-        file: "core/scheduler.ts",
+        file: "core/time/scheduler.ts",
         from: `  #arm(): void {
     this.#keepProcess();`,
         to: `  #arm(): void {
@@ -702,7 +702,7 @@ export const mutants = [
     if ((before === undefined) !== (this.#letExit === undefined)) this.#disarm();`,
       },
       {
-        file: "core/scheduler.ts",
+        file: "core/time/scheduler.ts",
         from: `if (!this.#running) this.#keepProcess();`,
         to: `if (!this.#running) this.#arm();`,
       },
@@ -735,7 +735,7 @@ export const mutants = [
     breaks: "whoever waits asks also without being told: a holder that dies tells nobody",
     changes: [
       {
-        file: "core/acquire.ts",
+        file: "core/acquire/acquire.ts",
         from: `if (rank >= eagerWaiters && !isFree) return mostMs;`,
         to: `if (!isSplit) return mostMs * 3_600;`,
       },
@@ -746,7 +746,7 @@ export const mutants = [
     breaks: "whoever leaves the front of a manager's line wakes the next",
     changes: [
       {
-        file: "core/lines.ts",
+        file: "core/acquire/lines.ts",
         from: `else if (contended) frontOf(line)?.wake();`,
         to: `else if (contended) return;`,
       },
@@ -757,7 +757,7 @@ export const mutants = [
     breaks: "a lease that is over is the turn of the next in its manager's line",
     changes: [
       {
-        file: "core/lines.ts",
+        file: "core/acquire/lines.ts",
         from: `line.heldBy = undefined;`,
         to: `line.heldBy ??= undefined;`,
       },
@@ -785,7 +785,7 @@ export const mutants = [
     breaks: "whoever is passed a lock has what is left of its validity",
     changes: [
       {
-        file: "core/hand-over.ts",
+        file: "core/acquire/hand-over.ts",
         from: `take({ grant, started, validityMs })`,
         to: `take({ grant, started, validityMs: grant.validityMs })`,
       },
@@ -796,7 +796,7 @@ export const mutants = [
     breaks: "a lease whose lock was passed on is over",
     changes: [
       {
-        file: "core/held-lease.ts",
+        file: "core/lease/held-lease.ts",
         from: `if (this.isActive) this.#state = "released";`,
         to: `if (this.isActive && spent === undefined) this.#state = "released";`,
       },

@@ -1,4 +1,4 @@
-import { renderFindings, type Finding } from "../../core/doctor.ts";
+import { renderFindings, type Finding } from "../../core/report/doctor.ts";
 import type { Output } from "../output.ts";
 import { flagDuration, type AddCommand, type Session } from "../session.ts";
 

@@ -1,4 +1,4 @@
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import { stopLeftMs, type StopTerms } from "./stop-plan.ts";
 
 /** Longest time between two checks: a sleeping machine stops the monotonic clock. */

@@ -1,4 +1,4 @@
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import type { LeaseLostError } from "../../core/errors.ts";
 import type { Connected } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";

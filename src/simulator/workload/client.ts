@@ -1,5 +1,5 @@
 import { isHoldfastError } from "../../core/errors.ts";
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import type { Locks } from "../../core/locks.ts";
 import type { LockOptions } from "../../core/options.ts";
 import type { RecordingStore } from "../process/recording-store.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { durationMs, type Duration } from "../../core/durations.ts";
+import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import type { Store } from "../../core/store.ts";

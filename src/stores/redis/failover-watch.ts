@@ -1,5 +1,5 @@
 import { ReplicationError } from "../../core/errors.ts";
-import type { Scheduler, Task } from "../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../core/time/scheduler.ts";
 import type { ServerInfo } from "./doctor/server-info.ts";
 import type { RedisNode } from "./node.ts";
 

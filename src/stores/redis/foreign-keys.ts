@@ -1,5 +1,5 @@
 import { ForeignHolderError } from "../../core/errors.ts";
-import { quoted } from "../../core/quoted.ts";
+import { quoted } from "../../core/report/quoted.ts";
 
 /** Usual contents of keys whose type no lock has. */
 const usually: Readonly<Record<string, string>> = {

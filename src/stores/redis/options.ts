@@ -1,4 +1,4 @@
-import { durationMs, type Duration } from "../../core/durations.ts";
+import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { wireFormat } from "./quorum/shards.ts";

@@ -1,5 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
-import type { Finding } from "../../core/doctor.ts";
+import type { Finding } from "../../core/report/doctor.ts";
 import { ForeignHolderError } from "../../core/errors.ts";
 import type {
   AcquireRequest,

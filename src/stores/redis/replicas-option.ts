@@ -1,5 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
-import { durationMs, type Duration } from "../../core/durations.ts";
+import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions } from "../../core/options.ts";
 

@@ -4,8 +4,8 @@ import {
   type HoldfastError,
   type Holder,
 } from "../../core/errors.ts";
-import { isOwner, labelOf } from "../../core/owners.ts";
-import { quoted } from "../../core/quoted.ts";
+import { isOwner, labelOf } from "../../core/acquire/owners.ts";
+import { quoted } from "../../core/report/quoted.ts";
 import { wrongType } from "./foreign-keys.ts";
 import { otherFormat } from "./groups/layout-format.ts";
 import { tooFewAcks } from "./replication-faults.ts";

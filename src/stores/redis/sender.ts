@@ -1,6 +1,6 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import type { Instant, SteadyClock } from "../../core/ports.ts";
-import { now } from "../../core/validity.ts";
+import { now } from "../../core/time/validity.ts";
 import { firstReplyAt, type Batches, type BatchPart } from "./batch.ts";
 import type { NodeCall } from "./node-call.ts";
 import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.ts";

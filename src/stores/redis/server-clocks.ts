@@ -1,5 +1,5 @@
 import type { Emitter } from "../../core/events.ts";
-import type { Scheduler } from "../../core/scheduler.ts";
+import type { Scheduler } from "../../core/time/scheduler.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 import { duration, warningAbout, type Told } from "./doctor/told.ts";
 import type { RedisNode } from "./node.ts";

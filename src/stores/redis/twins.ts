@@ -1,5 +1,5 @@
 import { InvalidOptionError, type HoldfastError } from "../../core/errors.ts";
-import type { Scheduler } from "../../core/scheduler.ts";
+import type { Scheduler } from "../../core/time/scheduler.ts";
 import type { Survey } from "./doctor/survey.ts";
 import type { RedisNode } from "./node.ts";
 import type { Ballot } from "./quorum/ballot.ts";

@@ -1,4 +1,4 @@
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import type { Locks } from "../../core/locks.ts";
 import type { LockDefaults, LockOptions } from "../../core/options.ts";
 import type { StoreCapabilities } from "../../core/store.ts";

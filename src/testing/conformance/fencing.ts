@@ -1,4 +1,4 @@
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import { conformanceCase } from "./bench.ts";
 import { check, coded, same, thrown } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";

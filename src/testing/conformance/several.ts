@@ -1,4 +1,4 @@
-import type { Lease } from "../../core/lease.ts";
+import type { Lease } from "../../core/lease/lease.ts";
 import { type Bench, conformanceCase } from "./bench.ts";
 import { present, refusal, same, sameList } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";

@@ -1,4 +1,4 @@
-import type { Finding } from "../../../core/doctor.ts";
+import type { Finding } from "../../../core/report/doctor.ts";
 import type { NodeStatus } from "../../../core/store.ts";
 import { nodeTimeoutMs } from "../options.ts";
 import type { Quorum } from "../quorum/quorum.ts";

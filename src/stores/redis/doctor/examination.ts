@@ -1,5 +1,5 @@
 import { NotConnectedError } from "../../../clients/contract.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";

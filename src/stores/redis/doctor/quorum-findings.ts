@@ -1,4 +1,4 @@
-import type { Finding } from "../../../core/doctor.ts";
+import type { Finding } from "../../../core/report/doctor.ts";
 import { driftMs } from "../options.ts";
 import { quorumOf } from "../quorum/ballot.ts";
 import type { Examination } from "./examination.ts";

@@ -1,5 +1,5 @@
 import type { Emitter } from "../../../core/events.ts";
-import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import type { RedisNode } from "../node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";

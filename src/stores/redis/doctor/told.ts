@@ -1,4 +1,4 @@
-import type { Finding } from "../../../core/doctor.ts";
+import type { Finding } from "../../../core/report/doctor.ts";
 import type { LockEvents } from "../../../core/events.ts";
 
 /** A finding that does not yet name its node. */

@@ -1,4 +1,4 @@
-import type { Finding } from "../../../core/doctor.ts";
+import type { Finding } from "../../../core/report/doctor.ts";
 import { ClosedError } from "../../../core/errors.ts";
 import type {
   AcquireRequest,

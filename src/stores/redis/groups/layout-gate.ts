@@ -1,7 +1,7 @@
 import { InvalidOptionError, QuorumError, StoreError } from "../../../core/errors.ts";
 import type { HoldfastError, Vote } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { RedisNode } from "../node.ts";
 import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import { quorumOf } from "../quorum/ballot.ts";

@@ -1,5 +1,5 @@
 import { StoreError } from "../../../core/errors.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";

@@ -11,7 +11,7 @@
 
 import type { Emitter } from "../../../core/events.ts";
 import type { Clock } from "../../../core/ports.ts";
-import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import { offClientSeen } from "../doctor/mixed-admission.ts";
 import { warningAbout } from "../doctor/told.ts";
 import type { RedisNode } from "../node.ts";

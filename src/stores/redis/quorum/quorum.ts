@@ -1,7 +1,7 @@
 import type { HoldfastError } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Dialect, PlaceLeft } from "../dialect.ts";
 import type { RedisNode } from "../node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";

@@ -1,5 +1,5 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { PlaceLeft } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";

@@ -1,6 +1,6 @@
 import { HoldfastError, StoreError } from "../../../core/errors.ts";
 import type { ExtendOutcome, Grant, TellExtended } from "../../../core/store.ts";
-import { now } from "../../../core/validity.ts";
+import { now } from "../../../core/time/validity.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { renewTogether } from "./renewal.ts";

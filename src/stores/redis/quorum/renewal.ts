@@ -1,7 +1,7 @@
 import type { Instant } from "../../../core/ports.ts";
-import type { Scheduler } from "../../../core/scheduler.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
-import { now } from "../../../core/validity.ts";
+import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";

@@ -1,4 +1,4 @@
-import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node.ts";

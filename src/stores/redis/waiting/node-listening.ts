@@ -1,6 +1,6 @@
 import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Emitter } from "../../../core/events.ts";
-import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import { noWakeUps } from "../doctor/fault-findings.ts";
 import type { RedisNode } from "../node.ts";
 

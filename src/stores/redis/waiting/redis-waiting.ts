@@ -15,7 +15,7 @@
  */
 
 import { ClosedError } from "../../../core/errors.ts";
-import type { Task } from "../../../core/scheduler.ts";
+import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "../lock-key.ts";

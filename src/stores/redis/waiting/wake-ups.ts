@@ -1,6 +1,6 @@
 import type { Clock } from "../../../core/ports.ts";
 import type { Emitter } from "../../../core/events.ts";
-import type { Scheduler, Task } from "../../../core/scheduler.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import type { RedisNode } from "../node.ts";
 import { NodeListening } from "./node-listening.ts";
 

@@ -1,4 +1,4 @@
-import type { Instant, SteadyClock } from "./ports.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
 
 /**
  * Least gain of the wall clock on the monotonic one that is a step: a suspend, or the clock was

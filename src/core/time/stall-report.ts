@@ -1,4 +1,4 @@
-import type { Instant, Stalls, SteadyClock } from "./ports.ts";
+import type { Instant, Stalls, SteadyClock } from "../ports.ts";
 
 /** What stalled this process while it held a lease. */
 export interface StallReport {

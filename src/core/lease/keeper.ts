@@ -1,10 +1,10 @@
-import type { LossReason } from "./errors.ts";
+import type { LossReason } from "../errors.ts";
 import { HeldLease } from "./held-lease.ts";
-import type { Instant, Random } from "./ports.ts";
+import type { Instant, Random } from "../ports.ts";
 import { Reproof } from "./reproof.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { Grant } from "./store.ts";
-import { now } from "./validity.ts";
+import type { Scheduler } from "../time/scheduler.ts";
+import type { Grant } from "../store.ts";
+import { now } from "../time/validity.ts";
 
 /**
  * Wakes each lease of a manager when its renewal or its end is due. Retries failed renewals after a

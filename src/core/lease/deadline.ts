@@ -1,8 +1,8 @@
-import type { LossReason } from "./errors.ts";
+import type { LossReason } from "../errors.ts";
 import type { LeaseTerms } from "./lease.ts";
-import type { Instant } from "./ports.ts";
-import type { Task } from "./scheduler.ts";
-import { clockStepMs } from "./validity.ts";
+import type { Instant } from "../ports.ts";
+import type { Task } from "../time/scheduler.ts";
+import { clockStepMs } from "../time/validity.ts";
 
 /** Least validity of a lease that is not over: callers see whole milliseconds. */
 const leastLeftMs = 1;

@@ -1,9 +1,9 @@
-import { asked } from "./asked.ts";
+import { asked } from "../asked.ts";
 import type { SentRequest } from "./doubt.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Instant, SteadyClock } from "./ports.ts";
-import type { ExtendOutcome, Grant, OpenStore } from "./store.ts";
-import { now } from "./validity.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
+import type { ExtendOutcome, Grant, OpenStore } from "../store.ts";
+import { now } from "../time/validity.ts";
 
 /** Used instead of `queueMicrotask`, which fake timers of a test replace. */
 const turn = Promise.resolve();

@@ -1,7 +1,7 @@
-import { TooManyWaitersError, type Holder, type Vote } from "./errors.ts";
+import { TooManyWaitersError, type Holder, type Vote } from "../errors.ts";
 import type { Offer } from "./hand-over.ts";
-import type { LeaseTerms } from "./lease.ts";
-import type { Grant } from "./store.ts";
+import type { LeaseTerms } from "../lease/lease.ts";
+import type { Grant } from "../store.ts";
 
 /** Limit per resource. A longer queue means that something is stuck: new calls are rejected. */
 const waitersMax = 10_000;

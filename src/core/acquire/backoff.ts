@@ -1,4 +1,4 @@
-import type { Random } from "./ports.ts";
+import type { Random } from "../ports.ts";
 
 /**
  * Draws pauses with decorrelated jitter: each is between the minimum and three times the previous

@@ -1,4 +1,4 @@
-import type { Clock, Instant, Runtime, SteadyClock, SteadyRuntime } from "./ports.ts";
+import type { Clock, Instant, Runtime, SteadyClock, SteadyRuntime } from "../ports.ts";
 
 /**
  * Problem: the monotonic clock stands still while the machine sleeps, and the wall clock can be set

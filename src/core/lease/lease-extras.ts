@@ -1,7 +1,7 @@
 import type { Doubt } from "./doubt.ts";
-import { LeaseReleasedError, type ClosedError, type LeaseLostError } from "./errors.ts";
+import { LeaseReleasedError, type ClosedError, type LeaseLostError } from "../errors.ts";
 import type { Lease, LeaseState } from "./lease.ts";
-import type { ReleaseOutcome } from "./store.ts";
+import type { ReleaseOutcome } from "../store.ts";
 
 /** Rare state of a lease. perf (held): allocated when needed and dropped when idle. */
 export interface LeaseExtras {

@@ -1,17 +1,17 @@
 import type { AcquireCall } from "./acquire-call.ts";
 import { Backoff } from "./backoff.ts";
-import { AcquireTimeoutError, QuorumError } from "./errors.ts";
-import type { Emitter } from "./events.ts";
+import { AcquireTimeoutError, QuorumError } from "../errors.ts";
+import type { Emitter } from "../events.ts";
 import { gapLeftMs, leaveGap } from "./gap.ts";
 import type { Offer } from "./hand-over.ts";
 import type { Lines } from "./lines.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "../options.ts";
 import { withSelf, withSince } from "./nesting.ts";
 import type { Owners } from "./owners.ts";
-import type { Instant, SteadyRuntime } from "./ports.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { AttemptOutcome, Grant, OpenStore } from "./store.ts";
-import { leftAt, now } from "./validity.ts";
+import type { Instant, SteadyRuntime } from "../ports.ts";
+import type { Scheduler } from "../time/scheduler.ts";
+import type { AttemptOutcome, Grant, OpenStore } from "../store.ts";
+import { leftAt, now } from "../time/validity.ts";
 import { Wait } from "./wait.ts";
 
 /**

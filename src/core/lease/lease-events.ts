@@ -1,8 +1,8 @@
-import type { LossReason } from "./errors.ts";
-import type { LockEvents } from "./events.ts";
+import type { LossReason } from "../errors.ts";
+import type { LockEvents } from "../events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { StallReport } from "./stall-report.ts";
-import type { Grant, ReleaseOutcome } from "./store.ts";
+import type { StallReport } from "../time/stall-report.ts";
+import type { Grant, ReleaseOutcome } from "../store.ts";
 
 /** Key of a lease's method for guards. A registered symbol, so that guards need not import it. */
 const rejectionSymbol = Symbol.for("holdfast.lease.fenceRejected");

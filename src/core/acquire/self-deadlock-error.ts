@@ -1,6 +1,6 @@
-import { HoldfastError } from "./errors.ts";
-import { noNesting, timeOf } from "./holder.ts";
-import { list, quoted } from "./quoted.ts";
+import { HoldfastError } from "../errors.ts";
+import { noNesting, timeOf } from "../report/holder.ts";
+import { list, quoted } from "../report/quoted.ts";
 
 /**
  * Work of a `using` made a call with `wait: "forever"` for a resource that the same `using` holds.

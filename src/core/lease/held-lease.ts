@@ -1,8 +1,8 @@
-import { asked } from "./asked.ts";
+import { asked } from "../asked.ts";
 import { Deadline } from "./deadline.ts";
 import { doubtCountOf, noteDoubt, raiseDoubt, settleDoubt, type SentRequest } from "./doubt.ts";
-import { durationMs, type Duration } from "./durations.ts";
-import { ClosedError, LeaseLostError, UnsupportedError, type LossReason } from "./errors.ts";
+import { durationMs, type Duration } from "../time/durations.ts";
+import { ClosedError, LeaseLostError, UnsupportedError, type LossReason } from "../errors.ts";
 import { hearGuards, tellDoubtful, tellLost, tellReleased, tellRenewed } from "./lease-events.ts";
 import {
   inTurn,
@@ -17,11 +17,11 @@ import type { LeaseHost } from "./lease-host.ts";
 import { signalOf } from "./lease-signal.ts";
 import { showLeases } from "./lease-view.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
-import { ttlMinMs } from "./options.ts";
-import type { Instant } from "./ports.ts";
-import type { Task } from "./scheduler.ts";
-import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "./store.ts";
-import { now } from "./validity.ts";
+import { ttlMinMs } from "../options.ts";
+import type { Instant } from "../ports.ts";
+import type { Task } from "../time/scheduler.ts";
+import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "../store.ts";
+import { now } from "../time/validity.ts";
 
 const handedOver: ReleaseOutcome = { released: true, handedOver: true };
 

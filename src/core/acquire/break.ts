@@ -1,9 +1,9 @@
 import { AcquireCall } from "./acquire-call.ts";
 import { acquire, type AcquireContext, type Acquired, type Refused } from "./acquire.ts";
-import { ForeignHolderError, StoreError, UnsupportedError, type Holder } from "./errors.ts";
-import type { ResolvedOptions } from "./options.ts";
-import { quoted } from "./quoted.ts";
-import type { Inspection } from "./store.ts";
+import { ForeignHolderError, StoreError, UnsupportedError, type Holder } from "../errors.ts";
+import type { ResolvedOptions } from "../options.ts";
+import { quoted } from "../report/quoted.ts";
+import type { Inspection } from "../store.ts";
 
 /** Longest wait until a broken holder's queue entry ends. A node keeps it for 150 ms. */
 const placeMsMax = 500;

@@ -1,8 +1,8 @@
-import type { HeldLease } from "./held-lease.ts";
+import type { HeldLease } from "../lease/held-lease.ts";
 import type { Lines } from "./lines.ts";
-import type { Instant } from "./ports.ts";
-import type { Grant, OpenStore } from "./store.ts";
-import { now } from "./validity.ts";
+import type { Instant } from "../ports.ts";
+import type { Grant, OpenStore } from "../store.ts";
+import { now } from "../time/validity.ts";
 
 /** Least share of the validity that must be left for the next holder. */
 const leastShare = 3 / 4;

@@ -1,6 +1,6 @@
 import type { AcquireCall } from "./acquire-call.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { OpenStore } from "./store.ts";
+import type { Scheduler } from "../time/scheduler.ts";
+import type { OpenStore } from "../store.ts";
 
 interface GapContext {
   readonly scheduler: Scheduler;

@@ -1,6 +1,6 @@
 import type { HeldLease } from "./held-lease.ts";
-import type { Random } from "./ports.ts";
-import type { Scheduler, Task } from "./scheduler.ts";
+import type { Random } from "../ports.ts";
+import type { Scheduler, Task } from "../time/scheduler.ts";
 
 /**
  * Proves leases that the store has called into doubt: at once, and again after pauses, until the

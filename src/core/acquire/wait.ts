@@ -1,10 +1,10 @@
 import type { AcquireCall } from "./acquire-call.ts";
-import type { Holder, Vote } from "./errors.ts";
+import type { Holder, Vote } from "../errors.ts";
 import type { Offer } from "./hand-over.ts";
-import type { LeaseTerms } from "./lease.ts";
+import type { LeaseTerms } from "../lease/lease.ts";
 import type { LineWaiter, Lines, Refusal } from "./lines.ts";
-import type { Scheduler } from "./scheduler.ts";
-import type { Grant, OpenStore, Waiting } from "./store.ts";
+import type { Scheduler } from "../time/scheduler.ts";
+import type { Grant, OpenStore, Waiting } from "../store.ts";
 
 /** Longest single pause, for waits without an end. */
 const pauseMsMax = 60_000;

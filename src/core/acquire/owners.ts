@@ -1,4 +1,4 @@
-import type { Random } from "./ports.ts";
+import type { Random } from "../ports.ts";
 
 /** Prefix of every owner, so that no value of another client is taken for one of ours. */
 const mark = "hf:";

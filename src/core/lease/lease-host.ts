@@ -1,10 +1,10 @@
-import type { Emitter } from "./events.ts";
+import type { Emitter } from "../events.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Instant, SteadyClock } from "./ports.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
 import type { RenewalPhases } from "./renewal-phases.ts";
 import type { Renewals } from "./renewals.ts";
-import type { StallReport } from "./stall-report.ts";
-import type { Grant, OpenStore } from "./store.ts";
+import type { StallReport } from "../time/stall-report.ts";
+import type { Grant, OpenStore } from "../store.ts";
 
 /** Parts of the manager that its leases use. */
 export interface LeaseHost {

@@ -11,15 +11,15 @@ import {
   type Refused,
 } from "./acquire.ts";
 import { CallerSignals } from "./caller-signals.ts";
-import { ClosedError } from "./errors.ts";
-import { HeldLease } from "./held-lease.ts";
-import type { Keeper } from "./keeper.ts";
-import type { LeaseHost } from "./lease-host.ts";
-import type { LeaseTerms } from "./lease.ts";
+import { ClosedError } from "../errors.ts";
+import { HeldLease } from "../lease/held-lease.ts";
+import type { Keeper } from "../lease/keeper.ts";
+import type { LeaseHost } from "../lease/lease-host.ts";
+import type { LeaseTerms } from "../lease/lease.ts";
 import { Nesting } from "./nesting.ts";
-import type { ResolvedOptions } from "./options.ts";
-import type { Instant } from "./ports.ts";
-import { now } from "./validity.ts";
+import type { ResolvedOptions } from "../options.ts";
+import type { Instant } from "../ports.ts";
+import { now } from "../time/validity.ts";
 
 /** Turns a refusal into an error, which it throws, or into a value. */
 type OnRefused<Nothing> = (call: AcquireCall, refused: Refused) => Nothing;

@@ -1,6 +1,6 @@
-import type { Duration } from "./durations.ts";
+import type { Duration } from "../time/durations.ts";
 import type { LeaseHost } from "./lease-host.ts";
-import type { ReleaseOutcome } from "./store.ts";
+import type { ReleaseOutcome } from "../store.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 

@@ -1,6 +1,6 @@
 import type { CallerSignals, SignalBinding } from "./caller-signals.ts";
 import { Cancellation } from "./cancellation.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "../options.ts";
 
 /** One call that acquires: its resources, its options, and what can cancel it. */
 export class AcquireCall extends Cancellation {

@@ -1,11 +1,11 @@
 import type { AcquireCall } from "./acquire-call.ts";
-import { HeldLease } from "./held-lease.ts";
-import type { Holder } from "./holder.ts";
-import type { LeaseHost } from "./lease-host.ts";
-import type { Work } from "./locks.ts";
+import { HeldLease } from "../lease/held-lease.ts";
+import type { Holder } from "../report/holder.ts";
+import type { LeaseHost } from "../lease/lease-host.ts";
+import type { Work } from "../locks.ts";
 import type { Owners } from "./owners.ts";
-import type { AsyncContext } from "./ports.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { AsyncContext } from "../ports.ts";
+import type { Scheduler } from "../time/scheduler.ts";
 import { SelfDeadlockError } from "./self-deadlock-error.ts";
 
 /** A `using` whose work is running; `outer` is the `using` around it. */

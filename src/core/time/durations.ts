@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "./errors.ts";
+import { InvalidOptionError } from "../errors.ts";
 
 /** Milliseconds as a number, or a number with its unit: `"250ms"`, `"30s"`, `"5m"`, `"2h"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h"}`;

@@ -1,5 +1,5 @@
-import { StoreError } from "./errors.ts";
-import type { Instant } from "./ports.ts";
+import { StoreError } from "../errors.ts";
+import type { Instant } from "../ports.ts";
 
 /** Why a lease is doubtful. */
 export interface Doubt {

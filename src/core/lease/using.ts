@@ -1,4 +1,4 @@
-import { LeaseLostError, type LossReason } from "./errors.ts";
+import { LeaseLostError, type LossReason } from "../errors.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Lease } from "./lease.ts";
 

@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, Instant, SteadyClock } from "./ports.ts";
+import type { CancelTimer, Clock, Instant, SteadyClock } from "../ports.ts";
 import { steadyClock } from "./steady-clock.ts";
 import { TaskHeap } from "./task-heap.ts";
 import { clockStepMs, now } from "./validity.ts";
