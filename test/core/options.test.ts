@@ -5,7 +5,7 @@ import { resourcesOf } from "../../src/core/resources.ts";
 import { createLocks, InvalidOptionError, type LockOptions } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
-import { redis, redlock } from "../../src/stores/redis/index.ts";
+import { redis, redlockGroups } from "../../src/stores/redis/index.ts";
 import { scene } from "./fake-store.ts";
 
 const ttlMaxMs = 30_000;
@@ -92,7 +92,7 @@ describe("options", () => {
       [memory(), 8_750],
       [embedded("/nowhere"), 8_749],
       [redis(new Redis({ lazyConnect: true })), 8_648],
-      [redlock.groups([[new Redis({ lazyConnect: true })]]), 8_648],
+      [redlockGroups([[new Redis({ lazyConnect: true })]]), 8_648],
     ] as const;
     for (const [store, mostMs] of stores) {
       createLocks(store, { ttl: "10s", renew: mostMs });

@@ -15,7 +15,10 @@ import { Rendezvous } from "./rendezvous.ts";
  *
  * Give the same groups to every client: nodes refuse a client with others (StoreError).
  */
-export function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store {
+export function redlockGroups(
+  clients: readonly (readonly object[])[],
+  options?: GroupsOptions,
+): Store {
   const resolved = resolveGroups(clients, options ?? {});
   const { options: all } = resolved;
   return {
