@@ -8,10 +8,10 @@ import { memory } from "../../src/stores/memory/index.ts";
 import { redis, redlockGroups } from "../../src/stores/redis/index.ts";
 import { scene } from "./fake-store.ts";
 
-const ttlMaxMs = 30_000;
+const maxTtlMs = 30_000;
 
 function resolve(given?: LockOptions, defaults = builtInDefaults) {
-  return resolveOptions(given, defaults, { ttlMaxMs });
+  return resolveOptions(given, defaults, { maxTtlMs });
 }
 
 describe("options", () => {
@@ -66,7 +66,7 @@ describe("options", () => {
   });
 
   test("reduce the default TTL to the store's limit, but refuse a given one above it", () => {
-    const short = { ttlMaxMs: 2_000 };
+    const short = { maxTtlMs: 2_000 };
     expect(resolveOptions(undefined, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(resolveOptions({ wait: 0 }, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow("`ttl`");

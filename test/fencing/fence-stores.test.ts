@@ -86,7 +86,7 @@ describe.each(stores)("a fence store in %s", (_, create) => {
 
 describe("a fence store", () => {
   it("in memory refuses new resources when full, and forgets none", async () => {
-    const store = memoryFences({ max: 2 });
+    const store = memoryFences({ maxResources: 2 });
     await store.admit("a", 5n);
     await store.admit("b", 5n);
     expect(await rejectionOf(store.admit("c", 5n))).toBeInstanceOf(StoreError);
@@ -105,8 +105,8 @@ describe("a fence store", () => {
   });
 
   it("refuses bad options", () => {
-    expect(() => memoryFences({ max: 0 })).toThrow("`max`");
-    expect(() => memoryFences({ maxx: 1 } as never)).toThrow("`maxx`");
+    expect(() => memoryFences({ maxResources: 0 })).toThrow("`maxResources`");
+    expect(() => memoryFences({ max: 1 } as never)).toThrow("`max`");
     expect(() => postgresGuards.postgresFences({} as never)).toThrow("`db`");
     expect(() => mysqlGuards.mysqlFences({} as never)).toThrow("`db`");
     expect(() => mysqlGuards.mysqlFences(mysqlPool, { tabel: "a" } as never)).toThrow("`tabel`");

@@ -235,7 +235,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
       started();
       await released;
     };
-    const url = await guarded(work, { queueMax: 1, queueTimeout: 50 });
+    const url = await guarded(work, { maxQueue: 1, queueTimeout: 50 });
     const send = (): Promise<Response> => fetch(url, withFence(leaseLike(7n), put()));
     const first = send();
     await isStarted;
@@ -343,7 +343,7 @@ describe("the client's side of the HTTP guard", () => {
     ["an unknown option", { store: memoryFences(), storr: 1 }, "storr"],
     ["resourceOf", { store: memoryFences(), resourceOf: "a" }, "resourceOf"],
     ["required", { store: memoryFences(), required: true }, "required"],
-    ["queueMax", { store: memoryFences(), queueMax: -1 }, "queueMax"],
+    ["maxQueue", { store: memoryFences(), maxQueue: -1 }, "maxQueue"],
     ["queueTimeout", { store: memoryFences(), queueTimeout: 0 }, "queueTimeout"],
   ])("refuses a guard with a bad option: %s", (_, options, option) => {
     expect(() => fenceGuard(options as never)).toThrow(`\`${option}\``);

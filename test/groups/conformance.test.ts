@@ -24,13 +24,13 @@ function harness(namespace: string, prefix: string): ConformanceHarness {
   const given = clients.map(({ client }) => client as object);
   const options: GroupsOptions = { admission: "off", nodeTimeout: "5s", prefix };
   const make = () => redlockGroups([given.slice(0, 3), given.slice(3)], options);
-  const { capabilities, ttlMaxMs } = make();
+  const { capabilities, maxTtlMs } = make();
   const open: ConformanceHarness["open"] = async (defaults) => createLocks(make(), defaults);
   return {
     shortTtlMs: 1_500,
     open,
     capabilities,
-    ttlMaxMs,
+    maxTtlMs,
     namespace,
   };
 }

@@ -46,7 +46,7 @@ function redisStore(
   return {
     name,
     capabilities: { fencing: resolved.fencing, multiResource: true },
-    ttlMaxMs: resolved.ttlMaxMs,
+    maxTtlMs: resolved.ttlMaxMs,
     validityMs: (ttlMs) => ttlMs - driftMs(resolved, ttlMs),
     open: (context) => new RedisStore(connections, resolved, context),
   };

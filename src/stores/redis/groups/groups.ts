@@ -24,7 +24,7 @@ export function redlockGroups(
   return {
     name: `redlock of ${resolved.groups.length} groups of ${all.nodeCount}`,
     capabilities: { fencing: true, multiResource: true },
-    ttlMaxMs: all.ttlMaxMs,
+    maxTtlMs: all.ttlMaxMs,
     validityMs: (ttlMs) => ttlMs - driftMs(all, ttlMs),
     open: (context) => openGroups(resolved, context),
   };
