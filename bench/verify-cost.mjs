@@ -15,7 +15,7 @@ import { connect, startServers } from "./servers.mjs";
 import { loadSource } from "./source-modules.mjs";
 
 const scripts = await loadSource("stores/redis/scripts/generated.js");
-const { shardOf, wireFormat } = await loadSource("stores/redis/quorum/shards.js");
+const { shardOf, wireFormat } = await loadSource("stores/redis/commands/shards.js");
 
 const cycles = 100_000;
 const inFlight = 64;

@@ -53,7 +53,7 @@ const samples: Readonly<Record<string, Sample>> = {
       "src/core/a.ts": `import "./nested/b.ts"; // import "../runtime/b.ts"`,
       "src/core/nested/b.ts": `import "../a.ts"; const text = 'import "../../runtime/b.ts"';`,
       "src/runtime/a.ts": `import "../core/a.ts"; import "./b.ts";`,
-      "src/stores/redis/quorum/a.ts": `import "../node.ts"; import "../../../clients/ioredis.ts";`,
+      "src/stores/redis/protocol/a.ts": `import "../node.ts"; import "../../../clients/ioredis.ts";`,
       "src/stores/memory/a.ts": `import "./b.ts"; import "../../core/a.ts";`,
       "src/clients/ioredis.ts": `import "./contract.ts";`,
       "src/clients/recognise.ts": `import "./ioredis.ts"; import "./contract.ts";`,

@@ -2,7 +2,7 @@ import type { Locks } from "../core/locks.ts";
 import { lockManager } from "../core/lock-manager.ts";
 import type { Store } from "../core/store.ts";
 import { resolveStoreOptions } from "../stores/redis/options.ts";
-import { RedisStore } from "../stores/redis/redis-store.ts";
+import { RedisStore } from "../stores/redis/store.ts";
 import { Assumptions } from "./assumptions.ts";
 import { FalseLosses } from "./false-losses.ts";
 import { Guarantees } from "./guarantees.ts";

@@ -6,8 +6,8 @@ import {
   greatestCounters,
   type NodeView,
   verdict,
-} from "../../src/stores/redis/quorum/admission-rule.ts";
-import { type NodeRecord, nodeRecordCall } from "../../src/stores/redis/quorum/node-record.ts";
+} from "../../src/stores/redis/admission/admission-rule.ts";
+import { type NodeRecord, nodeRecordCall } from "../../src/stores/redis/admission/node-record.ts";
 
 const options = resolveStoreOptions({ maxTtl: "30s" }, 3);
 const waitMs = quarantineMs(options, 30_000);

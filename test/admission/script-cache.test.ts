@@ -3,7 +3,7 @@ import { connectionOf } from "../../src/clients/recognise.ts";
 import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
 import type { ScriptCall } from "../../src/stores/redis/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/shards.ts";
 import type { AcquireReply } from "../../src/stores/redis/replies.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, shareRedis } from "../support/redis-harness.ts";

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, onTestFinished } from "vitest";
 import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
-import { wireFormat } from "../../src/stores/redis/quorum/shards.ts";
+import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
 import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 

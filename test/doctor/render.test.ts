@@ -5,7 +5,7 @@ import {
   readServerInfo,
   configValue,
   localAddress,
-} from "../../src/stores/redis/doctor/server-info.ts";
+} from "../../src/stores/redis/node/server-info.ts";
 
 const findings: readonly Finding[] = [
   { level: "error", code: "replica", node: "node-2", what: "a", why: "b", remedy: "c" },

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
 import { quarantineMs, resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { greatestCounters } from "../../src/stores/redis/quorum/admission-rule.ts";
+import { greatestCounters } from "../../src/stores/redis/admission/admission-rule.ts";
 import {
   admitCall,
   nodeRecordCall,
   type NodeRecord,
-} from "../../src/stores/redis/quorum/node-record.ts";
+} from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { without } from "./held-line.ts";

@@ -10,7 +10,7 @@ import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/
 import { now } from "../../src/core/time/validity.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
-import { wireFormat } from "../../src/stores/redis/quorum/shards.ts";
+import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
 import { redlock } from "../../src/stores/redis/redlock.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import type { RedisServer } from "../support/redis-server.ts";

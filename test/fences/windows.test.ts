@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { QuorumError } from "../../src/index.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { nodeRecordCall } from "../../src/stores/redis/quorum/node-record.ts";
+import { nodeRecordCall } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { without } from "./held-line.ts";

@@ -7,7 +7,7 @@ import { fencedDialect, nodeRecordKey } from "../../src/stores/redis/fenced-dial
 import type { NodeCall } from "../../src/stores/redis/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { plainDialect } from "../../src/stores/redis/plain-dialect.ts";
-import { shardOf } from "../../src/stores/redis/quorum/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/shards.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { startRedisServers, type RedisServer } from "../support/redis-server.ts";
 

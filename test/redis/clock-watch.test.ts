@@ -7,7 +7,7 @@ import { compileClockLibrary } from "../../faults/clock-library.ts";
 import { NodeServer } from "../../faults/node-server.ts";
 import { steadyClock } from "../../src/core/time/steady-clock.ts";
 import { LeaseLostError } from "../../src/index.ts";
-import { ClockWatch, stampOf } from "../../src/stores/redis/clock-watch.ts";
+import { ClockWatch, stampOf } from "../../src/stores/redis/node/clock-watch.ts";
 import { collect, connect, openLocks, rejection } from "../support/redis-harness.ts";
 
 const projectRoot = fileURLToPath(new URL("../../", import.meta.url));

@@ -4,7 +4,7 @@ import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { createLocks, InvalidOptionError, QuorumError, ReplicationError } from "../../src/index.ts";
 import type { Locks } from "../../src/index.ts";
-import { acknowledged } from "../../src/stores/redis/acknowledged.ts";
+import { acknowledged } from "../../src/stores/redis/failover/acknowledged.ts";
 import {
   redis,
   redlock,

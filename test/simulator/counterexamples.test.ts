@@ -3,8 +3,8 @@ import { SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 import { Register } from "../../src/simulator/workload/register.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { verdict, type NodeView } from "../../src/stores/redis/quorum/admission-rule.ts";
-import type { NodeRecord } from "../../src/stores/redis/quorum/node-record.ts";
+import { verdict, type NodeView } from "../../src/stores/redis/admission/admission-rule.ts";
+import type { NodeRecord } from "../../src/stores/redis/admission/node-record.ts";
 import * as lua from "../../src/stores/redis/scripts/generated.ts";
 
 /**

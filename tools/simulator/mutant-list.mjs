@@ -19,11 +19,11 @@ const fenced = "simulator/node/fenced-scripts.ts";
 const record = "simulator/node/record-scripts.ts";
 const plain = "simulator/node/plain-scripts.ts";
 const waiting = "simulator/node/waiting-scripts.ts";
-const attempt = "stores/redis/quorum/attempt.ts";
-const admission = "stores/redis/quorum/admission.ts";
-const admissionRule = "stores/redis/quorum/admission-rule.ts";
-const touch = "stores/redis/quorum/touch.ts";
-const renewal = "stores/redis/quorum/renewal.ts";
+const attempt = "stores/redis/protocol/attempt.ts";
+const admission = "stores/redis/admission/admission.ts";
+const admissionRule = "stores/redis/admission/admission-rule.ts";
+const touch = "stores/redis/protocol/touch.ts";
+const renewal = "stores/redis/protocol/renewal.ts";
 const lease = "core/lease/held-lease.ts";
 const batch = "stores/redis/batch.ts";
 const dialect = "stores/redis/fenced-dialect.ts";
@@ -59,7 +59,7 @@ export const mutants = [
     example: "C1, C2a",
     changes: [
       {
-        file: "stores/redis/quorum/ballot.ts",
+        file: "stores/redis/protocol/ballot.ts",
         from: `ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;`,
         to: `ballot.confirmed = ballot.vote === "granted" || fence < 0;`,
       },
@@ -261,7 +261,7 @@ export const mutants = [
       { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
-        file: "stores/redis/introduction.ts",
+        file: "stores/redis/node/introduction.ts",
         from: `get mustVerify(): boolean {`,
         to: `get mustVerify(): boolean {
     if (Number.parseInt(this.version ?? "0", 10) > 5) return false;`,
@@ -273,7 +273,7 @@ export const mutants = [
     breaks: "a quorum is more than half",
     changes: [
       {
-        file: "stores/redis/quorum/ballot.ts",
+        file: "stores/redis/protocol/ballot.ts",
         from: `return Math.floor(nodeCount / 2) + 1;`,
         to: `return Math.ceil(nodeCount / 2);`,
       },
@@ -465,7 +465,7 @@ export const mutants = [
     breaks: "only a release that was sent to a node takes its late grant back",
     changes: [
       {
-        file: "stores/redis/quorum/release.ts",
+        file: "stores/redis/protocol/release.ts",
         from: `this.#unheard &= ~(this.#round?.spared ?? 0);`,
         to: ``,
       },
@@ -498,7 +498,7 @@ export const mutants = [
     breaks: "a release that a lost connection kept from a node is tried again",
     changes: [
       {
-        file: "stores/redis/quorum/owed-releases.ts",
+        file: "stores/redis/protocol/owed-releases.ts",
         from: `if (this.#closed || this.#debts.size >= debtsMax) return debt;`,
         to: `if (this.#debts.size < debtsMax) return debt;`,
       },
@@ -520,7 +520,7 @@ export const mutants = [
     breaks: "a round ends when its time is up, whoever is silent",
     changes: [
       {
-        file: "stores/redis/quorum/round.ts",
+        file: "stores/redis/protocol/round.ts",
         from: `scheduler.schedule(this, nowMs + timeoutMs);`,
         to: `scheduler.schedule(this, nowMs + timeoutMs * 50);`,
       },
@@ -531,7 +531,7 @@ export const mutants = [
     breaks: "a node's clock that was set forward is seen in its next reply",
     changes: [
       {
-        file: "stores/redis/clock-watch.ts",
+        file: "stores/redis/node/clock-watch.ts",
         from: `return stepped ? stepMs : 0;`,
         to: `return stepped ? stepMs * 0 : 0;`,
       },
@@ -542,7 +542,7 @@ export const mutants = [
     breaks: "a lease loses the vote of a node whose clock was set forward",
     changes: [
       {
-        file: "stores/redis/standing-grants.ts",
+        file: "stores/redis/failover/standing-grants.ts",
         from: `if (stepMs < 0) return;`,
         to: `if (stepMs !== 0) return;`,
       },
@@ -564,7 +564,7 @@ export const mutants = [
     breaks: "a node's word for an older extension is no vote for the newest",
     changes: [
       {
-        file: "stores/redis/quorum/grant.ts",
+        file: "stores/redis/protocol/grant.ts",
         from: `if (confirmation === this.#confirmations && !this.isOver)`,
         to: `if (confirmation <= this.#confirmations && !this.isOver)`,
       },
@@ -646,7 +646,7 @@ export const mutants = [
     breaks: "each operation of a batch gets its own verdict",
     changes: [
       {
-        file: "stores/redis/sender.ts",
+        file: "stores/redis/node/sender.ts",
         from: `readPart(call, replies[place])`,
         to: `readPart(call, replies[2 * replies.length - items.length - 1 - place])`,
       },
@@ -657,7 +657,7 @@ export const mutants = [
     breaks: "each operation of a batch gets its own verdict",
     changes: [
       {
-        file: "stores/redis/sender.ts",
+        file: "stores/redis/node/sender.ts",
         from: `readPart(call, replies[place])`,
         to: `readPart(call, replies[call.part?.code === items[0]?.call.part?.code ? replies.length - items.length : place])`,
       },
@@ -668,7 +668,7 @@ export const mutants = [
     breaks: "what failed as a batch is tried again one by one",
     changes: [
       {
-        file: "stores/redis/sender.ts",
+        file: "stores/redis/node/sender.ts",
         from: `      } else if (lacking && !byText) {`,
         to: `      } else if (lacking) {
         const error = new Error("no script");
@@ -682,7 +682,7 @@ export const mutants = [
     breaks: "a missing key proves nothing where the driver may have sent the request twice",
     changes: [
       {
-        file: "stores/redis/sender.ts",
+        file: "stores/redis/node/sender.ts",
         from: `this.#epoch = epochOf(connection);`,
         to: `this.#epoch = () => 0;`,
       },
@@ -769,7 +769,7 @@ export const mutants = [
     example: "C16",
     changes: [
       {
-        file: "stores/redis/quorum/grant.ts",
+        file: "stores/redis/protocol/grant.ts",
         from: `BigInt(this.fenceNumber - this.spare)`,
         to: `BigInt(this.fenceNumber)`,
       },

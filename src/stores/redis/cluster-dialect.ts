@@ -1,6 +1,6 @@
 import { inspectCall, queueKeyOf, reservingArgs, type Dialect } from "./dialect.ts";
 import { ScriptCall } from "./node-call.ts";
-import { crc16 } from "./quorum/shards.ts";
+import { crc16 } from "./commands/shards.ts";
 import {
   readAcquire,
   readRelease,

@@ -3,7 +3,7 @@ import { fenceText } from "./fence-text.ts";
 import { LonePartCall } from "./lone-part-call.ts";
 import { ProposingCall, ScriptCall } from "./node-call.ts";
 import type { ResolvedStoreOptions } from "./options.ts";
-import { shardOf } from "./quorum/shards.ts";
+import { shardOf } from "./commands/shards.ts";
 import { releaseCall } from "./release-call.ts";
 import {
   readAcquire,

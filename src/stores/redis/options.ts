@@ -1,7 +1,7 @@
 import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
-import { wireFormat } from "./quorum/shards.ts";
+import { wireFormat } from "./commands/shards.ts";
 import { resolveReplicas, type ReplicasOptions, type ResolvedReplicas } from "./replicas-option.ts";
 
 export interface DriftOptions {

@@ -1,9 +1,9 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
-import { connectionAt } from "./given-client.ts";
+import { connectionAt } from "./node/given-client.ts";
 import { driftMs, resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
-import { RedisStore } from "./redis-store.ts";
+import { RedisStore } from "./store.ts";
 import { checkLines } from "./replicas-option.ts";
 
 /** Limit: sets of nodes have 31 bits. More nodes would add latency, but no useful safety. */

@@ -6,9 +6,9 @@ import {
 } from "../../core/errors.ts";
 import { isOwner, labelOf } from "../../core/acquire/owners.ts";
 import { quoted } from "../../core/report/quoted.ts";
-import { wrongType } from "./foreign-keys.ts";
-import { otherFormat } from "./groups/layout-format.ts";
-import { tooFewAcks } from "./replication-faults.ts";
+import { wrongType } from "./commands/foreign-keys.ts";
+import { otherFormat } from "./commands/layout-format.ts";
+import { tooFewAcks } from "./commands/replication-faults.ts";
 
 /** What a node that may not vote told about itself. */
 export interface BlankReport {

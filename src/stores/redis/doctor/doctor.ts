@@ -1,11 +1,11 @@
 import type { Finding } from "../../../core/report/doctor.ts";
 import type { NodeStatus } from "../../../core/store.ts";
 import { nodeTimeoutMs } from "../options.ts";
-import type { Quorum } from "../quorum/quorum.ts";
+import type { Quorum } from "../protocol/quorum.ts";
 import { examine } from "./examination.ts";
 import { canVote, nodeFindings } from "./node-findings.ts";
 import { quorumFindings } from "./quorum-findings.ts";
-import { aboutNode } from "./told.ts";
+import { aboutNode } from "../node/node-finding.ts";
 
 /** Longer than a node timeout, so that a slow server is not reported as one that is down. */
 const limitMsMin = 2_000;

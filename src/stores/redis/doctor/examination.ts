@@ -1,9 +1,9 @@
 import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
-import type { RedisNode } from "../node.ts";
+import type { RedisNode } from "../node/node.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
-import { Round } from "../quorum/round.ts";
+import { Round } from "../protocol/round.ts";
 import { probeCall, type Probe } from "./probe.ts";
 import {
   configValue,
@@ -11,7 +11,7 @@ import {
   readServerInfo,
   type ServerConfig,
   type ServerInfo,
-} from "./server-info.ts";
+} from "../node/server-info.ts";
 
 /** Results of the examination of one node. */
 export interface Examination {

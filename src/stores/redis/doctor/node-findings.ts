@@ -1,11 +1,16 @@
 import type { NodeStatus } from "../../../core/store.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
 import type { Examination } from "./examination.ts";
-import { faultFinding, missingPermissions, noWakeUps, writesRefused } from "./fault-findings.ts";
-import { infoFindings } from "./info-findings.ts";
-import { clientIsOff, offClientSeen } from "./mixed-admission.ts";
+import {
+  faultFinding,
+  missingPermissions,
+  noWakeUps,
+  writesRefused,
+} from "../node/fault-findings.ts";
+import { infoFindings } from "../node/info-findings.ts";
+import { clientIsOff, offClientSeen } from "../node/mixed-admission.ts";
 import { persistenceFinding } from "./persistence-finding.ts";
-import { duration, type Told } from "./told.ts";
+import { duration, type Told } from "../node/node-finding.ts";
 
 export interface Case {
   readonly options: ResolvedStoreOptions;

@@ -1,6 +1,6 @@
 import type { ResolvedStoreOptions } from "../options.ts";
-import type { ServerConfig, ServerInfo } from "./server-info.ts";
-import type { Told } from "./told.ts";
+import type { ServerConfig, ServerInfo } from "../node/server-info.ts";
+import type { Told } from "../node/node-finding.ts";
 
 /**
  * Returns the finding about what a restart would lose. With admission, a restarted node waits until

@@ -1,9 +1,9 @@
 import type { Finding } from "../../../core/report/doctor.ts";
 import { driftMs } from "../options.ts";
-import { quorumOf } from "../quorum/ballot.ts";
+import { quorumOf } from "../protocol/ballot.ts";
 import type { Examination } from "./examination.ts";
 import { median, type Case } from "./node-findings.ts";
-import { aboutNode, duration } from "./told.ts";
+import { aboutNode, duration } from "../node/node-finding.ts";
 
 /** Returns the findings about the nodes as a group. */
 export function quorumFindings(

@@ -1,6 +1,6 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import { InvalidOptionError } from "../../../core/errors.ts";
-import { connectionAt } from "../given-client.ts";
+import { connectionAt } from "../node/given-client.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "../options.ts";
 import type { ResolvedStoreOptions } from "../options.ts";
 

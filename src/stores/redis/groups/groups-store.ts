@@ -15,9 +15,9 @@ import type {
   Waiting,
 } from "../../../core/store.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
-import { lockKey } from "../lock-key.ts";
-import { attemptInOrder, inOrder } from "../ordered-groups.ts";
-import type { RedisStore } from "../redis-store.ts";
+import { lockKey } from "../protocol/lock-key.ts";
+import { attemptInOrder, inOrder } from "../protocol/ordered-groups.ts";
+import type { RedisStore } from "../store.ts";
 import type { LayoutGate, Refusal } from "./layout-gate.ts";
 import type { Rendezvous } from "./rendezvous.ts";
 

@@ -1,7 +1,7 @@
 import type { OpenStore, Store, StoreContext } from "../../../core/store.ts";
 import { driftMs } from "../options.ts";
-import { RedisNode } from "../node.ts";
-import { RedisStore } from "../redis-store.ts";
+import { RedisNode } from "../node/node.ts";
+import { RedisStore } from "../store.ts";
 import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
 import { GroupsStore } from "./groups-store.ts";
 import { LayoutGate } from "./layout-gate.ts";

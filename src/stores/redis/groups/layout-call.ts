@@ -1,7 +1,7 @@
 import type { StoreError } from "../../../core/errors.ts";
 import { nodeRecordKey } from "../fenced-dialect.ts";
 import { ScriptCall, type NodeCall } from "../node-call.ts";
-import { wireFormat } from "../quorum/shards.ts";
+import { wireFormat } from "../commands/shards.ts";
 import { numberOf, refusal, unexpected } from "../replies.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { Layout } from "./layout.ts";

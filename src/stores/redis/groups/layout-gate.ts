@@ -2,9 +2,9 @@ import { InvalidOptionError, QuorumError, StoreError } from "../../../core/error
 import type { HoldfastError, Vote } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { RedisNode } from "../node.ts";
+import type { RedisNode } from "../node/node.ts";
 import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
-import { quorumOf } from "../quorum/ballot.ts";
+import { quorumOf } from "../protocol/ballot.ts";
 import type { LayoutAct } from "./layout-call.ts";
 import { askPlace, contradiction, floorOf, toldBy } from "./layout-round.ts";
 import type { Answer, Place, Told } from "./layout-round.ts";

@@ -1,9 +1,9 @@
 import { StoreError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
-import type { RedisNode } from "../node.ts";
+import type { RedisNode } from "../node/node.ts";
 import { nodeTimeoutMs, type ResolvedStoreOptions } from "../options.ts";
-import { Round } from "../quorum/round.ts";
+import { Round } from "../protocol/round.ts";
 import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
 import type { Layout } from "./layout.ts";
 

@@ -1,6 +1,6 @@
 import { quarantineMs, type ResolvedStoreOptions } from "../options.ts";
 import { hashOf, hexOf } from "./hash.ts";
-import { formatOf } from "./layout-format.ts";
+import { formatOf } from "../commands/layout-format.ts";
 
 /** The groups of a deployment: the same for all its clients. */
 export class Layout {

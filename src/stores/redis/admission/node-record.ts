@@ -1,0 +1,108 @@
+import { ScriptCall, type NodeCall } from "../node-call.ts";
+import type { ResolvedStoreOptions } from "../options.ts";
+import { deploymentArgs, nodeRecordKey } from "../fenced-dialect.ts";
+import { numberOf, refusal, serverMsOf, unexpected } from "../replies.ts";
+import * as scripts from "../scripts/generated.ts";
+import { shardCount } from "../commands/shards.ts";
+
+/** How a node was admitted: with copied counters, at the first start, or by clocks only. */
+export type AdmissionMode = "copy" | "bootstrap" | "clock";
+
+/** The record that a node keeps about itself, read in one script call. */
+export interface NodeRecord {
+  readonly runId: string;
+  readonly admitted: boolean;
+  readonly everAdmitted: boolean;
+  readonly mode: AdmissionMode | undefined;
+  /**
+   * Start of the quarantine, as the node stores it. Sent back with an admission, to identify it.
+   */
+  readonly since: string;
+  readonly serverMs: number;
+  /** Lower bound. */
+  readonly uptimeMs: number;
+  readonly ttlMaxMs: number;
+  /** When a client with admission off last used the node: by the node's clock, to the hour. */
+  readonly offSeenMs?: number | undefined;
+  /** Every fence that the node grants is greater than this. */
+  readonly floor: number;
+  readonly counters: ReadonlyMap<number, number>;
+}
+
+/** Reads the record, after a check that it belongs to the running process. */
+export function nodeRecordCall(options: ResolvedStoreOptions): NodeCall<NodeRecord> {
+  const read = (text: string): NodeRecord => readRecord(text, options.ttlMaxMs);
+  const form = { script: scripts.nodeRecord, verifies: true, alwaysVerify: true, read };
+  return new ScriptCall(form, [nodeRecordKey], deploymentArgs(options));
+}
+
+export type AdmitReply =
+  | { readonly kind: "admitted" }
+  | { readonly kind: "wait"; readonly leftMs: number }
+  | { readonly kind: "changed" };
+
+export interface AdmitRequest {
+  readonly mode: AdmissionMode;
+  readonly record: NodeRecord;
+  readonly quarantineMs: number;
+  readonly floor: number;
+  /**
+   * Our wall time as a second floor, capped on the node by its own time; 0 if counters are copied.
+   */
+  readonly wallUs: number;
+  readonly counters: ReadonlyMap<number, number>;
+}
+
+export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
+  const { mode, record, quarantineMs, floor, wallUs, counters } = request;
+  const args = [mode, record.runId, record.since, String(quarantineMs), String(floor)];
+  args.push(String(wallUs));
+  for (const [shard, counter] of counters) args.push(String(shard), String(counter));
+  return new ScriptCall({ script: scripts.admit, read: readAdmit }, [nodeRecordKey], args);
+}
+
+/** Parses "W sec usec uptime field value …" or "X …". */
+function readRecord(text: string, ttlMaxMs: number): NodeRecord {
+  const words = text.split(" ");
+  if (words[0] === "X") throw refusal(words);
+  if (words[0] !== "W") throw unexpected(text);
+  const fields = new Map<string, string>();
+  const counters = new Map<number, number>();
+  for (let index = 4; index + 1 < words.length; index += 2) {
+    const [name = "", value = ""] = words.slice(index, index + 2);
+    const shard = /^\d+$/.test(name) ? Number(name) : -1;
+    if (shard >= 0 && shard < shardCount) counters.set(shard, numberOf(value, text));
+    else fields.set(name, value);
+  }
+  return {
+    runId: fields.get("rid") ?? "",
+    admitted: fields.get("st") === "A",
+    everAdmitted: fields.get("ever") === "1",
+    mode: fields.get("mode") as AdmissionMode | undefined,
+    since: fields.get("since") ?? "0",
+    serverMs: serverMsOf(words[1], words[2], text),
+    // Difference of two times cut to whole seconds: it may be almost a second too long.
+    uptimeMs: Math.max(0, numberOf(words[3], text) - 1) * 1_000,
+    ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
+    offSeenMs: fields.has("off") ? numberOf(fields.get("off"), text) : undefined,
+    floor: numberOf(fields.get("floor") ?? "0", text),
+    counters,
+  };
+}
+
+/** Parses "A", "L ms", "C" or "X …". */
+function readAdmit(text: string): AdmitReply {
+  const words = text.split(" ");
+  switch (words[0]) {
+    case "A":
+      return { kind: "admitted" };
+    case "L":
+      return { kind: "wait", leftMs: numberOf(words[1], text) };
+    case "C":
+      return { kind: "changed" };
+    case "X":
+      throw refusal(words);
+    default:
+      throw unexpected(text);
+  }
+}

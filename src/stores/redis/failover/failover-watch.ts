@@ -1,0 +1,109 @@
+import { ReplicationError } from "../../../core/errors.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
+import type { ServerInfo } from "../node/server-info.ts";
+import type { RedisNode } from "../node/node.ts";
+
+/** Process and replication history of a server. */
+interface Identity {
+  readonly runId: string | undefined;
+  readonly replicationId: string | undefined;
+}
+
+export interface FailoverHost {
+  readonly scheduler: Scheduler;
+  /** Sends INFO to the node. Its reply is passed to `observe`. */
+  look(node: RedisNode): void;
+  holdsAny(): boolean;
+  onReplaced(node: RedisNode, cause: ReplicationError): void;
+}
+
+const pauseMsMax = 2_000;
+const pauseMsMin = 100;
+
+/**
+ * Notices that another server answers for a node, or the same one with another history: after a
+ * failover, a restart, a promotion or a demotion. Such a server may not know earlier grants.
+ *
+ * A renewal would show that, but a lease without renewals would be believed until its end. So a
+ * single server gets INFO from time to time while a lease is held. What happens between two
+ * requests is noticed a little later.
+ */
+export class FailoverWatch {
+  readonly #host: FailoverHost;
+  readonly #known = new Map<RedisNode, Identity>();
+  readonly #replicas = new Map<RedisNode, ReplicationError>();
+  #pauseMs = pauseMsMax;
+  #next: Task | undefined;
+  #closed = false;
+
+  constructor(host: FailoverHost) {
+    this.#host = host;
+  }
+
+  /** Returns why a confirmation of this node proves nothing: a replica answers from an old copy. */
+  doubtOf(node: RedisNode | undefined): ReplicationError | undefined {
+    return node === undefined ? undefined : this.#replicas.get(node);
+  }
+
+  /** Records the first process of the node. The first INFO is compared with it. */
+  met(node: RedisNode): void {
+    if (this.#known.has(node)) return;
+    this.#known.set(node, { runId: node.runId, replicationId: undefined });
+  }
+
+  observe(node: RedisNode, { runId, replicationId, role }: ServerInfo): void {
+    if (role === "replica") {
+      if (this.#replicas.has(node)) return;
+      const cause = new ReplicationError(
+        "demoted",
+        `${node.name} is a replica now: whether its master knows what was granted, nobody can tell`,
+      );
+      this.#replicas.set(node, cause);
+      this.#host.onReplaced(node, cause);
+      return;
+    }
+    this.#replicas.delete(node);
+    // Before the first INFO only the process is known, not its history.
+    const known = this.#known.get(node) ?? { runId: node.runId, replicationId: undefined };
+    this.#known.set(node, { runId, replicationId });
+    const what = differs(known.runId, runId)
+      ? "another process"
+      : differs(known.replicationId, replicationId)
+        ? "the same process with another replication id"
+        : undefined;
+    if (what === undefined) return;
+    const why = `${what} answers as ${node.name}, after a failover or a restart`;
+    this.#host.onReplaced(node, new ReplicationError("replaced", why));
+  }
+
+  /**
+   * Called when a lease of `ttlMs` was granted: sends INFO at intervals while any lease is held.
+   */
+  pulse(node: RedisNode, ttlMs: number): void {
+    const pauseMs = Math.max(pauseMsMin, Math.min(pauseMsMax, ttlMs / 4));
+    if (this.#next !== undefined && pauseMs >= this.#pauseMs) return;
+    this.#pauseMs = pauseMs;
+    this.#arm(node);
+  }
+
+  close(): void {
+    this.#closed = true;
+    if (this.#next !== undefined) this.#host.scheduler.cancel(this.#next);
+  }
+
+  #arm(node: RedisNode): void {
+    const { scheduler } = this.#host;
+    if (this.#next !== undefined) scheduler.cancel(this.#next);
+    if (this.#closed) return;
+    this.#next = scheduler.at(scheduler.clock.monotonicMs() + this.#pauseMs, false, () => {
+      this.#next = undefined;
+      if (!this.#host.holdsAny()) return;
+      this.#host.look(node);
+      this.#arm(node);
+    });
+  }
+}
+
+function differs(known: string | undefined, seen: string | undefined): boolean {
+  return known !== undefined && seen !== undefined && known !== seen;
+}

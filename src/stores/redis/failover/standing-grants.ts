@@ -1,0 +1,63 @@
+import type { ReplicationError } from "../../../core/errors.ts";
+import type { Grant, StoreContext } from "../../../core/store.ts";
+import type { RedisNode } from "../node/node.ts";
+import { partsOf } from "../protocol/ordered-groups.ts";
+import { RedisGrant } from "../protocol/grant.ts";
+import type { Quorum } from "../protocol/quorum.ts";
+
+/**
+ * Leases that rest on the nodes of one quorum. Removes the votes of a node that became doubtful.
+ */
+export class StandingGrants {
+  readonly #context: StoreContext;
+  readonly #quorum: Quorum;
+
+  constructor(context: StoreContext, quorum: Quorum) {
+    this.#context = context;
+    this.#quorum = quorum;
+  }
+
+  /** True if any lease is held on this quorum. */
+  get any(): boolean {
+    let held = false;
+    this.#context.reconsider((grant) => {
+      held ||= this.#partsHere(grant).length > 0;
+      return undefined;
+    });
+    return held;
+  }
+
+  /**
+   * Called when a server's clock was set. A step forward may have expired keys early: each lease
+   * loses that node's vote, and is lost if less than a quorum is left. A step back only keeps keys
+   * longer.
+   */
+  onClockStep(node: RedisNode, stepMs: number): void {
+    this.#quorum.events.emit("clock-jump", { node: node.name, stepMs });
+    if (stepMs < 0) return;
+    this.#context.reconsider((grant) => (this.#standsWithout(node, grant) ? undefined : "clock"));
+  }
+
+  /**
+   * Called when another server answers for a node: it may not know earlier grants. Each lease loses
+   * that node's vote, and must be proven again if less than a quorum is left.
+   */
+  onReplaced(node: RedisNode, cause: ReplicationError): void {
+    this.#quorum.events.emit("node-replaced", { node: node.name, why: cause.message });
+    this.#context.doubt((grant) => (this.#standsWithout(node, grant) ? undefined : cause));
+  }
+
+  #standsWithout(node: RedisNode, grant: Grant): boolean {
+    const index = this.#quorum.nodes.indexOf(node);
+    return this.#partsHere(grant).every((part) => part.loseVote(index) >= this.#quorum.size);
+  }
+
+  #partsHere(grant: Grant): readonly RedisGrant[] {
+    return grantsOf(grant).filter(({ home }) => home === this.#quorum);
+  }
+}
+
+function grantsOf(grant: Grant): readonly RedisGrant[] {
+  if (grant instanceof RedisGrant) return [grant];
+  return partsOf(grant)?.flatMap((part) => grantsOf(part.grant)) ?? [];
+}

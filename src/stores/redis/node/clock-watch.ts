@@ -1,0 +1,152 @@
+/**
+ * Watches one server's clock through the time in its replies.
+ *
+ * Problem: keys expire by the server's clock. If that clock is set forward, a key is gone before we
+ * believe the lease to be over, and another owner may get it.
+ *
+ * Idea: each reply gives the offset between the server's clock and ours, with an error of half the
+ * round trip. A change of the offset that neither errors nor drift explain is a step. Both of our
+ * clocks must show it, so that a suspend of our machine does not count. Votes given before a step
+ * forward do not count any more. A step back only keeps keys longer.
+ *
+ * Limits: a step is noticed at the next reply. That shortens the dangerous time, but cannot remove
+ * it. Steps within the drift allowance are not noticed.
+ */
+
+import type { Instant, SteadyClock } from "../../../core/ports.ts";
+
+/** Run id of the process that replied, and the time of its clock. */
+export interface Stamp {
+  readonly runId: string;
+  readonly serverMs: number;
+}
+
+interface Sample {
+  readonly runId: string;
+  readonly atMs: number;
+  /** Server time minus our time, by each of our clocks; the error is half the round trip. */
+  readonly monotonicOffsetMs: number;
+  readonly steadyOffsetMs: number;
+  readonly errorMs: number;
+}
+
+/** How far a server's clock may move against ours before that counts as a step. */
+export interface DriftAllowance {
+  readonly factor: number;
+  readonly fixedMs: number;
+}
+
+/** The clock of one server, as its replies show it. */
+export class ClockWatch {
+  readonly #clock: SteadyClock;
+  readonly #allowance: DriftAllowance;
+  #reference: Sample | undefined;
+  /** Server time minus our monotonic time, by the last reply. */
+  #offsetMs: number | undefined;
+  #errorMs = Infinity;
+  #atMs = -Infinity;
+
+  constructor(clock: SteadyClock, allowance: DriftAllowance) {
+    this.#clock = clock;
+    this.#allowance = allowance;
+  }
+
+  /** Returns the server's time at a monotonic time; undefined before the first reply. */
+  serverMsAt(monotonicMs: number): number | undefined {
+    return this.#offsetMs === undefined ? undefined : monotonicMs + this.#offsetMs;
+  }
+
+  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
+  get offsetMs(): number | undefined {
+    return this.#offsetMs;
+  }
+
+  /** Monotonic time of the last reply. */
+  get atMs(): number {
+    return this.#atMs;
+  }
+
+  /** Greatest error of the offset: half the round trip of the last reply. */
+  get errorMs(): number {
+    return this.#errorMs;
+  }
+
+  /** Evaluates one reply. Returns how far the clock stepped, or 0. */
+  observe(stamp: Stamp, sent: Instant): number {
+    const { runId, serverMs } = stamp;
+    const { monotonicMs: atMs, steadyMs } = this.#clock.now();
+    const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
+    this.#offsetMs = monotonicOffsetMs;
+    const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
+    // One more: our wall clock counts whole milliseconds.
+    const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
+    this.#errorMs = errorMs;
+    this.#atMs = atMs;
+    const reference = this.#reference;
+    if (reference === undefined || reference.runId !== runId) {
+      this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
+      return 0;
+    }
+    const driftMs = this.#allowance.factor * (atMs - reference.atMs);
+    const allowedMs = reference.errorMs + errorMs + driftMs + this.#allowance.fixedMs;
+    const stepMs = monotonicOffsetMs - reference.monotonicOffsetMs;
+    const steadyStepMs = steadyOffsetMs - reference.steadyOffsetMs;
+    // A suspend of our machine shows in one of our clocks only, and is no step of the server.
+    const stepped = Math.abs(stepMs) > allowedMs && Math.abs(steadyStepMs) > allowedMs;
+    if (stepped || errorMs <= reference.errorMs + driftMs) {
+      this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
+    }
+    return stepped ? stepMs : 0;
+  }
+}
+
+const space = 32;
+const runIdLength = 12;
+
+/**
+ * Parses the stamp in a granting script's reply, or at the head of a batch: "G sec usec rid …".
+ * perf (sequential): parsed by hand, because every such reply has one.
+ */
+export function stampOf(reply: unknown): Stamp | undefined {
+  const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
+  if (typeof stamped !== "string" || stamped.charCodeAt(1) !== space) return undefined;
+  if (!"SGHQKNBV".includes(stamped.charAt(0))) return undefined;
+  const secondsEnd = digitsEnd(stamped, 2);
+  const microsEnd = digitsEnd(stamped, secondsEnd + 1);
+  // Without fences, replies have no time: "H pttl value" is not a stamp.
+  if (microsEnd < 0) return undefined;
+  const last = stamped.indexOf(" ", microsEnd + 1);
+  const runId = stamped.slice(microsEnd + 1, last < 0 ? stamped.length : last);
+  if (runId !== "-" && !isRunId(runId)) return undefined;
+  const seconds = numberIn(stamped, 2, secondsEnd);
+  const micros = numberIn(stamped, secondsEnd + 1, microsEnd);
+  return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
+}
+
+/** Returns the index of the space after the digits that begin at `start`; -1 if there is none. */
+function digitsEnd(text: string, start: number): number {
+  let index = start;
+  while (isDigit(text.charCodeAt(index))) index += 1;
+  return start > 0 && index > start && text.charCodeAt(index) === space ? index : -1;
+}
+
+function numberIn(text: string, start: number, end: number): number {
+  let number = 0;
+  for (let index = start; index < end; index += 1) {
+    number = number * 10 + text.charCodeAt(index) - 48;
+  }
+  return number;
+}
+
+function isRunId(text: string): boolean {
+  if (text.length !== runIdLength) return false;
+  for (let index = 0; index < runIdLength; index += 1) {
+    const code = text.charCodeAt(index);
+    if (!isDigit(code) && (code < 97 || code > 102)) return false;
+  }
+  return true;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}

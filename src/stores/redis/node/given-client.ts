@@ -1,0 +1,16 @@
+import type { RedisConnection } from "../../../clients/contract.ts";
+import { connectionOf } from "../../../clients/recognise.ts";
+import { InvalidOptionError } from "../../../core/errors.ts";
+
+/**
+ * Returns the connection of a user's client. Throws an error that names the option if it is none.
+ */
+export function connectionAt(option: string, client: unknown): RedisConnection {
+  const connection = connectionOf(client);
+  if (connection !== undefined) return connection;
+  throw new InvalidOptionError(
+    option,
+    "a client of ioredis, iovalkey, node-redis or @valkey/valkey-glide",
+    client,
+  );
+}

@@ -1,0 +1,122 @@
+import type { RedisConnection } from "../../../clients/contract.ts";
+
+interface Met {
+  readonly runId: string | undefined;
+  readonly version: string | undefined;
+  readonly denied: boolean;
+}
+
+/**
+ * Learns which process and version answers for a node. Sends INFO before the first command on each
+ * connection: after a reconnect, the address may lead to another server.
+ */
+export class Introduction {
+  readonly #connection: RedisConnection;
+  readonly #onNews: () => void;
+  #known = false;
+  /** Connection of the last reply, if the client shows it. */
+  #line: object | undefined;
+  #asking: Promise<void> | undefined;
+  #runId: string | undefined;
+  #version: string | undefined;
+  #denied = false;
+  #mustVerify = true;
+  #connecting = 0;
+  #hasGivenUp = false;
+
+  /** `onNews` is called after the first reply, and after each reply that differs from the last. */
+  constructor(connection: RedisConnection, onNews: () => void) {
+    this.#connection = connection;
+    this.#onNews = onNews;
+  }
+
+  get known(): boolean {
+    return this.#known && this.#line === this.#connection.line?.();
+  }
+
+  get runId(): string | undefined {
+    return this.#runId;
+  }
+
+  get version(): string | undefined {
+    return this.#version;
+  }
+
+  /** True if this user may not run INFO: the server's version and restarts are then unknown. */
+  get denied(): boolean {
+    return this.#denied;
+  }
+
+  /** True for servers before 7: scripts in their RDB survive, so a cached one proves nothing. */
+  get mustVerify(): boolean {
+    return this.#mustVerify;
+  }
+
+  /**
+   * Sends INFO. Calls of one turn share a request. Calls of later turns send their own until one
+   * has a reply: a driver may lose a request silently. Rejects if it cannot be sent.
+   */
+  ask(): Promise<void> {
+    if (this.#asking === undefined) {
+      this.#asking = this.#ask();
+      queueMicrotask(() => {
+        this.#asking = undefined;
+      });
+    }
+    return this.#asking;
+  }
+
+  async #ask(): Promise<void> {
+    const connecting = this.#hasGivenUp ? undefined : this.#connection.firstConnect?.();
+    if (connecting !== undefined) await this.#until(connecting);
+    const met = this.#connection.topology === "standalone" ? await this.#info() : undefined;
+    const { runId, version, denied = false } = met ?? {};
+    const isNews = !this.#known || runId !== this.#runId || denied !== this.#denied;
+    this.#line = this.#connection.line?.();
+    this.#known = true;
+    this.#runId = runId;
+    this.#version = version;
+    this.#denied = denied;
+    this.#mustVerify = !denied && !(Number.parseInt(version ?? "", 10) >= 7);
+    if (isNews) this.#onNews();
+  }
+
+  /** True while calls wait for the first connect of the client: nothing was sent for them. */
+  get isConnecting(): boolean {
+    return this.#connecting > 0;
+  }
+
+  /** Called when a round has waited long enough for the first connect: later calls do not. */
+  giveUpConnecting(): void {
+    this.#hasGivenUp = true;
+  }
+
+  async #until(connecting: Promise<void>): Promise<void> {
+    this.#connecting += 1;
+    try {
+      await connecting;
+    } finally {
+      this.#connecting -= 1;
+    }
+  }
+
+  /**
+   * Called with the run id in a reply. If it is of another process, the next call sends INFO first.
+   */
+  noticeRunId(cut: string): void {
+    if (cut !== "-" && this.#runId !== undefined && !this.#runId.startsWith(cut)) {
+      this.#known = false;
+    }
+  }
+
+  async #info(): Promise<Met> {
+    try {
+      const info = String(await this.#connection.send("", ["INFO", "server"]));
+      const runId = /run_id:(\w+)/.exec(info)?.[1];
+      return { runId, version: /redis_version:(\S+)/.exec(info)?.[1], denied: false };
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith("NOPERM")) throw error;
+      return { runId: undefined, version: undefined, denied: true };
+    }
+  }
+}

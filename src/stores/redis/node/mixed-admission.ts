@@ -1,0 +1,36 @@
+import type { Told } from "./node-finding.ts";
+
+const hourMs = 3_600_000;
+/** Limit: older notes are ignored, because those clients have probably been corrected since. */
+const offSeenMsMax = 24 * hourMs;
+
+/** Finding for a client with admission off, at a node whose record is strict. */
+export const clientIsOff: Told = {
+  level: "warning",
+  code: "mixed-admission",
+  what: 'its record is that of admission: "strict", and this client\'s option is "off"',
+  why:
+    "the node binds this client to its maxTtl and its quarantines; but this client also counts " +
+    "the vote of a node that has lost its record, and may then be granted what is still held",
+  remedy:
+    'set admission: "strict" and the same maxTtl for every client of these nodes. If none is ' +
+    "strict any more, delete the fields st and max of the key holdfast:node on each node",
+};
+
+/**
+ * Returns the finding for a strict client, at a node that a client with admission off has used;
+ * undefined if that is long ago.
+ */
+export function offClientSeen(agoMs: number): Told | undefined {
+  if (!(agoMs < offSeenMsMax)) return undefined;
+  const hours = Math.max(1, Math.ceil(agoMs / hourMs));
+  return {
+    level: "warning",
+    code: "mixed-admission",
+    what: `a client with admission: "off" used it within the last ${hours + 1} hours`,
+    why:
+      "it counts the vote of a node that has lost its record, and may then be granted what is " +
+      "still held here",
+    remedy: 'set admission: "strict" and the same maxTtl for every client of these nodes',
+  };
+}

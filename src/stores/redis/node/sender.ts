@@ -1,0 +1,263 @@
+import type { RedisConnection } from "../../../clients/contract.ts";
+import type { Instant, SteadyClock } from "../../../core/ports.ts";
+import { now } from "../../../core/time/validity.ts";
+import { firstReplyAt, type Batches, type BatchPart } from "../batch.ts";
+import type { NodeCall } from "../node-call.ts";
+import { noInfo, noLongerWanted, unproven, type NodeReply } from "../node-reply.ts";
+
+/** Receives replies; one object for the calls to all nodes. */
+export interface Listener<Reply> {
+  /**
+   * Called before anything is sent late. False if the reply would be of no use: a grant must not be
+   * made then.
+   */
+  isWanted(): boolean;
+  /** Called once for each node. */
+  settle(index: number, reply: NodeReply<Reply>): void;
+}
+
+/** A call to one node, and the listener for its reply. */
+export interface Outgoing<Reply> {
+  readonly call: NodeCall<Reply>;
+  readonly to: Listener<Reply>;
+  /** Index of the node in the listener's list. */
+  readonly index: number;
+}
+
+/** Callbacks that the sender needs from its node. */
+export interface SenderHost {
+  readonly connection: RedisConnection;
+  readonly clock: SteadyClock;
+  mustVerify(): boolean;
+  infoDenied(): boolean;
+  /** Called with every reply; with undefined if the server only lacked a script. */
+  heard(reply: unknown, sent: Instant): void;
+  failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }>;
+}
+
+/** Epoch of a call that was sent before and may have run then: equal to no other. */
+const sentBefore = Symbol("sent before");
+
+/** Sends calls alone or in batches. If the server lacks a script, sends its text. */
+export class Sender {
+  readonly #host: SenderHost;
+  /** Returns another value when the driver may have sent commands a second time. */
+  readonly #epoch: () => unknown;
+  #sent = 0;
+  #answered = 0;
+  /** Monotonic time of the last reply, or of the first command sent since nothing was in flight. */
+  #quietSinceMs = 0;
+
+  constructor(host: SenderHost) {
+    const { connection } = host;
+    this.#host = host;
+    this.#epoch = epochOf(connection);
+  }
+
+  /**
+   * Number of commands sent after the last one that was answered. A connection replies in order:
+   * the driver has lost earlier commands without a reply, and will not report them.
+   */
+  get inFlight(): number {
+    return this.#sent - this.#answered;
+  }
+
+  /** Time since the last reply, if a command is in flight; otherwise 0. */
+  silentMs(nowMs: number): number {
+    return this.inFlight > 0 ? nowMs - this.#quietSinceMs : 0;
+  }
+
+  send<Reply>(outgoing: Outgoing<Reply>): void {
+    this.#send(outgoing, this.#epoch(), false);
+  }
+
+  /** `epoch` is that of the first time the call was sent. */
+  #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
+    const { call, to, index } = outgoing;
+    const host = this.#host;
+    const sent = now(host.clock);
+    const place = this.#depart(sent.monotonicMs);
+    // perf (sequential): repeats `#exchange` here, which saves two closures per call.
+    handOver(host.connection, call.key, call.first(host.mustVerify())).then(
+      (reply) => {
+        this.#answer(place);
+        host.heard(reply, sent);
+        const answer = read(call, reply, false);
+        if (epoch === this.#epoch()) to.settle(index, answer);
+        else this.#settleResent(outgoing, answer, isRepeat);
+      },
+      (error: unknown) => {
+        this.#answer(place);
+        this.#sendWhole(outgoing, error, epoch, isRepeat);
+      },
+    );
+  }
+
+  /** The reply may be that of a second run. If it then proves nothing, sends the call once more. */
+  #settleResent<Reply>(
+    outgoing: Outgoing<Reply>,
+    answer: NodeReply<Reply>,
+    isRepeat: boolean,
+  ): void {
+    const { call, to, index } = outgoing;
+    if (answer.kind !== "reply" || call.afterResend === undefined) return to.settle(index, answer);
+    const reply = call.afterResend(answer.reply);
+    if (reply !== undefined) to.settle(index, { kind: "reply", reply });
+    else if (isRepeat || !to.isWanted()) to.settle(index, unproven);
+    else this.#send(outgoing, this.#epoch(), true);
+  }
+
+  /** Sends the fallback of the call, if the error allows one; otherwise settles as failed. */
+  #sendWhole<Reply>(
+    outgoing: Outgoing<Reply>,
+    error: unknown,
+    epoch: unknown,
+    isRepeat: boolean,
+  ): void {
+    const { call, to, index } = outgoing;
+    const settle = (reply: NodeReply<Reply>): void => to.settle(index, reply);
+    const second = error instanceof Error ? call.fallback(error) : undefined;
+    if (second === undefined) return settle(this.#host.failed(error));
+    if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
+    // The node is well: it only lacked the script, and nothing was applied.
+    this.#host.heard(undefined, now(this.#host.clock));
+    if (!to.isWanted()) return settle(noLongerWanted);
+    const onSecond = (reply: unknown): void => {
+      const answer = read(call, reply, true);
+      if (epoch === this.#epoch()) settle(answer);
+      else this.#settleResent(outgoing, answer, isRepeat);
+    };
+    this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
+  }
+
+  /** Sends all items in one call. Each gets its own reply. */
+  sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
+    this.#sendBatch(batches, items, this.#epoch(), false);
+  }
+
+  #sendBatch(
+    batches: Batches,
+    items: readonly Outgoing<unknown>[],
+    epoch: unknown,
+    byText: boolean,
+  ): void {
+    const parts: BatchPart[] = [];
+    for (const { call } of items) if (call.part !== undefined) parts.push(call.part);
+    const call = batches.callOf(parts);
+    const command = byText ? call.whole() : call.first(this.#host.mustVerify());
+    const onReply = (reply: unknown): void => {
+      const replies: unknown[] = Array.isArray(reply) ? reply : [];
+      const isFirstRun = epoch === this.#epoch();
+      let place = firstReplyAt(batches.batching);
+      for (const item of items) {
+        const { call, to, index } = item;
+        const answer = readPart(call, replies[place]);
+        if (isFirstRun) to.settle(index, answer);
+        else this.#settleResent(item, answer, false);
+        place += 1;
+      }
+    };
+    this.#exchange(call.key, command, onReply, (error) => {
+      const failure = this.#host.failed(error);
+      const lacking = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      if (failure.kind !== "error") {
+        for (const { to, index } of items) to.settle(index, failure);
+      } else if (lacking && this.#host.infoDenied() && batches.batching.strict) {
+        for (const { to, index } of items) to.settle(index, noInfo);
+      } else if (lacking && !byText) {
+        this.#host.heard(undefined, now(this.#host.clock));
+        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
+      } else {
+        // The server refused the whole: send each alone, so that one cannot fail the others. Some
+        // of them may have been applied before.
+        this.#again(items, (wanted) => {
+          for (const item of wanted) this.#send(item, sentBefore, false);
+        });
+      }
+    });
+  }
+
+  /** Sends the items that are still wanted: the others may have been released in the meantime. */
+  #again(
+    items: readonly Outgoing<unknown>[],
+    send: (wanted: readonly Outgoing<unknown>[]) => void,
+  ): void {
+    const wanted = items.filter(({ to }) => to.isWanted());
+    for (const item of items) {
+      if (!wanted.includes(item)) item.to.settle(item.index, noLongerWanted);
+    }
+    if (wanted.length > 0) send(wanted);
+  }
+
+  #exchange(
+    key: string,
+    command: readonly string[],
+    onReply: (reply: unknown) => void,
+    onError: (error: unknown) => void,
+  ): void {
+    const sent = now(this.#host.clock);
+    const place = this.#depart(sent.monotonicMs);
+    handOver(this.#host.connection, key, command).then(
+      (reply) => {
+        this.#answer(place);
+        this.#host.heard(reply, sent);
+        onReply(reply);
+      },
+      (error: unknown) => {
+        this.#answer(place);
+        onError(error);
+      },
+    );
+  }
+
+  /** Returns the sequence number of the command. */
+  #depart(nowMs: number): number {
+    if (this.#sent === this.#answered) this.#quietSinceMs = nowMs;
+    this.#sent += 1;
+    return this.#sent;
+  }
+
+  #answer(place: number): void {
+    this.#answered = Math.max(this.#answered, place);
+    this.#quietSinceMs = this.#host.clock.monotonicMs();
+  }
+}
+
+/** Turns a throw of the client into a rejection, so that the rest of the round goes on. */
+function handOver(
+  connection: RedisConnection,
+  key: string,
+  command: readonly string[],
+): Promise<unknown> {
+  try {
+    return connection.send(key, command);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function epochOf(connection: RedisConnection): () => unknown {
+  if (connection.resendEpoch !== undefined) return () => connection.resendEpoch?.();
+  return () => connection.line?.();
+}
+
+function read<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean): NodeReply<Reply> {
+  try {
+    return { kind: "reply", reply: call.read(reply, byFallback) };
+  } catch (error) {
+    return misunderstood(error);
+  }
+}
+
+function readPart<Reply>(call: NodeCall<Reply>, reply: unknown): NodeReply<Reply> {
+  try {
+    return { kind: "reply", reply: call.readPart(reply) };
+  } catch (error) {
+    return misunderstood(error);
+  }
+}
+
+/** The reply cannot be parsed. Applied or not, it is no vote. */
+function misunderstood(error: unknown): NodeReply<never> {
+  return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
+}

@@ -1,0 +1,111 @@
+import type { Emitter } from "../../../core/events.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { ClockWatch } from "./clock-watch.ts";
+import { duration, warningAbout, type Told } from "./node-finding.ts";
+import type { RedisNode } from "./node.ts";
+
+/** Limit. A wall clock that is further off is set wrong: NTP keeps clocks within milliseconds. */
+const apartMsMax = 1_000;
+/** Time to wait for the clocks of the other nodes, so that a warning can name the wrong one. */
+const othersMs = 1_000;
+/** Smaller changes are ignored: they come from round trips and drift. */
+const newsMs = 250;
+/** Pause between two checks of one offset: a wall clock may be set at any time. */
+const lookEveryMs = 1_000;
+
+interface Seen {
+  /** Server time minus our monotonic time, and minus our wall time. */
+  offsetMs: number;
+  wallOffsetMs: number;
+  errorMs: number;
+  isApart: boolean;
+  /** Monotonic time of the last check. */
+  atMs: number;
+}
+
+/**
+ * Compares the servers' clocks with ours, by the time in replies. Estimates the servers' time, and
+ * warns of each server whose wall clock is far from this client's.
+ */
+export class ServerClocks {
+  readonly #nodeCount: number;
+  readonly #scheduler: Scheduler;
+  readonly #events: Emitter;
+  readonly #seen = new Map<RedisNode, Seen>();
+  readonly #warned = new Set<RedisNode>();
+  #medianMs: number | undefined;
+  #waitsForOthers = false;
+
+  constructor(nodeCount: number, scheduler: Scheduler, events: Emitter) {
+    this.#nodeCount = nodeCount;
+    this.#scheduler = scheduler;
+    this.#events = events;
+  }
+
+  /** Returns the lower median of the known servers' times: one wrong clock does not move it. */
+  serverMsAt(monotonicMs: number): number | undefined {
+    return this.#medianMs === undefined ? undefined : monotonicMs + this.#medianMs;
+  }
+
+  observe(node: RedisNode, { offsetMs = 0, errorMs, atMs }: ClockWatch): void {
+    const seen = this.#seen.get(node);
+    const isNews = seen === undefined || Math.abs(seen.offsetMs - offsetMs) > newsMs;
+    if (!isNews && atMs - seen.atMs < lookEveryMs) return;
+    const { clock } = this.#scheduler;
+    const wallOffsetMs = offsetMs + clock.monotonicMs() - clock.wallMs();
+    const isApart = Math.abs(wallOffsetMs) - errorMs > apartMsMax;
+    this.#seen.set(node, { offsetMs, wallOffsetMs, errorMs, isApart, atMs });
+    if (isNews) this.#medianMs = median([...this.#seen.values()].map((each) => each.offsetMs));
+    if (this.#seen.size === this.#nodeCount) this.#warn();
+    else if (isApart) this.#warnLater();
+  }
+
+  #warnLater(): void {
+    if (this.#waitsForOthers) return;
+    this.#waitsForOthers = true;
+    const dueMs = this.#scheduler.clock.monotonicMs() + othersMs;
+    this.#scheduler.at(dueMs, false, () => {
+      this.#waitsForOthers = false;
+      this.#warn();
+    });
+  }
+
+  #warn(): void {
+    for (const [node, seen] of this.#seen) {
+      if (!seen.isApart || this.#warned.has(node)) continue;
+      this.#warned.add(node);
+      this.#events.emit("warning", warningAbout(node.name, this.#finding(seen)));
+    }
+  }
+
+  #finding({ wallOffsetMs, errorMs }: Seen): Told {
+    const all = [...this.#seen.values()];
+    const agreeing = all.filter((other) => {
+      const apartMs = Math.abs(other.wallOffsetMs - wallOffsetMs);
+      return apartMs <= apartMsMax + other.errorMs + errorMs;
+    });
+    const byMs = duration(Math.abs(wallOffsetMs));
+    const isBehind = wallOffsetMs > 0;
+    const told = { level: "warning", code: "clock-offset" } as const;
+    if (agreeing.length > 1 && agreeing.length * 2 > all.length) {
+      return {
+        ...told,
+        what:
+          `this client's clock is ${byMs} ${isBehind ? "behind" : "ahead of"} the server's; ` +
+          `${agreeing.length} of ${all.length} servers agree that it is this client's that is off`,
+        why: "its fences rest on its clock where all nodes have lost their counters",
+        remedy: "run NTP on this machine, slewing instead of stepping",
+      };
+    }
+    return {
+      ...told,
+      what: `the server's clock is ${byMs} ${isBehind ? "ahead of" : "behind"} this client's`,
+      why: "the clock that is off will be set right one day, and a step ends locks early or late",
+      remedy: "run NTP on the server and on this machine, slewing instead of stepping",
+    };
+  }
+}
+
+function median(values: readonly number[]): number | undefined {
+  return values.toSorted((a, b) => a - b)[(values.length - 1) >> 1];
+}

@@ -1,0 +1,120 @@
+import type { Emitter } from "../../../core/events.ts";
+import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
+import type { RedisNode } from "./node.ts";
+import { faultFinding } from "./fault-findings.ts";
+import { infoFindings } from "./info-findings.ts";
+import { readServerInfo, type ServerInfo } from "./server-info.ts";
+import { warningAbout, type Told } from "./node-finding.ts";
+
+/** Findings that can disappear. Reported again if they come back after that. */
+const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
+
+const lostAfterMs = 5_000;
+
+interface Look {
+  /** The process that sent the last reply; undefined before the first one. */
+  runId: string | undefined;
+  /** Monotonic time of the request under way, if any. A driver may lose a request silently. */
+  underWaySinceMs: number | undefined;
+  readonly told: Set<string>;
+}
+
+/**
+ * Reads INFO from each server in the background: on first contact, after an outage, and when
+ * another process answers. Emits what should be changed as a `warning`, once per node. Never delays
+ * or fails an acquire, and never keeps the process running.
+ */
+export class Survey {
+  readonly #scheduler: Scheduler;
+  readonly #events: Emitter;
+  readonly #onInfo: (node: RedisNode, info: ServerInfo) => void;
+  readonly #looks = new Map<RedisNode, Look>();
+  readonly #tasks = new Set<Task>();
+  readonly #stops: readonly (() => void)[];
+  #closed = false;
+
+  constructor(
+    nodes: () => readonly RedisNode[],
+    scheduler: Scheduler,
+    events: Emitter,
+    onInfo: (node: RedisNode, info: ServerInfo) => void,
+  ) {
+    this.#scheduler = scheduler;
+    this.#onInfo = onInfo;
+    this.#events = events;
+    const named = (name: string): RedisNode | undefined =>
+      nodes().find((node) => node.name === name);
+    this.#stops = [
+      events.on("node-recovered", ({ node }) => this.look(named(node))),
+      events.on("node-failed", ({ node, cause }) => this.#onFault(named(node), cause)),
+    ];
+  }
+
+  /** Sends INFO soon, behind the commands that the caller is about to send. */
+  look(node: RedisNode | undefined): void {
+    // Any server of a Cluster may answer a command without a key, so the reply would prove nothing.
+    if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
+    const look = this.#lookAt(node);
+    const nowMs = this.#scheduler.clock.monotonicMs();
+    const underWay = nowMs - (look.underWaySinceMs ?? -Infinity) < lostAfterMs;
+    if (underWay || node.infoDenied) return;
+    look.underWaySinceMs = nowMs;
+    const task = this.#scheduler.at(nowMs, false, () => {
+      this.#tasks.delete(task);
+      void this.#ask(node, look);
+    });
+    this.#tasks.add(task);
+  }
+
+  /** Called when a script returned the beginning of its process's run id. */
+  noticeRunId(node: RedisNode | undefined, runId: string): void {
+    const known = node === undefined ? undefined : this.#looks.get(node)?.runId;
+    if (known !== undefined && !known.startsWith(runId)) this.look(node);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const stop of this.#stops) stop();
+    for (const task of this.#tasks) this.#scheduler.cancel(task);
+  }
+
+  #lookAt(node: RedisNode): Look {
+    let look = this.#looks.get(node);
+    if (look === undefined) {
+      look = { runId: undefined, underWaySinceMs: undefined, told: new Set() };
+      this.#looks.set(node, look);
+    }
+    return look;
+  }
+
+  /** Never rejects: a server that does not reply is reported by the votes. */
+  async #ask(node: RedisNode, look: Look): Promise<void> {
+    try {
+      const info = readServerInfo(await node.connection.send("", ["INFO"]));
+      if (this.#closed) return;
+      look.runId = info.runId;
+      this.#onInfo(node, info);
+      const found = infoFindings(info);
+      for (const code of curable) {
+        if (!found.some((told) => told.code === code)) look.told.delete(code);
+      }
+      for (const told of found) this.#tell(node, look, told, told.code);
+    } catch {
+    } finally {
+      look.underWaySinceMs = undefined;
+    }
+  }
+
+  #onFault(node: RedisNode | undefined, cause: unknown): void {
+    const told = faultFinding(cause);
+    if (node === undefined || told === undefined) return;
+    const key = curable.has(told.code) ? told.code : `${told.code} ${told.what}`;
+    this.#tell(node, this.#lookAt(node), told, key);
+  }
+
+  #tell(node: RedisNode, look: Look, told: Told, key: string): void {
+    if (told.level === "info" || look.told.has(key)) return;
+    look.told.add(key);
+    this.#events.emit("warning", warningAbout(node.name, told));
+  }
+}

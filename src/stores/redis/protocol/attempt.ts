@@ -1,0 +1,300 @@
+/**
+ * One attempt to get a lock from a quorum of nodes.
+ * Problem: a quorum must grant the same lock with the same fence, although replies get lost.
+ * Idea: an acquire round goes to all nodes at once. A node whose reply was lost gets the same
+ * request again, and recognises it by the owner. If the granted fences differ, a raise round stores
+ * the greatest one on a quorum. The attempt is decided as soon as its outcome is certain.
+ * Limits: all rounds together end at `attemptEndsMs`. A failed attempt releases its keys on every
+ * node that may have them. A grant that arrives late counts as one more vote, or is released.
+ */
+
+import type { Holder } from "../../../core/errors.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
+import { leftMs } from "../../../core/time/validity.ts";
+import { placeLeft, type Place } from "../dialect.ts";
+import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node/node.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { AcquireReply, TouchReply } from "../replies.ts";
+import { attemptEndsMs } from "./attempt-end.ts";
+import {
+  confirmedBits,
+  confirmGrantsOf,
+  confirmedOf,
+  dropStepped,
+  greatestFence,
+  isGrantOf,
+  isLost,
+  leftBehind,
+  newBallots,
+  noteFailure,
+  noteGrant,
+  noteHeld,
+  noteRaised,
+  noteRaiseFailure,
+  noteSilent,
+  raisable,
+  tallyOf,
+  type Ballot,
+} from "./ballot.ts";
+import { RedisGrant, type GrantTerms } from "./grant.ts";
+import type { Quorum } from "./quorum.ts";
+import { refusedOutcome } from "./refused-outcome.ts";
+import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
+import { Round, type RoundOptions, type TimedOut } from "./round.ts";
+
+export function attempt(
+  quorum: Quorum,
+  request: AcquireRequest,
+  keys: readonly string[],
+  place?: Place,
+): Promise<AttemptOutcome> {
+  return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
+}
+
+/** perf (sequential): implements `RoundOptions` itself, which saves objects per attempt. */
+class Attempt implements RoundOptions<AcquireReply> {
+  /** Same for every node and every repeat: a node recognises a repeat by its owner. */
+  readonly call: NodeCall<AcquireReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly enough: number;
+  readonly scheduler: Scheduler;
+  readonly nowMs: number;
+  readonly timeoutMs: number;
+  readonly #quorum: Quorum;
+  readonly #request: AcquireRequest;
+  readonly #keys: readonly string[];
+  readonly #place: Place | undefined;
+  readonly #resolve: (outcome: AttemptOutcome) => void;
+  readonly #ballots: Ballot[];
+  readonly #terms: GrantTerms;
+  readonly #endsMs: number;
+  #first: Round<AcquireReply> | undefined;
+  /** Rounds after the first one: repeated acquires, and the raise. */
+  #more: { end(): void }[] | undefined;
+  #phase: "granting" | "raising" | "granted" | "failed" = "granting";
+  /** Greatest fence granted; 0 until a quorum has granted. */
+  #fence = 0;
+  #holder: Holder | undefined;
+  #raised = false;
+  #grant: RedisGrant | undefined;
+  #cleanup: GivingBack | undefined;
+
+  constructor(
+    quorum: Quorum,
+    request: AcquireRequest,
+    keys: readonly string[],
+    place: Place | undefined,
+    resolve: (outcome: AttemptOutcome) => void,
+  ) {
+    const { owner, ttlMs } = request;
+    this.#quorum = quorum;
+    this.#request = request;
+    this.#keys = keys;
+    this.#place = place;
+    this.#resolve = resolve;
+    this.nodes = quorum.nodes;
+    this.enough = quorum.size;
+    this.scheduler = quorum.scheduler;
+    this.#ballots = newBallots(quorum.nodes.length);
+    this.#terms = quorum.terms(ttlMs);
+    this.nowMs = quorum.clock.monotonicMs();
+    this.#endsMs = attemptEndsMs(quorum.options, request, this.#terms.validityMs, this.nowMs);
+    this.timeoutMs = this.#usefulMs(this.nowMs);
+    this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+  }
+
+  start(): void {
+    this.#request.cancellation.listen(() => this.#fail());
+    this.#first = new Round(this);
+  }
+
+  /** True after a grant, too: a lease on a bare quorum would not survive one failed node. */
+  wanted(): boolean {
+    if (this.#undecided()) return true;
+    if (this.#givingBack !== undefined) return false;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
+  }
+
+  onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    if (reply.kind === "reply") this.#quorum.proposals.learn(reply.reply);
+    if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
+    else if (this.#givingBack !== undefined) this.#onTooLate(index, reply);
+    else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
+  }
+
+  onTimeUp(timedOut: readonly TimedOut[]): void {
+    noteSilent(this.#ballots, timedOut);
+  }
+
+  /** Returns the timeout of a round that begins now: all rounds end at `#endsMs`. */
+  #usefulMs(nowMs: number): number {
+    const leftMs = Math.max(1, this.#endsMs - nowMs);
+    return Math.min(nodeTimeoutMs(this.#quorum.options, this.#request.ttlMs), leftMs);
+  }
+
+  get #givingBack(): GivingBack | undefined {
+    return this.#cleanup ?? this.#grant?.givenBack;
+  }
+
+  #undecided(): boolean {
+    return this.#phase === "granting" || this.#phase === "raising";
+  }
+
+  #raise(): void {
+    this.#raised = true;
+    const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    this.#begin(call, raisable(this.#ballots), (index, reply, late) => {
+      if (this.#undecided()) this.#onRaise(index, reply, late);
+    });
+  }
+
+  #begin<Reply>(
+    call: NodeCall<Reply>,
+    among: readonly number[],
+    onReply: RoundOptions<Reply>["onReply"],
+  ): void {
+    const { nodes, scheduler } = this;
+    const timeoutMs = this.#usefulMs(this.#quorum.clock.monotonicMs());
+    const wanted = (): boolean => this.wanted();
+    const onTimeUp = this.onTimeUp.bind(this);
+    const what = { nodes, scheduler, call, among, timeoutMs, wanted, onReply, onTimeUp };
+    (this.#more ??= []).push(new Round(what));
+  }
+
+  #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
+    // A late failure of the first request proves nothing about the repeat.
+    if (late && reply.kind !== "reply") return;
+    const nowMs = this.#quorum.clock.monotonicMs();
+    ballot.ms = nowMs - this.#request.started.monotonicMs;
+    const canRepeat = ballot.asked < this.#quorum.options.asksMax && this.#endsMs - nowMs >= 1;
+    if (reply.kind === "reply") {
+      ballot.silent = false;
+      this.#onVote(index, ballot, reply.reply);
+    } else if (reply.kind === "unknown" && canRepeat && this.#phase === "granting") {
+      ballot.asked += 1;
+      ballot.cause = reply.error;
+      this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
+      return;
+    } else {
+      noteFailure(ballot, reply);
+    }
+    this.#decide();
+  }
+
+  #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
+    switch (reply.kind) {
+      case "granted":
+        ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
+        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.heardRunId)) return;
+        if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
+        return;
+      case "held":
+        noteHeld(ballot, reply);
+        this.#holder ??= reply.holder;
+        return;
+      case "blank":
+        ballot.vote = "blank";
+        ballot.cause = this.#quorum.onBlank(index, reply.report);
+        return;
+      case "refused":
+        ballot.vote = "failed";
+        ballot.cause = reply.error;
+        return;
+      default:
+        reply satisfies never;
+    }
+  }
+
+  #onRaise(index: number, reply: NodeReply<TouchReply>, late: boolean): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    if (reply.kind === "reply") {
+      noteRaised(ballot, reply.reply.kind === "done", this.nodes[index]?.clockEpoch);
+      if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
+    } else if (!late) {
+      noteRaiseFailure(ballot, reply);
+    }
+    this.#decide();
+  }
+
+  #decide(): void {
+    if (this.#phase === "granting") this.#decideGranting();
+    if (this.#phase === "raising") this.#decideRaising();
+  }
+
+  #decideGranting(): void {
+    const { size } = this.#quorum;
+    const tally = tallyOf(this.#ballots);
+    if (isLost(tally, size)) return this.#fail();
+    if (tally.granted < size) return;
+    this.#fence = greatestFence(this.#ballots);
+    confirmGrantsOf(this.#ballots, this.#fence);
+    this.#phase = "raising";
+    if (confirmedOf(this.#ballots) < size) this.#raise();
+  }
+
+  #decideRaising(): void {
+    const { size } = this.#quorum;
+    const confirmed = confirmedOf(this.#ballots);
+    // Clock steps are rare: if too few votes are left, the caller makes a new attempt.
+    if (confirmed >= size) {
+      const left = confirmed - dropStepped(this.nodes, this.#ballots);
+      return left >= size ? this.#succeed() : this.#fail();
+    }
+    const possible = this.#ballots.filter((ballot) => ballot.confirmed || !ballot.out);
+    if (possible.length < size) this.#fail();
+  }
+
+  /** Grants the lease, if one last look at the clocks finds validity left. */
+  #succeed(): void {
+    const { clock } = this.#quorum;
+    const { started } = this.#request;
+    if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
+    if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
+    const spared = this.#end("granted");
+    const votes = confirmedBits(this.#ballots);
+    const spare = (this.#place?.tenures ?? 1) - 1;
+    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, spare);
+    if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
+    this.#grant = grant;
+    if (spared !== 0) this.#quorum.spared.set(grant, spared);
+    if (this.#raised) this.#quorum.onRaised(grant);
+    this.#quorum.onGranted(grant);
+    this.#resolve({ kind: "granted", grant });
+  }
+
+  #fail(): void {
+    const spared = this.#end("failed");
+    const { owner, ttlMs, resources } = this.#request;
+    const place = placeLeft("=", this.#place);
+    const what = { keys: this.#keys, owner, ttlMs, place, spared, ...leftBehind(this.#ballots) };
+    const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));
+    const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
+    this.#resolve(refusedOutcome(this.#quorum, refusal));
+  }
+
+  /** Returns the nodes that were never sent the acquire, one bit each. */
+  #end(phase: "granted" | "failed"): number {
+    this.#phase = phase;
+    this.#request.cancellation.listen(undefined);
+    const spared = this.#first?.spared ?? 0;
+    this.#first?.end();
+    if (this.#more !== undefined) for (const round of this.#more) round.end();
+    return spared;
+  }
+
+  /**
+   * Releases a late grant: the acquire ran after the release, or a driver sent it a second time.
+   */
+  #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
+    if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;
+    if (this.#givingBack?.covers(index) === true) return;
+    const { owner, ttlMs } = this.#request;
+    releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs, place: "" });
+  }
+}

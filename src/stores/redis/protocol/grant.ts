@@ -1,0 +1,160 @@
+import type { Grant } from "../../../core/store.ts";
+import { lockKey, lockKeys } from "./lock-key.ts";
+import { bitCount } from "./bits.ts";
+import type { GivingBack } from "./release.ts";
+import type { ShortOwners } from "./short-owners.ts";
+
+/** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
+export interface GrantTerms {
+  /** Identity of the quorum that granted. */
+  readonly home: object;
+  readonly prefix: string;
+  readonly owners: ShortOwners;
+  readonly ttlMs: number;
+  readonly validityMs: number;
+  /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
+  readonly lifeMs: number;
+  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
+  readonly longUntilMs: number;
+  /** True after a vote was lost: a key may end sooner there than the lease does. */
+  readonly lifeInDoubt: boolean;
+}
+
+/** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
+export class RedisGrant implements Grant {
+  /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
+  fenceNumber: number;
+  /** Nodes, one bit each, whose votes the grant rests on. */
+  votes: number;
+  /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
+  spare: number;
+  #terms: GrantTerms;
+  readonly #owner: string | number;
+  /** perf (held): a single resource is stored without an array. */
+  readonly #names: string | readonly string[];
+  /** Number of times that a quorum confirmed the grant after the attempt. */
+  #confirmations = 0;
+  #givenBack: GivingBack | undefined = undefined;
+
+  constructor(
+    terms: GrantTerms,
+    request: { readonly resources: readonly string[]; readonly owner: string },
+    fenceNumber: number,
+    votes: number,
+    spare: number,
+  ) {
+    const { resources, owner } = request;
+    const [name] = resources;
+    this.#terms = terms;
+    this.#names = resources.length === 1 && name !== undefined ? name : resources;
+    this.#owner = terms.owners.shorten(owner);
+    this.fenceNumber = fenceNumber;
+    this.votes = votes;
+    this.spare = spare;
+  }
+
+  get owner(): string {
+    return this.#terms.owners.restore(this.#owner);
+  }
+
+  get resources(): readonly string[] {
+    return typeof this.#names === "string" ? [this.#names] : this.#names;
+  }
+
+  get keys(): readonly string[] {
+    const { prefix } = this.#terms;
+    const names = this.#names;
+    return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
+  }
+
+  /** The key of a grant with one resource; undefined if it has several. */
+  get onlyKey(): string | undefined {
+    const names = this.#names;
+    return typeof names === "string" ? lockKey(this.#terms.prefix, names) : undefined;
+  }
+
+  get home(): object {
+    return this.#terms.home;
+  }
+
+  get ttlMs(): number {
+    return this.#terms.ttlMs;
+  }
+
+  get validityMs(): number {
+    return this.#terms.validityMs;
+  }
+
+  /** Longest time for which the keys may remain after a release that reached no node. */
+  get lifeMs(): number {
+    return this.#terms.lifeMs;
+  }
+
+  /** Notes that the keys may get this TTL, even if the extend that follows fails. */
+  livesFor(ttlMs: number): void {
+    if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
+  }
+
+  /** TTL for a proof: 0, or a life for keys that may end before the lease does. */
+  get proofTtlMs(): number {
+    return this.#terms.lifeInDoubt ? this.#terms.lifeMs : 0;
+  }
+
+  get fence(): bigint | undefined {
+    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
+  }
+
+  /** True once the release has begun: no request may set the keys again. */
+  get isOver(): boolean {
+    return this.#givenBack !== undefined;
+  }
+
+  get givenBack(): GivingBack | undefined {
+    return this.#givenBack;
+  }
+
+  /**
+   * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
+   */
+  passOn(): boolean {
+    if (this.spare === 0 || this.isOver) return false;
+    this.spare -= 1;
+    return true;
+  }
+
+  end(givenBack: GivingBack): void {
+    this.#givenBack = givenBack;
+  }
+
+  /**
+   * Records that a quorum extended the grant to `ttlMs`, or proved it (`ttlMs` 0), in reply to a
+   * request sent at `sentMs`. The grant rests on `votes` from now on. Returns the number of this
+   * confirmation. Returns -1 if an earlier, longer extend ends later: its votes are kept.
+   */
+  confirm(votes: number, sentMs: number, ttlMs: number): number {
+    const untilMs = sentMs + ttlMs;
+    if (untilMs < this.#terms.longUntilMs) return -1;
+    const terms = this.#terms;
+    if (ttlMs > terms.ttlMs) this.#terms = { ...terms, longUntilMs: untilMs };
+    this.votes = votes;
+    this.#confirmations += 1;
+    return this.#confirmations;
+  }
+
+  /**
+   * Adds the vote of a node that was not waited for, unless a newer confirmation replaced this one.
+   */
+  addVote(node: number, confirmation: number): void {
+    if (confirmation === this.#confirmations && !this.isOver) this.votes |= 1 << node;
+  }
+
+  /**
+   * Removes the vote of one node, whose keys may end early: its clock was set, or it is a replica
+   * that lacks the last extend. A later proof restores their life. Returns how many votes are left.
+   */
+  loseVote(node: number): number {
+    if (!this.#terms.lifeInDoubt) this.#terms = { ...this.#terms, lifeInDoubt: true };
+    this.votes &= ~(1 << node);
+    return bitCount(this.votes);
+  }
+}

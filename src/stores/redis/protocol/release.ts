@@ -1,0 +1,241 @@
+import type { ReleaseOutcome } from "../../../core/store.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { PlaceLeft } from "../dialect.ts";
+import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node/node.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { ReleaseReply } from "../replies.ts";
+import type { RedisGrant } from "./grant.ts";
+import { endsDebt, type Debt } from "./owed-releases.ts";
+import type { Quorum } from "./quorum.ts";
+import { bitCount, bitsOf, indicesOf } from "./bits.ts";
+import { Round, type RoundOptions } from "./round.ts";
+
+export interface ReleaseRequest {
+  readonly keys: readonly string[];
+  readonly owner: string;
+  readonly ttlMs: number;
+  /** Longest TTL that the keys may have been given. @default ttlMs */
+  readonly lifeMs?: number;
+  /** Fence of the grant, if there is one. */
+  readonly fenceNumber?: number;
+  readonly place: PlaceLeft;
+  /** Nodes that certainly have nothing of this owner: they get no release. */
+  readonly without?: ReadonlySet<number>;
+  /**
+   * Nodes, one bit each, that were sent no acquire because they do not reply: they get no release.
+   */
+  readonly spared?: number;
+  /** Nodes, one bit each, that just timed out: they get the release, but are not waited for. */
+  readonly silent?: number;
+}
+
+/** A release that has begun. */
+export interface GivingBack {
+  /**
+   * Called when a grant arrives late. True if our release was sent after it on the same connection
+   * and is unanswered: it will delete that grant.
+   */
+  covers(index: number): boolean;
+}
+
+/**
+ * Deletes the owner's keys on every node, including nodes that failed or never replied. Resolves as
+ * soon as the outcome is certain, at the latest after the node timeout; never rejects.
+ */
+export function release(
+  quorum: Quorum,
+  grant: RedisGrant,
+  place: PlaceLeft = "",
+  spared = 0,
+): Promise<ReleaseOutcome> {
+  const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
+  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, spared };
+  return new Promise((resolve) => {
+    const givingBack = new Release(quorum, request, true, resolve);
+    grant.end(givingBack);
+    givingBack.start();
+  });
+}
+
+/**
+ * Cleans up after a failed attempt. Resolves when every node has replied or timed out. Does not
+ * wait for nodes that timed out in the attempt.
+ */
+export function releaseAll(
+  quorum: Quorum,
+  request: ReleaseRequest,
+  onBegun: (givingBack: GivingBack) => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const givingBack = new Release(quorum, request, false, () => resolve());
+    onBegun(givingBack);
+    givingBack.start();
+  });
+}
+
+/** Releases one node without waiting: for a grant that arrived after its attempt had failed. */
+export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
+  const node = quorum.nodes[index];
+  if (node === undefined) return;
+  const call = quorum.dialect.release(request.keys, request.owner, request.place);
+  const { ttlMs, lifeMs = ttlMs } = request;
+  const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
+  const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
+    if (endsDebt(reply)) quorum.owed.settle(debt);
+  };
+  node.run(call, { isWanted: () => true, settle }, index);
+}
+
+const released: ReleaseOutcome = { released: true };
+
+/** perf (sequential): implements `RoundOptions` itself, which saves objects per release. */
+class Release implements RoundOptions<ReleaseReply>, GivingBack {
+  readonly call: NodeCall<ReleaseReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly among: readonly number[] | undefined;
+  readonly enough: number | undefined;
+  readonly scheduler: Scheduler;
+  readonly nowMs: number;
+  readonly timeoutMs: number;
+  readonly #quorum: Quorum;
+  readonly #request: ReleaseRequest;
+  /** If true, resolves as soon as the outcome is certain; if false, when no node is waited for. */
+  readonly #untilCertain: boolean;
+  readonly #resolve: (outcome: ReleaseOutcome) => void;
+  #round: Round<ReleaseReply> | undefined;
+  #debts: (Debt | undefined)[] | undefined;
+  #left: number;
+  /** Nodes, one bit each, that have not replied, even if they timed out. */
+  #unheard = 0;
+  /** Nodes, one bit each, whose grant arrived late and that the release is to delete. */
+  #grantedLate = 0;
+  /** Nodes, one bit each, that are not waited for. */
+  readonly #silent: number;
+  /** Number of nodes that had all the owner's keys, and deleted them. */
+  #deleted = 0;
+  /** Number of nodes that lacked some key at the first run. A repeat may itself have deleted it. */
+  #missing = 0;
+
+  constructor(
+    quorum: Quorum,
+    request: ReleaseRequest,
+    untilCertain: boolean,
+    resolve: (outcome: ReleaseOutcome) => void,
+  ) {
+    const { keys, owner, place, fenceNumber, ttlMs } = request;
+    this.nodes = quorum.nodes;
+    this.scheduler = quorum.scheduler;
+    this.call = quorum.dialect.release(keys, owner, place, fenceNumber);
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
+    this.among = askedIn(quorum.nodes.length, request);
+    this.enough = this.among === undefined ? quorum.size : undefined;
+    this.#left = this.among?.length ?? quorum.nodes.length;
+    this.#silent = (request.silent ?? 0) & bitsOf(this.among, quorum.nodes.length);
+    this.#quorum = quorum;
+    this.#request = request;
+    this.#untilCertain = untilCertain;
+    this.#resolve = resolve;
+  }
+
+  start(): void {
+    if (this.#left === 0) return this.#resolve(this.#outcome());
+    this.#unheard = bitsOf(this.among, this.nodes.length);
+    this.#round = new Round(this);
+    if (this.#silent === 0) return;
+    for (const index of indicesOf(this.#silent)) this.#owe(index);
+    this.#left -= bitCount(this.#silent);
+    if (this.#left === 0) this.#finish();
+  }
+
+  covers(index: number): boolean {
+    const bit = 1 << index;
+    if ((this.#unheard & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
+    this.#grantedLate |= bit;
+    return true;
+  }
+
+  wanted(): boolean {
+    return true;
+  }
+
+  onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
+    const debt = this.#debts?.[index];
+    if (!isTimeOut(reply)) this.#heard(index, reply);
+    if (!endsDebt(reply)) this.#owe(index);
+    else if (debt !== undefined) this.#quorum.owed.settle(debt);
+    if (late || (this.#silent & (1 << index)) !== 0) return;
+    this.#left -= 1;
+    if (reply.kind === "reply") {
+      if (reply.reply.whole) this.#deleted += 1;
+      else if (!reply.reply.repeated) this.#missing += 1;
+    }
+    if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
+    // Nodes that are not waited for are owed the release until they reply.
+    if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
+    this.#finish();
+  }
+
+  #finish(): void {
+    // Spared nodes are not sent the release any more.
+    this.#unheard &= ~(this.#round?.spared ?? 0);
+    this.#round?.end();
+    this.#resolve(this.#outcome());
+  }
+
+  /**
+   * Called when a node replies. If the release did not find a late grant, it ran before the
+   * acquire: releases that node again.
+   */
+  #heard(index: number, reply: NodeReply<ReleaseReply>): void {
+    const bit = 1 << index;
+    this.#unheard &= ~bit;
+    if ((this.#grantedLate & bit) === 0 || !endsDebt(reply) || isWhole(reply)) return;
+    const { keys, owner, ttlMs, lifeMs = ttlMs } = this.#request;
+    releaseOn(this.#quorum, index, { keys, owner, ttlMs, lifeMs, place: "" });
+  }
+
+  #isReleased(): boolean {
+    return this.#deleted >= this.#quorum.size;
+  }
+
+  #isTaken(): boolean {
+    return this.#missing > this.nodes.length - this.#quorum.size;
+  }
+
+  #isCertain(): boolean {
+    return this.#isReleased() || this.#isTaken();
+  }
+
+  #outcome(): ReleaseOutcome {
+    if (this.#isReleased()) return released;
+    return { released: false, reason: this.#isTaken() ? "taken" : "unreachable" };
+  }
+
+  #owe(index: number): void {
+    const node = this.nodes[index];
+    const { ttlMs, lifeMs = ttlMs } = this.#request;
+    this.#debts ??= [];
+    if (node === undefined || this.#debts[index] !== undefined) return;
+    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, lifeMs);
+  }
+}
+
+function isWhole(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "reply" && reply.reply.whole;
+}
+
+/** True if the round stopped waiting. The reply may still come. */
+function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
+  return reply.kind === "unknown" && reply.timedOut;
+}
+
+/** Returns the nodes to send the release to; undefined for all. */
+function askedIn(count: number, { without, spared = 0 }: ReleaseRequest): number[] | undefined {
+  if (spared === 0 && (without === undefined || without.size === 0)) return undefined;
+  return Array.from({ length: count }, (_, index) => index).filter((index) => {
+    return (spared & (1 << index)) === 0 && without?.has(index) !== true;
+  });
+}

@@ -1,0 +1,212 @@
+import type { Instant } from "../../../core/ports.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
+import { now } from "../../../core/time/validity.ts";
+import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node/node.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
+import { Ballot, newBallots } from "./ballot.ts";
+import { bitCount } from "./bits.ts";
+import type { RedisGrant } from "./grant.ts";
+import type { Quorum } from "./quorum.ts";
+import { Round, type RoundOptions } from "./round.ts";
+import { noteTouch, outcomeOf, quorumError, takeBackStepped } from "./touch.ts";
+
+/** Grants of one key each, and the call that extends them, in the same order. */
+export interface RenewalRequest {
+  readonly call: NodeCall<RenewReply>;
+  readonly grants: readonly RedisGrant[];
+  readonly ttlMs: number;
+}
+
+/**
+ * perf (renew): extends many grants in one round, with one request per node. Each grant is decided
+ * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
+ * whole call, gets a request for that grant alone.
+ */
+export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: TellExtended): void {
+  new Renewal(quorum, request, tell).start();
+}
+
+const undecided = -1;
+const unconfirmed = 0;
+
+/** One of the grants, and the nodes' replies for it: one bit per node. */
+class Renewing {
+  readonly place: number;
+  readonly grant: RedisGrant;
+  yes = 0;
+  no = 0;
+  failed = 0;
+  /** Number that `RedisGrant.confirm` returned, or `undecided`, or `unconfirmed`. */
+  confirmation = undecided;
+  /** Requests for this grant alone, and the replies by node. */
+  questions: Round<TouchReply>[] | undefined = undefined;
+  alone: Ballot[] | undefined = undefined;
+
+  constructor(place: number, grant: RedisGrant) {
+    this.place = place;
+    this.grant = grant;
+  }
+}
+
+class Renewal implements RoundOptions<RenewReply> {
+  readonly call: NodeCall<RenewReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly enough: number;
+  readonly scheduler: Scheduler;
+  readonly timeoutMs: number;
+  readonly nowMs: number;
+  readonly #quorum: Quorum;
+  readonly #ttlMs: number;
+  readonly #tell: TellExtended;
+  readonly #extended: ExtendOutcome;
+  readonly #all: Renewing[] = [];
+  /** Replies to the common request, by node. */
+  readonly #ballots: Ballot[];
+  #left: number;
+  #round: Round<RenewReply> | undefined;
+
+  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, tell: TellExtended) {
+    this.call = call;
+    this.nodes = quorum.nodes;
+    this.enough = quorum.size;
+    this.scheduler = quorum.scheduler;
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
+    this.#quorum = quorum;
+    this.#ttlMs = ttlMs;
+    this.#tell = tell;
+    this.#extended = { kind: "extended", validityMs: quorum.terms(ttlMs).validityMs };
+    for (const grant of grants) {
+      grant.livesFor(ttlMs);
+      this.#all.push(new Renewing(this.#all.length, grant));
+    }
+    this.#ballots = newBallots(quorum.nodes.length);
+    this.#left = grants.length;
+  }
+
+  start(): void {
+    this.#round = new Round(this);
+  }
+
+  /** Always true: a late extension helps, too, and never creates a key. */
+  wanted(): boolean {
+    return true;
+  }
+
+  onReply(index: number, reply: NodeReply<RenewReply>): void {
+    if (reply.kind === "error" && this.#all.length > 1 && isPermanent(reply.error)) {
+      // Refused as a whole, perhaps because of one grant: send each of them alone.
+      for (const each of this.#all) this.#askAlone(each, index);
+    } else if (reply.kind !== "reply") {
+      this.#allFailed(index, reply);
+    } else if (reply.reply.kind !== "told") {
+      this.#allFailed(index, { kind: "reply", reply: reply.reply });
+    } else {
+      const { verdicts } = reply.reply;
+      this.#answered(index);
+      for (const each of this.#all) this.#hear(each, index, verdicts.charAt(each.place));
+    }
+    this.#takeBackStepped();
+    const heard = now(this.#quorum.clock);
+    for (const each of this.#all) this.#decide(each, heard);
+  }
+
+  #allFailed(index: number, reply: NodeReply<TouchReply>): void {
+    const ballot = this.#ballots[index];
+    if (ballot !== undefined) noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
+    for (const each of this.#all) each.failed |= 1 << index;
+  }
+
+  #answered(index: number): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    ballot.vote = "granted";
+    ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
+  }
+
+  #hear(each: Renewing, index: number, verdict: string): void {
+    if (verdict === "K") this.#agreed(each, index);
+    else if (verdict === "N") each.no |= 1 << index;
+    else this.#askAlone(each, index);
+  }
+
+  #agreed(each: Renewing, index: number): void {
+    each.yes |= 1 << index;
+    each.failed &= ~(1 << index);
+    if (each.confirmation > unconfirmed) each.grant.addVote(index, each.confirmation);
+  }
+
+  #askAlone(each: Renewing, index: number): void {
+    const { nodes, scheduler, timeoutMs } = this;
+    const { grant } = each;
+    const { dialect } = this.#quorum;
+    const call = dialect.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
+    const wanted = (): boolean => !grant.isOver;
+    const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
+      this.#hearAlone(each, index, reply);
+    };
+    const among = [index];
+    const question = new Round({ nodes, among, scheduler, call, timeoutMs, wanted, onReply });
+    // The outcome is certain already: sent only to bring the node up to date, so do not wait.
+    if (each.confirmation !== undecided) return question.end();
+    each.questions ??= [];
+    each.questions.push(question);
+  }
+
+  #hearAlone(each: Renewing, index: number, reply: NodeReply<TouchReply>): void {
+    each.alone ??= newBallots(this.nodes.length);
+    const ballot = each.alone[index];
+    if (ballot === undefined) return;
+    noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
+    if (this.#ballots[index]?.vote === "pending") this.#answered(index);
+    if (ballot.vote === "granted") this.#agreed(each, index);
+    else if (ballot.vote === "held") each.no |= 1 << index;
+    else each.failed |= 1 << index;
+    this.#takeBackStepped();
+    this.#decide(each, now(this.#quorum.clock));
+  }
+
+  #takeBackStepped(): void {
+    const stepped = takeBackStepped(this.nodes, this.#ballots);
+    if (stepped === 0) return;
+    for (const each of this.#all) {
+      each.failed |= each.yes & stepped;
+      each.yes &= ~stepped;
+    }
+  }
+
+  #decide(each: Renewing, heard: Instant): void {
+    if (each.confirmation !== undecided) return;
+    const { grant, place, yes } = each;
+    const done = bitCount(yes);
+    const gone = bitCount(each.no);
+    const pending = this.nodes.length - done - gone - bitCount(each.failed);
+    const outcome = outcomeOf(this.#quorum, done, gone, pending);
+    if (outcome === undefined) return;
+    const confirmation = outcome === "done" ? grant.confirm(yes, this.nowMs, this.#ttlMs) : 0;
+    each.confirmation = Math.max(unconfirmed, confirmation);
+    this.#left -= 1;
+    if (this.#left === 0) this.#round?.end();
+    if (each.questions !== undefined) for (const question of each.questions) question.end();
+    if (outcome === "done") return this.#tell(place, this.#extended, heard);
+    if (outcome === "gone") return this.#tell(place, { kind: "gone" }, heard);
+    const error = quorumError(this.#quorum, grant, this.#ballotsOf(each), "extend");
+    this.#tell(place, { kind: "failed", error }, heard);
+  }
+
+  #ballotsOf({ yes, no, failed, alone }: Renewing): Ballot[] {
+    return this.#ballots.map((general, index) => {
+      const own = alone?.[index];
+      if (own !== undefined && own.vote !== "pending") return own;
+      const bit = 1 << index;
+      if ((failed & bit) !== 0) return general;
+      const ballot = new Ballot();
+      if (((yes | no) & bit) !== 0) ballot.vote = (yes & bit) === 0 ? "held" : "granted";
+      return ballot;
+    });
+  }
+}

@@ -1,0 +1,196 @@
+import { QuorumError, type HoldfastError } from "../../../core/errors.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { NodeCall } from "../node-call.ts";
+import type { NodeReply } from "../node-reply.ts";
+import type { RedisNode } from "../node/node.ts";
+import { nodeTimeoutMs } from "../options.ts";
+import type { TouchReply } from "../replies.ts";
+import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
+import type { RedisGrant } from "./grant.ts";
+import type { Quorum } from "./quorum.ts";
+import { Round, type RoundOptions } from "./round.ts";
+
+export type TouchOutcome =
+  | { readonly kind: "done" }
+  | { readonly kind: "gone" }
+  | { readonly kind: "failed"; readonly error: HoldfastError };
+
+/**
+ * Sends a request to every node: extend a grant (`ttlMs` > 0), prove it (0), or raise it to
+ * `fence`. `gone` if so many nodes lack it that another owner may hold it. Nodes that fail or may
+ * not vote leave it in doubt.
+ */
+export function touch(
+  quorum: Quorum,
+  grant: RedisGrant,
+  ttlMs: number,
+  action: "extend" | "prove",
+  fence: number = grant.fenceNumber,
+): Promise<TouchOutcome> {
+  return new Promise((resolve) => new Touch(quorum, grant, ttlMs, action, fence, resolve).start());
+}
+
+/** perf (renew): implements `RoundOptions` itself, which saves objects per renewal. */
+class Touch implements RoundOptions<TouchReply> {
+  readonly call: NodeCall<TouchReply>;
+  readonly nodes: readonly RedisNode[];
+  readonly enough: number;
+  readonly scheduler: Scheduler;
+  readonly timeoutMs: number;
+  readonly nowMs: number;
+  readonly #quorum: Quorum;
+  readonly #grant: RedisGrant;
+  readonly #ttlMs: number;
+  readonly #action: string;
+  readonly #resolve: (outcome: TouchOutcome) => void;
+  readonly #ballots: Ballot[];
+  #round: Round<TouchReply> | undefined;
+  #decided = false;
+  #confirmation = -1;
+
+  constructor(
+    quorum: Quorum,
+    grant: RedisGrant,
+    ttlMs: number,
+    action: string,
+    fence: number,
+    resolve: (outcome: TouchOutcome) => void,
+  ) {
+    this.nodes = quorum.nodes;
+    this.enough = quorum.size;
+    this.scheduler = quorum.scheduler;
+    this.nowMs = quorum.clock.monotonicMs();
+    this.timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
+    grant.livesFor(ttlMs);
+    this.call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
+    this.#quorum = quorum;
+    this.#grant = grant;
+    this.#ttlMs = ttlMs;
+    this.#action = action;
+    this.#resolve = resolve;
+    this.#ballots = newBallots(quorum.nodes.length);
+  }
+
+  start(): void {
+    this.#round = new Round(this);
+  }
+
+  /** True after the outcome of an extend, too: it helps late nodes, and never creates a key. */
+  wanted(): boolean {
+    return !this.#decided || this.#ttlMs > 0;
+  }
+
+  onReply(index: number, reply: NodeReply<TouchReply>): void {
+    const ballot = this.#ballots[index];
+    if (ballot === undefined) return;
+    if (this.#decided) {
+      const isDone = reply.kind === "reply" && reply.reply.kind === "done";
+      if (isDone) this.#grant.addVote(index, this.#confirmation);
+      return;
+    }
+    noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
+    takeBackStepped(this.nodes, this.#ballots);
+    const { granted, held, pending } = tallyOf(this.#ballots);
+    const outcome = outcomeOf(this.#quorum, granted, held, pending);
+    if (outcome === undefined) return;
+    this.#decided = true;
+    this.#round?.end();
+    if (outcome === "done") {
+      const votes = grantedBits(this.#ballots);
+      this.#confirmation = this.#grant.confirm(votes, this.nowMs, this.#ttlMs);
+    }
+    if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);
+    const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
+    this.#resolve({ kind: "failed", error });
+  }
+}
+
+const done: TouchOutcome = { kind: "done" };
+const gone: TouchOutcome = { kind: "gone" };
+
+/** Records a node's reply to a request sent at `sinceMs`, or why there is none. */
+export function noteTouch(
+  quorum: Quorum,
+  index: number,
+  ballot: Ballot,
+  reply: NodeReply<TouchReply>,
+  sinceMs: number,
+): void {
+  ballot.ms = quorum.clock.monotonicMs() - sinceMs;
+  if (reply.kind !== "reply") {
+    ballot.vote = reply.kind === "unknown" ? "unknown" : "failed";
+    ballot.cause = reply.error;
+  } else if (reply.reply.kind === "blank") {
+    ballot.vote = "blank";
+    ballot.cause = quorum.onBlank(index, reply.reply.report);
+  } else if (reply.reply.kind === "refused") {
+    ballot.vote = "failed";
+    ballot.cause = reply.reply.error;
+  } else {
+    ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
+    ballot.clockEpoch = quorum.nodes[index]?.clockEpoch ?? 0;
+  }
+}
+
+/**
+ * Takes back votes given before a forward clock step: the key may have expired early. Returns the
+ * nodes concerned, one bit each.
+ */
+export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
+  let stepped = 0;
+  for (let index = 0; index < ballots.length; index += 1) {
+    const ballot = ballots[index];
+    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    ballot.vote = "unknown";
+    ballot.cause = new Error("its clock was set forward after it had answered");
+    stepped |= 1 << index;
+  }
+  return stepped;
+}
+
+function grantedBits(ballots: readonly Ballot[]): number {
+  let bits = 0;
+  for (let index = 0; index < ballots.length; index += 1) {
+    if (ballots[index]?.vote === "granted") bits |= 1 << index;
+  }
+  return bits;
+}
+
+/** As `decide`, but fails if one server may have voted for two nodes. */
+export function outcomeOf(
+  quorum: Quorum,
+  done: number,
+  gone: number,
+  pending: number,
+): "done" | "gone" | "failed" | undefined {
+  const outcome = decide(quorum, done, gone, pending);
+  return outcome === "done" && quorum.misfit([]) !== undefined ? "failed" : outcome;
+}
+
+/** Decides by the number of nodes that have it, lack it, or are pending; undefined: too early. */
+function decide(
+  { nodes, size }: Pick<Quorum, "nodes" | "size">,
+  done: number,
+  gone: number,
+  pending: number,
+): "done" | "gone" | "failed" | undefined {
+  const nodeCount = nodes.length;
+  if (done >= size) return "done";
+  if (gone > nodeCount - size) return "gone";
+  // Wait while either outcome is possible: a lease that is gone must be noticed.
+  const possible = done + pending >= size || gone + pending > nodeCount - size;
+  return possible && pending > 0 ? undefined : "failed";
+}
+
+export function quorumError(
+  quorum: Quorum,
+  grant: RedisGrant,
+  ballots: readonly Ballot[],
+  action: string,
+): HoldfastError {
+  const { nodes, size } = quorum;
+  return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
+    quorum: size,
+    cause: quorum.misfit([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
+  });
+}

@@ -1,0 +1,124 @@
+import { InvalidOptionError, type HoldfastError } from "../../../core/errors.ts";
+import type { Scheduler } from "../../../core/time/scheduler.ts";
+import type { Survey } from "../node/survey.ts";
+import type { RedisNode } from "../node/node.ts";
+import type { Ballot } from "./ballot.ts";
+
+interface Pair {
+  readonly nodes: readonly [RedisNode, RedisNode];
+  readonly error: HoldfastError;
+}
+
+interface TwinsHost {
+  readonly nodes: readonly RedisNode[];
+  readonly scheduler: Scheduler;
+  /** Limit for the requests of a recheck. */
+  readonly timeoutMs: number;
+  /** Sends INFO to a node if a script ran in another process than the last INFO showed. */
+  readonly survey: Pick<Survey, "noticeRunId">;
+}
+
+/**
+ * Detects that one server was given as two nodes: its two votes would make a majority of a
+ * minority. The error stands while the last known run ids are equal. So it ends if an address was
+ * wrong only for a moment, and the node is connected to another server.
+ */
+export class Twins {
+  readonly #host: TwinsHost;
+  /** Run id of each node's server, as INFO reported it last. */
+  readonly #reported: (string | undefined)[] = [];
+  /** Run id that last granted on each node. All are different. */
+  readonly #runIds: (string | undefined)[] = [];
+  #found: Pair | undefined;
+  #recheck: Promise<void> | undefined;
+
+  constructor(host: TwinsHost) {
+    this.#host = host;
+  }
+
+  /**
+   * Called when the server of `node` reported its run id. Without one, the last known id stands.
+   */
+  observe(node: RedisNode, runId: string | undefined): void {
+    const index = this.#host.nodes.indexOf(node);
+    if (runId === undefined || this.#reported[index] === runId) return;
+    this.#reported[index] = runId;
+    const pair = this.#pair();
+    if (pair?.error.message !== this.#found?.error.message) this.#found = pair;
+  }
+
+  /** Returns the error if it is known already, or if two of these grants come from one server. */
+  among(ballots: readonly Ballot[]): HoldfastError | undefined {
+    return this.#found?.error ?? this.#sameRunId(ballots);
+  }
+
+  /** Sends INFO to both nodes of the error again. Bounded, never rejects. */
+  recheck(): Promise<void> {
+    this.#recheck ??= this.#askAgain().finally(() => {
+      this.#recheck = undefined;
+    });
+    return this.#recheck;
+  }
+
+  async #askAgain(): Promise<void> {
+    const { scheduler, timeoutMs } = this.#host;
+    const asked = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.meet()));
+    await new Promise<void>((resolve) => {
+      const untilMs = scheduler.clock.monotonicMs() + timeoutMs;
+      const timer = scheduler.at(untilMs, true, resolve);
+      void asked.then(() => {
+        scheduler.cancel(timer);
+        resolve();
+      });
+    });
+  }
+
+  #pair(): Pair | undefined {
+    const { nodes } = this.#host;
+    for (const [index, runId] of this.#reported.entries()) {
+      const first = runId === undefined ? index : this.#reported.indexOf(runId);
+      const [one, other] = [nodes[index], nodes[first]];
+      if (first === index || one === undefined || other === undefined) continue;
+      return { nodes: [one, other], error: twinsError(one.name, other.name) };
+    }
+    return undefined;
+  }
+
+  #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
+    // perf (sequential): the same processes as last time, which were different.
+    if (this.#areKnown(ballots)) return undefined;
+    const { nodes } = this.#host;
+    const seen = new Map<string, number>();
+    for (const [index, { vote, runId }] of ballots.entries()) {
+      if (vote !== "granted" || runId === undefined || runId === "-") continue;
+      this.#host.survey.noticeRunId(nodes[index], runId);
+      const twin = seen.get(runId);
+      if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
+      seen.set(runId, index);
+    }
+    for (const [runId, index] of seen) {
+      // Forgets the id at the node that had it before: that node is checked at its next grant.
+      const before = this.#runIds.indexOf(runId);
+      if (before >= 0) this.#runIds[before] = undefined;
+      this.#runIds[index] = runId;
+    }
+    return undefined;
+  }
+
+  #areKnown(ballots: readonly Ballot[]): boolean {
+    for (let index = 0; index < ballots.length; index += 1) {
+      const ballot = ballots[index];
+      if (ballot?.vote !== "granted" || ballot.runId === undefined) continue;
+      if (ballot.runId !== "-" && ballot.runId !== this.#runIds[index]) return false;
+    }
+    return true;
+  }
+}
+
+function twinsError(one: string | undefined, other: string | undefined): HoldfastError {
+  return new InvalidOptionError(
+    "nodes",
+    "different servers",
+    `the same server twice, as ${other} and ${one}`,
+  );
+}
