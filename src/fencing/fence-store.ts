@@ -31,7 +31,7 @@ const memoryMaxDefault = 100_000;
  * Returns a fence store in the memory of this process. Use it for a single server process: the
  * fences are gone after a restart.
  *
- * If `maxResources` resources are stored, a request for a new resource fails with StoreError. No fence is
+ * If `maxResources` are stored, a request for a new resource fails with StoreError. No fence is
  * ever evicted, because an evicted fence would let a stale write pass.
  */
 export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
