@@ -29,7 +29,7 @@ const part = process.argv[3] ?? "all";
 const heldCount = Number(process.argv[4] ?? 100_000);
 const load = (/** @type {string} */ path) => import(pathToFileURL(resolve(folder, path)).href);
 const { createLocks } = await load("index.js");
-const { redlock } = await load("stores/redis/index.js");
+const { redlockGroups } = await load("stores/redis/index.js");
 
 const nodesPerGroup = 3;
 const cycles = 20_000;
@@ -151,7 +151,7 @@ async function openGroups(groups, perSecondMax) {
     connectionsOf(clients.slice(group * nodesPerGroup, (group + 1) * nodesPerGroup), perSecondMax),
   );
   const options = { admission: "off", maxTtl: "1h", nodeTimeout: "60s" };
-  const locks = createLocks(redlock.groups(lists, options), { ttl: "1h", wait: 0 });
+  const locks = createLocks(redlockGroups(lists, options), { ttl: "1h", wait: 0 });
   // Loads the scripts in every group before the measurement.
   for (let n = 0; n < 100; n += 1) await (await locks.acquire(`warm-up:${n}`)).release();
   const close = async () => {

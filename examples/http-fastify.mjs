@@ -4,7 +4,7 @@ import Fastify from "fastify";
 import { fenceGuard, memoryFences } from "holdfast/fencing/http";
 import { writeLate } from "./support/late-writer.mjs";
 
-// A service with several processes keeps fences in a database: postgresFences, redisFences.
+// A service with several processes keeps fences in a database: postgresFences, mysqlFences.
 const guard = fenceGuard({ store: memoryFences() });
 let text = "";
 

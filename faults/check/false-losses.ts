@@ -31,7 +31,7 @@ const reasons: ReadonlySet<string> = new Set([
   "taken",
   "unreachable",
   "clock",
-  "maxHold",
+  "max-hold",
 ]);
 
 /** The library rounds the end down, and reports the loss shortly before a timer could miss it. */

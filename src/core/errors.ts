@@ -133,9 +133,9 @@ export class QuorumError extends HoldfastError {
 /**
  * Why a lease ended without our release: `expired` (its validity ran out), `taken` (a quorum no
  * longer has it), `unreachable` (it could not be renewed in time), `clock` (it is over by the wall
- * clock: a suspend or a clock step), `maxHold` (the limit for renewals was reached).
+ * clock: a suspend or a clock step), `max-hold` (the limit for renewals was reached).
  */
-export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "maxHold";
+export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "max-hold";
 
 /** The lease ended without our release. Also the `reason` of the lease's `signal`. */
 export class LeaseLostError extends HoldfastError {
@@ -274,7 +274,7 @@ function explainLoss(reason: LossReason): string {
       return "it could not be renewed before its validity ran out";
     case "clock":
       return "the wall clock says its validity is over (a suspended machine or a clock step)";
-    case "maxHold":
+    case "max-hold":
       return "it was held for maxHold, the bound on renewal";
     default:
       return reason satisfies never;

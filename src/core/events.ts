@@ -65,7 +65,7 @@ export interface LockEvents {
   /** A node has lost its data, or was never admitted. It may not vote. */
   "node-blank": { readonly node: string; readonly why: string };
   /** A blank node must wait until every lease that it may have forgotten is over. */
-  "node-quarantined": { readonly node: string; readonly leftMs: number };
+  "node-quarantined": { readonly node: string; readonly remainingMs: number };
   /** A node may vote: after a copy of the fence counters, at first start, or by clocks alone. */
   "node-admitted": { readonly node: string; readonly mode: "copy" | "bootstrap" | "clock" };
   /** A node's clock stepped against ours by more than the drift allowance. */

@@ -89,7 +89,7 @@ class LockManager implements Locks {
       handOver: (lease, grant) => handOver(this.#context, lease, grant),
       over: (grant) => lines.over(grant),
       events,
-      ttlMaxMs: store.ttlMaxMs,
+      maxTtlMs: store.maxTtlMs,
       phases: new RenewalPhases(),
       renewals: new Renewals(clock, this.#store),
       forget: (lease) => keeper.forget(lease),

@@ -72,7 +72,7 @@ const lockOptionNames = ["ttl", "wait", "renew", "maxHold", "retry", "signal", "
 
 /** Limits of a store for the options of a lock. */
 export interface StoreBounds {
-  readonly ttlMaxMs: number;
+  readonly maxTtlMs: number;
   /** Returns how long a lease of this TTL is valid. Left out if that is the whole TTL. */
   validityMs?(ttlMs: number): number;
 }
@@ -83,8 +83,8 @@ export function resolveOptions(
   defaults: ResolvedOptions,
   bounds: StoreBounds,
 ): ResolvedOptions {
-  const { ttlMaxMs } = bounds;
-  if (given === undefined) return checkedTtl(defaults, ttlMaxMs);
+  const { maxTtlMs } = bounds;
+  if (given === undefined) return checkedTtl(defaults, maxTtlMs);
   knownOptions("options", given, lockOptionNames);
   const { ttl, wait, renew, maxHold, retry, signal, label } = given;
   if (retry !== undefined) knownOptions("retry", retry, ["minDelay", "maxDelay"]);
@@ -96,7 +96,7 @@ export function resolveOptions(
     retryMinMs,
     dayMs,
   );
-  const ttlMs = orDefault("ttl", ttl, Math.min(defaults.ttlMs, ttlMaxMs), ttlMinMs, ttlMaxMs);
+  const ttlMs = orDefault("ttl", ttl, Math.min(defaults.ttlMs, maxTtlMs), ttlMinMs, maxTtlMs);
   return {
     ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
@@ -110,8 +110,8 @@ export function resolveOptions(
 }
 
 /** Cuts the built-in default TTL to the store's limit. A longer TTL that is given is an error. */
-function checkedTtl(defaults: ResolvedOptions, ttlMaxMs: number): ResolvedOptions {
-  return defaults.ttlMs <= ttlMaxMs ? defaults : { ...defaults, ttlMs: ttlMaxMs };
+function checkedTtl(defaults: ResolvedOptions, maxTtlMs: number): ResolvedOptions {
+  return defaults.ttlMs <= maxTtlMs ? defaults : { ...defaults, ttlMs: maxTtlMs };
 }
 
 /** Throws InvalidOptionError for an unknown name: a misspelled option would have no effect. */

@@ -70,7 +70,7 @@ export interface Stalls {
   /** Returns the longest stall that ended after `sinceMs` (monotonic), or up to 1 s before it. */
   maxMs(sinceMs: number): number;
   /** Returns the longest garbage collection since `sinceMs`. Left out if it cannot be measured. */
-  gcMsMax?(sinceMs: number): number;
+  maxGcMs?(sinceMs: number): number;
   /** Returns how long the machine slept since `sinceMs`, or up to 1 s before it. Optional. */
   suspendedMs?(sinceMs: number): number;
 }

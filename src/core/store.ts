@@ -136,7 +136,7 @@ export interface NodeStatus {
   /** `off` if admission is off or the store has none, `unknown` before the node's first reply. */
   readonly admission: "admitted" | "quarantined" | "unknown" | "off";
   /** Time until a quarantined node may vote, as far as known. */
-  readonly quarantineLeftMs: number | undefined;
+  readonly quarantineRemainingMs: number | undefined;
   readonly runId: string | undefined;
   readonly version: string | undefined;
   readonly lastFault: unknown;
@@ -180,7 +180,7 @@ export interface OpenStore {
    * Returns for how long this manager leaves these resources to clients of other libraries before
    * its next attempt; 0 if it does not. Left out if there are no such clients.
    */
-  gapLeftMs?(resources: readonly string[]): number;
+  gapRemainingMs?(resources: readonly string[]): number;
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   /**
    * Extends many grants at once. Calls `tell` once per grant, as soon as its outcome is certain,
@@ -214,7 +214,7 @@ export interface Store {
   readonly name: string;
   readonly capabilities: StoreCapabilities;
   /** Longest TTL of a lock. */
-  readonly ttlMaxMs: number;
+  readonly maxTtlMs: number;
   /**
    * Returns how long a lease of this TTL is valid: the TTL minus the drift allowance. Left out if
    * that is the whole TTL.

@@ -22,7 +22,7 @@ export function admission(fence: bigint, greatest: bigint): Admission {
 
 export interface MemoryFencesOptions {
   /** Largest number of resources kept; each takes about 200 bytes. @default 100_000 */
-  readonly max?: number;
+  readonly maxResources?: number;
 }
 
 const memoryMaxDefault = 100_000;
@@ -31,14 +31,14 @@ const memoryMaxDefault = 100_000;
  * Returns a fence store in the memory of this process. Use it for a single server process: the
  * fences are gone after a restart.
  *
- * If `max` resources are stored, a request for a new resource fails with StoreError. No fence is
+ * If `maxResources` are stored, a request for a new resource fails with StoreError. No fence is
  * ever evicted, because an evicted fence would let a stale write pass.
  */
 export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
-  knownOptions("options", options, ["max"]);
-  const { max = memoryMaxDefault } = options;
+  knownOptions("options", options, ["maxResources"]);
+  const { maxResources: max = memoryMaxDefault } = options;
   if (!Number.isSafeInteger(max) || max < 1) {
-    throw new InvalidOptionError("max", "a whole number of at least 1", max);
+    throw new InvalidOptionError("maxResources", "a whole number of at least 1", max);
   }
   const greatest = new Map<string, bigint>();
   return {
@@ -47,7 +47,7 @@ export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
       if (last === undefined && greatest.size >= max) {
         throw new StoreError(
           `the fences of ${max} resources are in memory and "${resource}" is not among them: ` +
-            "raise `max`, or keep fences in Redis or Postgres",
+            "raise `maxResources`, or keep fences in Redis or Postgres",
           { resources: [resource] },
         );
       }

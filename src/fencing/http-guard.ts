@@ -32,7 +32,7 @@ export interface FenceGuardOptions {
    */
   readonly required?: "always" | "writes" | "never";
   /** Number of requests that may wait for a resource; more get status 503. @default 1000 */
-  readonly queueMax?: number;
+  readonly maxQueue?: number;
   /** Longest wait of a request for its resource; after it the request gets 503. @default "30s" */
   readonly queueTimeout?: Duration;
 }
@@ -104,9 +104,9 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
 }
 
 function settingsOf(options: FenceGuardOptions): Settings {
-  const names = ["store", "resourceOf", "required", "queueMax", "queueTimeout"];
+  const names = ["store", "resourceOf", "required", "maxQueue", "queueTimeout"];
   knownOptions("options", options, names);
-  const { store, resourceOf, required = "writes", queueMax = 1_000, queueTimeout } = options;
+  const { store, resourceOf, required = "writes", maxQueue = 1_000, queueTimeout } = options;
   if (!isObject(store) || typeof store["admit"] !== "function") {
     throw new InvalidOptionError("store", "a fence store with the method `admit`", store);
   }
@@ -116,12 +116,12 @@ function settingsOf(options: FenceGuardOptions): Settings {
   if (!["always", "writes", "never"].includes(required)) {
     throw new InvalidOptionError("required", '"always", "writes" or "never"', required);
   }
-  if (!Number.isSafeInteger(queueMax) || queueMax < 0) {
-    throw new InvalidOptionError("queueMax", "a whole number of at least 0", queueMax);
+  if (!Number.isSafeInteger(maxQueue) || maxQueue < 0) {
+    throw new InvalidOptionError("maxQueue", "a whole number of at least 0", maxQueue);
   }
   const bounds = { minMs: 1, maxMs: 3_600_000 };
   const queueTimeoutMs = durationMs("queueTimeout", queueTimeout ?? "30s", bounds);
-  return { store, resourceOf, required, lanes: new Lanes({ queueMax, queueTimeoutMs }) };
+  return { store, resourceOf, required, lanes: new Lanes({ maxQueue, queueTimeoutMs }) };
 }
 
 async function judge(settings: Settings, request: GuardedRequest): Promise<Verdict> {

@@ -13,7 +13,7 @@ export type LaneEntry =
   | { readonly entered: false; readonly why: string };
 
 export interface LaneLimits {
-  readonly queueMax: number;
+  readonly maxQueue: number;
   readonly queueTimeoutMs: number;
 }
 
@@ -33,8 +33,8 @@ export class Lanes {
    */
   async enter(resources: readonly string[]): Promise<LaneEntry> {
     const before = resources.flatMap((resource) => this.#tails.get(resource) ?? []);
-    if (before.length > 0 && this.#waiting >= this.#limits.queueMax) {
-      return { entered: false, why: `${this.#limits.queueMax} requests wait already` };
+    if (before.length > 0 && this.#waiting >= this.#limits.maxQueue) {
+      return { entered: false, why: `${this.#limits.maxQueue} requests wait already` };
     }
     const leave = this.#queue(resources);
     if (before.length === 0) return { entered: true, leave };

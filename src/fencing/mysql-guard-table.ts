@@ -1,5 +1,8 @@
 import { StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
+import { admission, type FenceStore } from "./fence-store.ts";
+import { guardTableDefault } from "./guard-table.ts";
+import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import {
   fenceOf,
   guardKey,
@@ -8,18 +11,9 @@ import {
   rejection,
   type Fenced,
 } from "./guard.ts";
-import { callersTransaction, errorNumber, quotedTable } from "./mysql-session.ts";
+import { anySession, callersTransaction, errorNumber, quotedTable } from "./mysql-session.ts";
 import type { MysqlDatabase, Session } from "./mysql-session.ts";
-import { tableParts, type TableName } from "./sql-row.ts";
-
-export const guardTableDefault = "holdfast_fence";
-
-export interface GuardFenceOptions {
-  /** @default "holdfast_fence" */
-  readonly table?: TableName;
-  /** Resources whose guard rows to check. @default every resource of the lease */
-  readonly resource?: string | readonly string[];
-}
+import { tableParts } from "./sql-row.ts";
 
 /**
  * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call
@@ -44,6 +38,25 @@ export async function guardFence(
     const seen = await withTableHint(table, () => raise(session, table, resource, fence));
     if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
   }
+}
+
+/**
+ * Keeps the fences of the HTTP guard in the guard table. Pass a pool: each statement commits at
+ * once. Rejects with StoreError if the table does not exist.
+ *
+ * An admission is two statements. A greater fence that comes between them is the one that is read,
+ * so the smaller one is refused: never is a fence accepted after a greater one.
+ */
+export function mysqlFences(db: MysqlDatabase, options: GuardTableOptions = {}): FenceStore {
+  knownOptions("options", options, ["table"]);
+  const table = tableParts(options.table ?? guardTableDefault);
+  const session = anySession(db);
+  return {
+    admit: async (resource, fence) => {
+      const greatest = await withTableHint(table, () => raise(session, table, resource, fence));
+      return admission(fence, greatest);
+    },
+  };
 }
 
 /**

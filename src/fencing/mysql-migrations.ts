@@ -1,4 +1,4 @@
-import { guardTableDefault } from "./mysql-guard-table.ts";
+import { guardTableDefault } from "./guard-table.ts";
 import { quoted, quotedTable } from "./mysql-session.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 
@@ -14,7 +14,7 @@ export function fenceColumnSql(table: TableName, column = "fence"): string {
   );
 }
 
-/** Returns the SQL that creates the table which `guardFence` uses. */
+/** Returns the SQL that creates the table which `guardFence` and `mysqlFences` use. */
 export function guardTableSql(table: TableName = guardTableDefault): string {
   // VARBINARY, because collations ignore case, accents and trailing spaces and would merge two
   // resources. InnoDB, because the guard needs row locks.

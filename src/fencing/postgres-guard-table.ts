@@ -1,6 +1,8 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { admission, type FenceStore } from "./fence-store.ts";
+import { guardTableDefault } from "./guard-table.ts";
+import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import {
   fenceOf,
   guardKey,
@@ -11,19 +13,7 @@ import {
 } from "./guard.ts";
 import { type PostgresDatabase, queryOf, quotedTable, sqlState } from "./postgres-query.ts";
 import type { RunQuery } from "./postgres-query.ts";
-import { tableParts, type TableName } from "./sql-row.ts";
-
-export const guardTableDefault = "holdfast_fence";
-
-export interface GuardTableOptions {
-  /** @default "holdfast_fence" */
-  readonly table?: TableName;
-}
-
-export interface GuardFenceOptions extends GuardTableOptions {
-  /** Resources whose guard rows to check. @default every resource of the lease */
-  readonly resource?: string | readonly string[];
-}
+import { tableParts } from "./sql-row.ts";
 
 /**
  * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call

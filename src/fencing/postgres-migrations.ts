@@ -1,5 +1,5 @@
 import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
-import { guardTableDefault } from "./postgres-guard-table.ts";
+import { guardTableDefault } from "./guard-table.ts";
 import { quoted, quotedTable, sqlState } from "./postgres-query.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 

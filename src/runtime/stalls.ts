@@ -69,7 +69,7 @@ export class LoopStalls implements Stalls {
     return Math.max(stallOf(this.#histogram), ...ended.map(({ stallMs }) => stallMs));
   }
 
-  gcMsMax(sinceMs: number): number {
+  maxGcMs(sinceMs: number): number {
     return this.#collections.maxMs(sinceMs);
   }
 

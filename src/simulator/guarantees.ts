@@ -112,8 +112,8 @@ export class Guarantees {
     const skewMs = Math.max(this.#greatestSkewMs, this.#greatestFence / 1_000 - epochMs - nowMs);
     // Clocks suffice only if the quarantine is longer than the longest validity plus twice the
     // skew.
-    const { ttlMaxMs } = this.#plan;
-    if (this.#quarantineMs() <= ttlMaxMs + 2 * skewMs) {
+    const { maxTtlMs } = this.#plan;
+    if (this.#quarantineMs() <= maxTtlMs + 2 * skewMs) {
       this.#assumptions.breakFences(nowMs, `${node.name} was admitted on clocks that are not good`);
     }
   }
@@ -126,17 +126,17 @@ export class Guarantees {
     const otherMs = other.get(machine);
     if (otherMs === undefined || machine.hasLookedSince(otherMs)) return;
     const apartMs = this.#scene.nowMs - otherMs;
-    if (apartMs > 2 * this.#plan.ttlMaxMs + machine.pausedMs()) return;
+    if (apartMs > 2 * this.#plan.maxTtlMs + machine.pausedMs()) return;
     this.#excuseExclusion(`${machine.name} was suspended, and its wall clock set back`);
   }
 
   #quarantineMs(): number {
-    const { ttlMaxMs, driftFactor, driftFixedMs } = this.#plan;
-    return ttlMaxMs + ttlMaxMs * driftFactor + driftFixedMs;
+    const { maxTtlMs, driftFactor, driftFixedMs } = this.#plan;
+    return maxTtlMs + maxTtlMs * driftFactor + driftFixedMs;
   }
 
   #excuseExclusion(why: string): void {
     const { nowMs } = this.#scene;
-    this.#assumptions.breakExclusion(nowMs, nowMs + this.#plan.ttlMaxMs + 1, why);
+    this.#assumptions.breakExclusion(nowMs, nowMs + this.#plan.maxTtlMs + 1, why);
   }
 }

@@ -34,7 +34,7 @@ export function scenarioOf(seed: number): Scenario {
   const rateSpread = store.driftFactor * 0.45;
   const skewMs = random.pick(skewsOf(temper));
   const clientCount = random.integer(temper === "storm" ? 3 : 2, 4);
-  const quarantineMs = store.ttlMaxMs * 1.3 + store.driftFixedMs;
+  const quarantineMs = store.maxTtlMs * 1.3 + store.driftFixedMs;
   const safetyMs = isLosing
     ? (quarantineMs + 2 * ttlMs) * random.integer(3, 7)
     : ttlMs * random.integer(6, 25);
@@ -73,7 +73,7 @@ function withLives(scenario: Scenario): Scenario {
   const { work, store } = scenario;
   const shares = [random.between(0.25, 0.5), random.between(0.5, 0.9), 1];
   const lives = shares.map((share) => Math.max(ttlMinMs, Math.round(work.ttlMs * share)));
-  if (store.ttlMaxMs > work.ttlMs) lives.push(random.integer(work.ttlMs, store.ttlMaxMs));
+  if (store.maxTtlMs > work.ttlMs) lives.push(random.integer(work.ttlMs, store.maxTtlMs));
   const extendChance = Math.max(work.extendChance, random.pick([0.2, 0.5]));
   return { ...scenario, work: { ...work, lives, extendChance } };
 }
@@ -131,7 +131,7 @@ function storeOf(
   return {
     fencing,
     admission: strict ? "strict" : "off",
-    ttlMaxMs: Math.ceil(ttlMs * random.pick([1, 1, 1.5, 3])),
+    maxTtlMs: Math.ceil(ttlMs * random.pick([1, 1, 1.5, 3])),
     driftFactor: random.pick([0.01, 0.01, 0.05, 0.2]),
     driftFixedMs: 2,
     ...(isPatient ? { nodeTimeoutMs: Math.ceil(ttlMs * random.between(0.1, 0.6)) } : {}),
@@ -188,8 +188,8 @@ function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["
     waitMs: ttlMs * random.between(0.5, 4),
     thinkMs: ttlMs * random.pick(isBusy ? [0.01, 0.1] : thinks),
     holdMs: ttlMs * random.pick(isBusy ? [0.005, 0.1] : holds),
-    retryMinMs: Math.max(1, Math.round(ttlMs / 50)),
-    retryMaxMs: Math.max(5, Math.round(ttlMs / (isStorm ? 15 : 5))),
+    minRetryMs: Math.max(1, Math.round(ttlMs / 50)),
+    maxRetryMs: Math.max(5, Math.round(ttlMs / (isStorm ? 15 : 5))),
     renewChance: random.pick(isStepping ? [1] : [0, 0.5, 1]),
     severalChance: random.pick([0, 0.2, 0.5]),
     abandonChance: random.pick([0, 0.1]),

@@ -198,13 +198,13 @@ export class World implements FaultTargets {
   }
 
   #store(links: readonly Link[]): Store {
-    const { fencing, admission, ttlMaxMs, driftFactor, driftFixedMs, nodeTimeoutMs } =
+    const { fencing, admission, maxTtlMs, driftFactor, driftFixedMs, nodeTimeoutMs } =
       this.#scenario.store;
     const options = resolveStoreOptions(
       {
         fencing,
         admission,
-        maxTtl: ttlMaxMs,
+        maxTtl: maxTtlMs,
         drift: { factor: driftFactor, fixed: driftFixedMs },
         ...(nodeTimeoutMs === undefined ? {} : { nodeTimeout: nodeTimeoutMs }),
       },
@@ -213,7 +213,7 @@ export class World implements FaultTargets {
     return {
       name: "simulated",
       capabilities: { fencing, multiResource: true },
-      ttlMaxMs,
+      maxTtlMs,
       open: (context) => new RedisStore(links, options, context),
     };
   }

@@ -52,7 +52,8 @@ describe("servers that were started a moment ago", () => {
       new Set(["it has no record of its own (a first start, or its data is gone)"]),
     );
     expect(new Set(quarantined.map(({ node }) => node))).toEqual(new Set(nodes));
-    for (const { leftMs } of quarantined) expect(leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+    for (const { remainingMs } of quarantined)
+      expect(remainingMs).toBeLessThanOrEqual(1.2 * maxTtl);
     // All in the same mode, although they were started in different seconds.
     expect(admitted.map(({ node }) => node).sort()).toEqual(nodes);
     expect(new Set(admitted.map(({ mode }) => mode))).toEqual(new Set(["bootstrap"]));
@@ -77,7 +78,7 @@ test("servers that are old enough vote at the first call", async () => {
   expect(lease.state).toBe("held");
   expect(await states(locks)).toEqual(["admitted", "admitted", "admitted"]);
   for (const node of await locks.nodes()) {
-    expect(node).toMatchObject({ quarantineLeftMs: undefined, version: expect.any(String) });
+    expect(node).toMatchObject({ quarantineRemainingMs: undefined, version: expect.any(String) });
   }
 });
 

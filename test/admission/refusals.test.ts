@@ -49,8 +49,8 @@ test("the longest maxTtl that a node has received decides how long a quarantine 
   const locks = await openStrict(redis);
   const [first] = await locks.nodes();
   expect(first?.admission).toBe("quarantined");
-  expect(first?.quarantineLeftMs).toBeGreaterThan(25_000);
-  expect(first?.quarantineLeftMs).toBeLessThanOrEqual(31_000);
+  expect(first?.quarantineRemainingMs).toBeGreaterThan(25_000);
+  expect(first?.quarantineRemainingMs).toBeLessThanOrEqual(31_000);
 });
 
 test("a node with another wire format refuses, and keeps its record unchanged", async () => {

@@ -85,13 +85,13 @@ test("a server that comes back empty is quarantined, copies the counters, and th
     "admitted",
     "admitted",
   ]);
-  expect(noticed[0]?.quarantineLeftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+  expect(noticed[0]?.quarantineRemainingMs).toBeLessThanOrEqual(1.2 * maxTtl);
   const [{ fence } = { fence: 0n }] = journal.entries.slice(-1);
   await everyNodeVotes(locks);
   expect(events).toEqual(["node-1 blank", "node-1 quarantined", "node-1 admitted by copy"]);
   expect(why[0]?.why).toContain("has no record of its own");
-  expect(left[0]?.leftMs).toBeGreaterThan(0);
-  expect(left[0]?.leftMs).toBeLessThanOrEqual(1.2 * maxTtl);
+  expect(left[0]?.remainingMs).toBeGreaterThan(0);
+  expect(left[0]?.remainingMs).toBeLessThanOrEqual(1.2 * maxTtl);
   // Copied from the other nodes: this server never had it.
   const counter = await field(server, String(shardOf("a")));
   expect(BigInt(counter ?? 0)).toBeGreaterThanOrEqual(fence);

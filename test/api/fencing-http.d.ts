@@ -26,7 +26,7 @@ export interface FenceStore {
 }
 export declare function admission(fence: bigint, greatest: bigint): Admission;
 export interface MemoryFencesOptions {
-    readonly max?: number;
+    readonly maxResources?: number;
 }
 export declare function memoryFences(options?: MemoryFencesOptions): FenceStore;
 
@@ -66,7 +66,7 @@ export interface FenceGuardOptions {
     readonly store: FenceStore;
     readonly resourceOf?: (request: GuardedRequest) => string | readonly string[];
     readonly required?: "always" | "writes" | "never";
-    readonly queueMax?: number;
+    readonly maxQueue?: number;
     readonly queueTimeout?: Duration;
 }
 export interface FenceGuard {

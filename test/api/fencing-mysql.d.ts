@@ -1,14 +1,42 @@
 // dist/fencing/mysql.d.ts
 export type { Fenced } from "./guard.ts";
+export type { Admission, FenceStore } from "./fence-store.ts";
 export type { MysqlConnection, MysqlDatabase, MysqlPool, MysqlQuery } from "./mysql-session.ts";
 export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./sql-row.ts";
 export { assertFenced, fencedUpdate, type MysqlOutcome } from "./mysql-row.ts";
-export { guardFence, type GuardFenceOptions } from "./mysql-guard-table.ts";
+export { guardFence, mysqlFences } from "./mysql-guard-table.ts";
+export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export { fenceColumnSql, guardTableSql } from "./mysql-migrations.ts";
 
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/report/holder.d.ts: in index.d.ts
+
+// dist/fencing/fence-store.d.ts
+export type Admission = {
+    readonly accepted: true;
+} | {
+    readonly accepted: false;
+    readonly seen: bigint;
+};
+export interface FenceStore {
+    admit(resource: string, fence: bigint): Promise<Admission>;
+}
+export declare function admission(fence: bigint, greatest: bigint): Admission;
+export interface MemoryFencesOptions {
+    readonly maxResources?: number;
+}
+export declare function memoryFences(options?: MemoryFencesOptions): FenceStore;
+
+// dist/fencing/guard-table.d.ts
+import type { TableName } from "./sql-row.ts";
+export declare const guardTableDefault = "holdfast_fence";
+export interface GuardTableOptions {
+    readonly table?: TableName;
+}
+export interface GuardFenceOptions extends GuardTableOptions {
+    readonly resource?: string | readonly string[];
+}
 
 // dist/fencing/guard.d.ts
 import { FenceRejectedError } from "../core/errors.ts";
@@ -34,15 +62,12 @@ export declare function guardKey(resource: string): string;
 export declare function isObject(value: unknown): value is Record<PropertyKey, unknown>;
 
 // dist/fencing/mysql-guard-table.d.ts
+import { type FenceStore } from "./fence-store.ts";
+import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { type Fenced } from "./guard.ts";
 import type { MysqlDatabase } from "./mysql-session.ts";
-import { type TableName } from "./sql-row.ts";
-export declare const guardTableDefault = "holdfast_fence";
-export interface GuardFenceOptions {
-    readonly table?: TableName;
-    readonly resource?: string | readonly string[];
-}
 export declare function guardFence(db: MysqlDatabase, fenced: Fenced | bigint, options?: GuardFenceOptions): Promise<void>;
+export declare function mysqlFences(db: MysqlDatabase, options?: GuardTableOptions): FenceStore;
 
 // dist/fencing/mysql-migrations.d.ts
 import { type TableName } from "./sql-row.ts";

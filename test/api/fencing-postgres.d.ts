@@ -1,10 +1,11 @@
 // dist/fencing/postgres.d.ts
 export type { Fenced } from "./guard.ts";
+export type { Admission, FenceStore } from "./fence-store.ts";
 export type { PostgresDatabase, PostgresQuery } from "./postgres-query.ts";
 export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./sql-row.ts";
 export { assertFenced, fencedUpdate, type PostgresOutcome } from "./postgres-row.ts";
 export { guardFence, postgresFences } from "./postgres-guard-table.ts";
-export type { GuardFenceOptions, GuardTableOptions } from "./postgres-guard-table.ts";
+export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export { fenceColumnSql, fenceTriggerSql, fenceTriggerState, guardTableSql, throwIfFenceRejected, } from "./postgres-migrations.ts";
 
 // dist/core/errors.d.ts: in index.d.ts
@@ -23,9 +24,19 @@ export interface FenceStore {
 }
 export declare function admission(fence: bigint, greatest: bigint): Admission;
 export interface MemoryFencesOptions {
-    readonly max?: number;
+    readonly maxResources?: number;
 }
 export declare function memoryFences(options?: MemoryFencesOptions): FenceStore;
+
+// dist/fencing/guard-table.d.ts
+import type { TableName } from "./sql-row.ts";
+export declare const guardTableDefault = "holdfast_fence";
+export interface GuardTableOptions {
+    readonly table?: TableName;
+}
+export interface GuardFenceOptions extends GuardTableOptions {
+    readonly resource?: string | readonly string[];
+}
 
 // dist/fencing/guard.d.ts
 import { FenceRejectedError } from "../core/errors.ts";
@@ -52,16 +63,9 @@ export declare function isObject(value: unknown): value is Record<PropertyKey, u
 
 // dist/fencing/postgres-guard-table.d.ts
 import { type FenceStore } from "./fence-store.ts";
+import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { type Fenced } from "./guard.ts";
 import { type PostgresDatabase } from "./postgres-query.ts";
-import { type TableName } from "./sql-row.ts";
-export declare const guardTableDefault = "holdfast_fence";
-export interface GuardTableOptions {
-    readonly table?: TableName;
-}
-export interface GuardFenceOptions extends GuardTableOptions {
-    readonly resource?: string | readonly string[];
-}
 export declare function guardFence(db: PostgresDatabase, fenced: Fenced | bigint, options?: GuardFenceOptions): Promise<void>;
 export declare function postgresFences(db: PostgresDatabase, options?: GuardTableOptions): FenceStore;
 

@@ -42,7 +42,7 @@ export interface FenceStore {
 }
 export declare function admission(fence: bigint, greatest: bigint): Admission;
 export interface MemoryFencesOptions {
-    readonly max?: number;
+    readonly maxResources?: number;
 }
 export declare function memoryFences(options?: MemoryFencesOptions): FenceStore;
 

@@ -229,7 +229,7 @@ export declare class QuorumError extends HoldfastError {
         hint?: string | undefined;
     });
 }
-export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "maxHold";
+export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "max-hold";
 export declare class LeaseLostError extends HoldfastError {
     readonly reason: LossReason;
     readonly result: unknown;
@@ -343,7 +343,7 @@ export interface LockEvents {
     };
     "node-quarantined": {
         readonly node: string;
-        readonly leftMs: number;
+        readonly remainingMs: number;
     };
     "node-admitted": {
         readonly node: string;
@@ -425,7 +425,7 @@ export interface LeaseHost {
     readonly clock: SteadyClock;
     readonly store: OpenStore;
     readonly events: Emitter;
-    readonly ttlMaxMs: number;
+    readonly maxTtlMs: number;
     readonly phases: RenewalPhases;
     readonly renewals: Renewals;
     handOver(lease: HeldLease, grant: Grant): Grant | undefined;
@@ -530,7 +530,7 @@ export interface ResolvedOptions {
 export declare const ttlMinMs = 10;
 export declare const builtInDefaults: ResolvedOptions;
 export interface StoreBounds {
-    readonly ttlMaxMs: number;
+    readonly maxTtlMs: number;
     validityMs?(ttlMs: number): number;
 }
 export declare function resolveOptions(given: LockOptions | undefined, defaults: ResolvedOptions, bounds: StoreBounds): ResolvedOptions;
@@ -568,7 +568,7 @@ export interface Stalls {
     close?(): void;
     watch(): void;
     maxMs(sinceMs: number): number;
-    gcMsMax?(sinceMs: number): number;
+    maxGcMs?(sinceMs: number): number;
     suspendedMs?(sinceMs: number): number;
 }
 export interface AsyncContext {
@@ -715,7 +715,7 @@ export type BreakAnswer =
 export interface NodeStatus {
     readonly node: string;
     readonly admission: "admitted" | "quarantined" | "unknown" | "off";
-    readonly quarantineLeftMs: number | undefined;
+    readonly quarantineRemainingMs: number | undefined;
     readonly runId: string | undefined;
     readonly version: string | undefined;
     readonly lastFault: unknown;
@@ -735,7 +735,7 @@ export interface Waiting {
 export interface OpenStore {
     attempt(request: AcquireRequest): Promise<AttemptOutcome>;
     waiting?(resources: readonly string[]): Waiting | undefined;
-    gapLeftMs?(resources: readonly string[]): number;
+    gapRemainingMs?(resources: readonly string[]): number;
     extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
     extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
     prove(grant: Grant): Promise<ProveOutcome>;
@@ -751,7 +751,7 @@ export interface OpenStore {
 export interface Store {
     readonly name: string;
     readonly capabilities: StoreCapabilities;
-    readonly ttlMaxMs: number;
+    readonly maxTtlMs: number;
     validityMs?(ttlMs: number): number;
     open(context: StoreContext): OpenStore;
 }

@@ -1,5 +1,6 @@
 // dist/stores/redis/index.d.ts
-export { redis, redlock, type Redlock } from "./redlock.ts";
+export { redlockGroups } from "./groups/groups.ts";
+export { redis, redlock } from "./redlock.ts";
 export type { GroupsOptions } from "./groups/groups-options.ts";
 export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
@@ -71,7 +72,7 @@ export {};
 // dist/stores/redis/groups/groups.d.ts
 import type { Store } from "../../../core/store.ts";
 import { type GroupsOptions } from "./groups-options.ts";
-export declare function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
+export declare function redlockGroups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/options.d.ts
 import type { RedisConnection } from "../../clients/contract.ts";
@@ -128,11 +129,6 @@ export declare function checkTtl(replicas: ReplicaSettings | undefined, ttlMs: n
 
 // dist/stores/redis/redlock.d.ts
 import type { Store } from "../../core/store.ts";
-import { groups } from "./groups/groups.ts";
 import { type RedisStoreOptions } from "./options.ts";
-export interface Redlock {
-    (clients: readonly object[], options?: RedisStoreOptions): Store;
-    readonly groups: typeof groups;
-}
-export declare const redlock: Redlock;
+export declare function redlock(clients: readonly object[], options?: RedisStoreOptions): Store;
 export declare function redis(client: object, options?: RedisStoreOptions): Store;

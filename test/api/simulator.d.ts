@@ -497,8 +497,8 @@ export interface WorkPlan {
     readonly waitMs: number;
     readonly thinkMs: number;
     readonly holdMs: number;
-    readonly retryMinMs: number;
-    readonly retryMaxMs: number;
+    readonly minRetryMs: number;
+    readonly maxRetryMs: number;
     readonly renewChance: number;
     readonly severalChance: number;
     readonly abandonChance: number;
@@ -510,7 +510,7 @@ export interface WorkPlan {
 export interface StorePlan {
     readonly fencing: boolean;
     readonly admission: "strict" | "off";
-    readonly ttlMaxMs: number;
+    readonly maxTtlMs: number;
     readonly driftFactor: number;
     readonly driftFixedMs: number;
     readonly nodeTimeoutMs?: number;

@@ -87,7 +87,7 @@ import type { StoreCapabilities } from "../../core/store.ts";
 export interface ConformanceHarness {
     open(defaults?: LockDefaults): Promise<Locks>;
     readonly capabilities: StoreCapabilities;
-    readonly ttlMaxMs: number;
+    readonly maxTtlMs: number;
     readonly namespace: string;
     readonly shortTtlMs?: number;
     readonly settleMs?: number;

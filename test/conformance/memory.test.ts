@@ -5,7 +5,7 @@ import { type ConformanceHarness, manualRuntime } from "../../src/testing/index.
 import { watchLeaks } from "../support/leaks.ts";
 import { inOrder, sideBySide } from "./run-suite.ts";
 
-const ttlMaxMs = 30_000;
+const maxTtlMs = 30_000;
 
 describe("the memory store on a manual clock", () => {
   watchLeaks();
@@ -17,7 +17,7 @@ describe("the memory store on a manual clock", () => {
       open: async (defaults) => createLocks(store, { ...defaults, runtime }),
       advance: (ms) => clock.advance(ms),
       capabilities: store.capabilities,
-      ttlMaxMs,
+      maxTtlMs,
       namespace: "manual",
     };
   });
@@ -30,7 +30,7 @@ describe("in real time", () => {
       return {
         open: async (defaults) => createLocks(store, defaults),
         capabilities: store.capabilities,
-        ttlMaxMs,
+        maxTtlMs,
         namespace: "real",
       };
     },

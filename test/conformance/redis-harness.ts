@@ -33,12 +33,12 @@ export function redisHarness(
   const [only] = given;
   const make = () =>
     given.length === 1 && only !== undefined ? redis(only, resolved) : redlock(given, resolved);
-  const { capabilities, ttlMaxMs } = make();
+  const { capabilities, maxTtlMs } = make();
   return {
     // A store for each manager, so that managers share the servers and nothing in this process.
     open: async (defaults) => createLocks(make(), defaults),
     capabilities,
-    ttlMaxMs,
+    maxTtlMs,
     namespace,
     shortTtlMs: 1_000,
   };

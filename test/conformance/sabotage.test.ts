@@ -219,7 +219,7 @@ function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): Confor
     open: async (defaults) => createLocks(store, { ...defaults, runtime }),
     advance: (ms) => clock.advance(ms),
     capabilities: store.capabilities,
-    ttlMaxMs: store.ttlMaxMs,
+    maxTtlMs: store.maxTtlMs,
     namespace: "sabotage",
   };
 }

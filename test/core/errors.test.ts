@@ -113,7 +113,7 @@ describe("messages", () => {
   });
 
   test("differ for each reason of a lost lease", () => {
-    const reasons = ["expired", "taken", "unreachable", "clock", "maxHold"] as const;
+    const reasons = ["expired", "taken", "unreachable", "clock", "max-hold"] as const;
     const messages = reasons.map((reason) => new LeaseLostError(["a"], reason).message);
     expect(new Set(messages).size).toBe(reasons.length);
   });

@@ -71,7 +71,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     close: async () => await behaviour.close?.(),
     ...(behaviour.waiting === undefined ? {} : { waiting: behaviour.waiting }),
     ...(behaviour.extendMany === undefined ? {} : { extendMany: behaviour.extendMany }),
-    ...(behaviour.gapLeftMs === undefined ? {} : { gapLeftMs: behaviour.gapLeftMs }),
+    ...(behaviour.gapRemainingMs === undefined ? {} : { gapRemainingMs: behaviour.gapRemainingMs }),
     ...(behaviour.break === undefined ? {} : { break: behaviour.break }),
     ...(behaviour.passOn === undefined ? {} : { passOn: behaviour.passOn }),
   };
@@ -79,7 +79,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
   const store: Store = {
     name: "fake",
     capabilities,
-    ttlMaxMs: 60_000,
+    maxTtlMs: 60_000,
     open(context) {
       behaviour.onOpen?.(context);
       return open;

@@ -7,7 +7,7 @@ import { lockTable, note, type Table } from "./lock-table.ts";
 function leavingGaps(): Table {
   const ends = new Map<string, number>();
   return lockTable((table) => ({
-    gapLeftMs(resources) {
+    gapRemainingMs(resources) {
       const endMs = Math.max(...resources.map((name) => ends.get(name) ?? 0));
       return Math.max(0, endMs - table().clock.monotonicMs());
     },

@@ -170,7 +170,7 @@ describe("renewal", () => {
     await clock.advance(7_000);
     expect(lease.remainingMs()).toBe(500);
     await clock.advance(5_000);
-    expect(lost).toMatchObject([{ reason: "maxHold", heldMs: 7_499 }]);
+    expect(lost).toMatchObject([{ reason: "max-hold", heldMs: 7_499 }]);
     expect(times("extend").at(-1)).toBe(7_000);
   });
 

@@ -5,13 +5,13 @@ import { resourcesOf } from "../../src/core/resources.ts";
 import { createLocks, InvalidOptionError, type LockOptions } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
-import { redis, redlock } from "../../src/stores/redis/index.ts";
+import { redis, redlockGroups } from "../../src/stores/redis/index.ts";
 import { scene } from "./fake-store.ts";
 
-const ttlMaxMs = 30_000;
+const maxTtlMs = 30_000;
 
 function resolve(given?: LockOptions, defaults = builtInDefaults) {
-  return resolveOptions(given, defaults, { ttlMaxMs });
+  return resolveOptions(given, defaults, { maxTtlMs });
 }
 
 describe("options", () => {
@@ -66,7 +66,7 @@ describe("options", () => {
   });
 
   test("reduce the default TTL to the store's limit, but refuse a given one above it", () => {
-    const short = { ttlMaxMs: 2_000 };
+    const short = { maxTtlMs: 2_000 };
     expect(resolveOptions(undefined, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(resolveOptions({ wait: 0 }, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow("`ttl`");
@@ -92,7 +92,7 @@ describe("options", () => {
       [memory(), 8_750],
       [embedded("/nowhere"), 8_749],
       [redis(new Redis({ lazyConnect: true })), 8_648],
-      [redlock.groups([[new Redis({ lazyConnect: true })]]), 8_648],
+      [redlockGroups([[new Redis({ lazyConnect: true })]]), 8_648],
     ] as const;
     for (const [store, mostMs] of stores) {
       createLocks(store, { ttl: "10s", renew: mostMs });

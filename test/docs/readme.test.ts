@@ -33,6 +33,7 @@ declare const pool: import("pg").Pool;
 declare const balance: bigint;
 declare const createLocks: typeof import("holdfast").createLocks;
 declare const redlock: typeof import("holdfast/redis").redlock;
+declare const redlockGroups: typeof import("holdfast/redis").redlockGroups;
 declare const Redis: typeof import("ioredis").Redis;
 type Node = import("ioredis").Redis;
 declare const a1: Node, a2: Node, a3: Node, b1: Node, b2: Node, b3: Node;

@@ -20,7 +20,7 @@ function report(given: Partial<Record<"stall" | "gc" | "slept" | "wallAhead", nu
   const stalls: Stalls = {
     watch: () => undefined,
     maxMs: () => given.stall ?? 0,
-    gcMsMax: () => given.gc ?? 0,
+    maxGcMs: () => given.gc ?? 0,
     suspendedMs: () => given.slept ?? 0,
   };
   const clock = {

@@ -6,7 +6,7 @@ import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { sideBySide } from "../conformance/run-suite.ts";
 
-const ttlMaxMs = 30_000;
+const maxTtlMs = 30_000;
 /** Long enough for a machine that is kept busy by the other test files. */
 const shortTtlMs = 1_500;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-embedded-"));
@@ -25,7 +25,7 @@ sideBySide({
     return {
       open: async (defaults) => createLocks(store, defaults),
       capabilities: store.capabilities,
-      ttlMaxMs,
+      maxTtlMs,
       namespace: "one",
       shortTtlMs,
     };
@@ -35,7 +35,7 @@ sideBySide({
     return {
       open: async (defaults) => createLocks(embedded(directory), defaults),
       capabilities: { fencing: true, multiResource: true },
-      ttlMaxMs,
+      maxTtlMs,
       namespace: "each",
       shortTtlMs,
     };

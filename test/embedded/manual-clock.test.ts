@@ -8,7 +8,7 @@ import { type ConformanceHarness, manualRuntime } from "../../src/testing/index.
 import { inOrder } from "../conformance/run-suite.ts";
 import { watchLeaks } from "../support/leaks.ts";
 
-const ttlMaxMs = 30_000;
+const maxTtlMs = 30_000;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-embedded-"));
 let directories = 0;
 
@@ -29,7 +29,7 @@ describe("the embedded store on a manual clock", () => {
       open: async (defaults) => createLocks(store, { ...defaults, runtime }),
       advance: (ms) => clock.advance(ms),
       capabilities: store.capabilities,
-      ttlMaxMs,
+      maxTtlMs,
       namespace: "manual",
     };
   });

@@ -1,16 +1,10 @@
-import { Redis } from "ioredis";
-import { Pool } from "pg";
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
 import { fenceGuard, fenceHeaders, memoryFences } from "../../src/fencing/http.ts";
 import { throwIfFenceRejected, withFence } from "../../src/fencing/http.ts";
 import type { FenceGuard, FenceGuardOptions, FenceStore } from "../../src/fencing/http.ts";
-import { guardTableSql, postgresFences } from "../../src/fencing/postgres.ts";
-import { redisFences } from "../../src/fencing/redis.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { type HttpServer, serve, serveFetch } from "./http-servers.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
 
@@ -241,7 +235,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
       started();
       await released;
     };
-    const url = await guarded(work, { queueMax: 1, queueTimeout: 50 });
+    const url = await guarded(work, { maxQueue: 1, queueTimeout: 50 });
     const send = (): Promise<Response> => fetch(url, withFence(leaseLike(7n), put()));
     const first = send();
     await isStarted;
@@ -302,70 +296,6 @@ describe("the HTTP guard on req and res", () => {
   });
 });
 
-describe("fence stores", () => {
-  let postgres: PostgresServer;
-  let redis: RedisServer;
-  let pool: Pool;
-  let client: Redis;
-
-  beforeAll(async () => {
-    [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
-    const { host, port, user, database } = postgres;
-    pool = new Pool({ host, port, user, database });
-    await pool.query(guardTableSql());
-    client = new Redis(redis.url, { lazyConnect: true });
-    await client.connect();
-  });
-
-  afterAll(async () => {
-    await client.quit();
-    await pool.end();
-    await Promise.all([postgres.stop(), redis.stop()]);
-  });
-
-  const stores: readonly (readonly [string, () => FenceStore])[] = [
-    ["memory", () => memoryFences()],
-    ["Redis", () => redisFences(client)],
-    ["Postgres", () => postgresFences(pool)],
-  ];
-
-  it.each(stores)("in %s keep the greatest fence of many concurrent ones", async (_, create) => {
-    const store = create();
-    const results = await Promise.all(
-      shuffledFences(100, 9).map(async (fence) => ({
-        fence,
-        answer: await store.admit("race", fence),
-      })),
-    );
-    for (const { fence, answer } of results) {
-      if (!answer.accepted) expect(answer.seen > fence).toBe(true);
-    }
-    expect(await store.admit("race", 99n)).toEqual({ accepted: false, seen: 100n });
-    expect(await store.admit("race", 100n)).toEqual({ accepted: true });
-    expect(await store.admit("ra\0ce 🔒", 1n)).toEqual({ accepted: true });
-    const beyond = 2n ** 63n - 1n;
-    expect(await store.admit("race", beyond)).toEqual({ accepted: true });
-    expect(await store.admit("race", beyond - 1n)).toEqual({ accepted: false, seen: beyond });
-  });
-
-  it("in memory refuse new resources when full, and forget none", async () => {
-    const store = memoryFences({ max: 2 });
-    await store.admit("a", 5n);
-    await store.admit("b", 5n);
-    expect(await rejectionOf(store.admit("c", 5n))).toBeInstanceOf(StoreError);
-    expect(await store.admit("a", 4n)).toEqual({ accepted: false, seen: 5n });
-    expect(await store.admit("a", 6n)).toEqual({ accepted: true });
-  });
-
-  it("in Postgres name the migration if the table is missing", async () => {
-    const store = postgresFences(pool, { table: "nowhere.fences" });
-    expect(await rejectionOf(store.admit("a", 1n))).toMatchObject({
-      code: "STORE",
-      message: expect.stringContaining('guardTableSql("nowhere.fences")'),
-    });
-  });
-});
-
 describe("the client's side of the HTTP guard", () => {
   it("adds to the given headers, in each of their forms", () => {
     for (const headers of [{ accept: "x" }, [["accept", "x"]], new Headers({ accept: "x" })]) {
@@ -413,16 +343,9 @@ describe("the client's side of the HTTP guard", () => {
     ["an unknown option", { store: memoryFences(), storr: 1 }, "storr"],
     ["resourceOf", { store: memoryFences(), resourceOf: "a" }, "resourceOf"],
     ["required", { store: memoryFences(), required: true }, "required"],
-    ["queueMax", { store: memoryFences(), queueMax: -1 }, "queueMax"],
+    ["maxQueue", { store: memoryFences(), maxQueue: -1 }, "maxQueue"],
     ["queueTimeout", { store: memoryFences(), queueTimeout: 0 }, "queueTimeout"],
   ])("refuses a guard with a bad option: %s", (_, options, option) => {
     expect(() => fenceGuard(options as never)).toThrow(`\`${option}\``);
-  });
-
-  it("refuses fence stores with bad options", () => {
-    expect(() => memoryFences({ max: 0 })).toThrow("`max`");
-    expect(() => memoryFences({ maxx: 1 } as never)).toThrow("`maxx`");
-    expect(() => postgresFences({} as never)).toThrow("`db`");
-    expect(() => redisFences({})).toThrow("`client`");
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
-import { type GroupsOptions, redlock } from "../../src/stores/redis/index.ts";
+import { type GroupsOptions, redlockGroups } from "../../src/stores/redis/index.ts";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
 import { ioredisKinds, nodeRedisKinds, type OpenClient } from "../clients/client-kinds.ts";
 import { keysLeft, openClients } from "../conformance/redis-harness.ts";
@@ -23,14 +23,14 @@ afterAll(async () => {
 function harness(namespace: string, prefix: string): ConformanceHarness {
   const given = clients.map(({ client }) => client as object);
   const options: GroupsOptions = { admission: "off", nodeTimeout: "5s", prefix };
-  const make = () => redlock.groups([given.slice(0, 3), given.slice(3)], options);
-  const { capabilities, ttlMaxMs } = make();
+  const make = () => redlockGroups([given.slice(0, 3), given.slice(3)], options);
+  const { capabilities, maxTtlMs } = make();
   const open: ConformanceHarness["open"] = async (defaults) => createLocks(make(), defaults);
   return {
     shortTtlMs: 1_500,
     open,
     capabilities,
-    ttlMaxMs,
+    maxTtlMs,
     namespace,
   };
 }

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { createLocks, type CreateLocksOptions, type Locks } from "../../src/index.ts";
 import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
-import { type GroupsOptions, redlock } from "../../src/stores/redis/index.ts";
+import { type GroupsOptions, redlockGroups } from "../../src/stores/redis/index.ts";
 import { connect, type RedisBench } from "../support/redis-harness.ts";
 
 /** Short, because the wait for a new layout is as long as the longest lease. */
@@ -22,7 +22,7 @@ export async function openGroups(
   const clients = await Promise.all(groups.map((indices) => clientsOf(redis, indices)));
   // Many servers share few cores, and no test measures how soon a node must answer.
   const all: GroupsOptions = { admission: "off", nodeTimeout: "5s", ...options };
-  const locks = createLocks(redlock.groups(clients, all), { ttl: "20s", ...defaults });
+  const locks = createLocks(redlockGroups(clients, all), { ttl: "20s", ...defaults });
   onTestFinished(() => locks.close());
   return locks;
 }

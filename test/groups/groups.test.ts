@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { InvalidOptionError, QuorumError, StoreError } from "../../src/index.ts";
-import { redlock } from "../../src/stores/redis/index.ts";
+import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
 import { clientsOf, nameOf, namesOf, openGroups } from "./group-locks.ts";
@@ -180,7 +180,7 @@ describe("with one group down", () => {
       send: () => Promise.reject(new Error("connection refused")),
     }));
     const { createLocks } = await import("../../src/index.ts");
-    const store = redlock.groups([clients, gone], { admission: "off", nodeTimeout: "5s" });
+    const store = redlockGroups([clients, gone], { admission: "off", nodeTimeout: "5s" });
     const locks = createLocks(store, { ttl: "20s" });
     try {
       await (await locks.acquire(one, { wait: 0 })).release();
@@ -198,13 +198,13 @@ describe("with one group down", () => {
   });
 });
 
-describe("redlock.groups refuses", () => {
+describe("redlockGroups refuses", () => {
   test("the same client twice, lists of different lengths, and options that groups do not support", async () => {
     const [a, b, c] = await clientsOf(redis, [0, 1, 2]);
     if (a === undefined || b === undefined || c === undefined) throw new Error("no client");
     const refused = (groups: readonly object[][], options: object = {}): string => {
       try {
-        redlock.groups(groups, options);
+        redlockGroups(groups, options);
       } catch (error) {
         expect(error).toBeInstanceOf(InvalidOptionError);
         return String(error);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, type Lease, type Locks, StoreError } from "../../src/index.ts";
-import { redlock } from "../../src/stores/redis/index.ts";
+import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { clientsOf, maxTtl, nameOf, namesOf, openGroups } from "./group-locks.ts";
@@ -310,7 +310,7 @@ test("a layout never goes back to a smaller number, for any client", async () =>
     expect(await refusal(older.acquire("x", { wait: "30s" }))).toContain("of layout 3");
   }
   const { port } = redis.server(0);
-  const alone = createLocks(redlock.groups([[await connect(port)]], { layout: 2 }), {});
+  const alone = createLocks(redlockGroups([[await connect(port)]], { layout: 2 }), {});
   onTestFinished(() => alone.close());
   expect(await refusal(alone.acquire("x"))).toContain("of layout 3");
 });

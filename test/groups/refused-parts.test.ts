@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, HoldfastError, InvalidOptionError, type Locks } from "../../src/index.ts";
 import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
-import { redlock } from "../../src/stores/redis/index.ts";
+import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { collect, rejection, shareRedis, watchConnection } from "../support/redis-harness.ts";
 import { clientsOf, nameOf, openGroups } from "./group-locks.ts";
 
@@ -33,7 +33,7 @@ describe("a lock on resources of both groups that the second group does not gran
   /** Opens a manager whose connections to the second group are wrapped. */
   async function openSpoiled(wrap: (client: object) => object): Promise<Locks> {
     const [first = [], second = []] = await Promise.all(two.map((some) => clientsOf(redis, some)));
-    const store = redlock.groups([first, second.map(wrap)], {
+    const store = redlockGroups([first, second.map(wrap)], {
       admission: "off",
       nodeTimeout: "5s",
     });

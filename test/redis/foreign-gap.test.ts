@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Runtime } from "../../src/core/ports.ts";
 import { createLocks, InvalidOptionError, type Lease, type Locks } from "../../src/index.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
-import { redlock } from "../../src/stores/redis/index.ts";
+import { redlock, redlockGroups } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { openLocks, shareRedis } from "../support/redis-harness.ts";
 import { loadScripts, tell, untilQueued } from "./waiting-scene.ts";
@@ -177,7 +177,7 @@ test("groups leave gaps as well", async () => {
   const { runtime, letTimersFire } = heldTimers();
   const clients = await bench.connectAll(2);
   const groups = clients.map((client) => [client]);
-  const store = redlock.groups(groups, { admission: "off", foreignGap: "100ms" });
+  const store = redlockGroups(groups, { admission: "off", foreignGap: "100ms" });
   const locks = createLocks(store, { runtime });
   const names = ["a", "b", "c", "d"];
   const lease = await locks.acquire(names);

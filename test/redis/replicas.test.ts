@@ -5,7 +5,12 @@ import { connectionOf } from "../../src/clients/recognise.ts";
 import { createLocks, InvalidOptionError, QuorumError, ReplicationError } from "../../src/index.ts";
 import type { Locks } from "../../src/index.ts";
 import { acknowledged } from "../../src/stores/redis/failover/acknowledged.ts";
-import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
+import {
+  redis,
+  redlock,
+  redlockGroups,
+  type RedisStoreOptions,
+} from "../../src/stores/redis/index.ts";
 import { allKinds } from "../clients/client-kinds.ts";
 import { diagnose } from "../doctor/findings.ts";
 import { isLockOf } from "../support/lock-value.ts";
@@ -113,7 +118,7 @@ describe("bad options", () => {
     const [one, two] = [await connect(master.port), await connect(master.port)];
     const replicas = { acks: 1 };
     expect(() => redlock([one, two], { replicas })).toThrow(/`replicas`.*several nodes/);
-    expect(() => redlock.groups([[one]], { replicas } as object)).toThrow(/`replicas`/);
+    expect(() => redlockGroups([[one]], { replicas } as object)).toThrow(/`replicas`/);
     const cluster = new Cluster([{ host: "127.0.0.1", port: master.port }], { lazyConnect: true });
     onTestFinished(() => cluster.disconnect());
     expect(() => redis(cluster, { replicas })).toThrow(/`replicas`.*Cluster/);

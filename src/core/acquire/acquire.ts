@@ -2,7 +2,7 @@ import type { AcquireCall } from "./acquire-call.ts";
 import { Backoff } from "./backoff.ts";
 import { AcquireTimeoutError, QuorumError } from "../errors.ts";
 import type { Emitter } from "../events.ts";
-import { gapLeftMs, leaveGap } from "./gap.ts";
+import { gapRemainingMs, leaveGap } from "./gap.ts";
 import type { Offer } from "./hand-over.ts";
 import type { Lines } from "./lines.ts";
 import type { ResolvedOptions } from "../options.ts";
@@ -188,12 +188,12 @@ function standsBehind({ lines }: AcquireContext, { resources, options }: Acquire
 
 /** True if a new call must wait before its first attempt: behind other calls, or for a gap. */
 export function mustWaitFirst(context: AcquireContext, call: AcquireCall): boolean {
-  return standsBehind(context, call) || gapLeftMs(context, call) > 0;
+  return standsBehind(context, call) || gapRemainingMs(context, call) > 0;
 }
 
 /** True if a gap is open (`gap.ts`) and no call of this manager waits for the resource. */
 function mustLeaveGap(context: AcquireContext, call: AcquireCall): boolean {
-  return gapLeftMs(context, call) > 0 && !standsBehind(context, call);
+  return gapRemainingMs(context, call) > 0 && !standsBehind(context, call);
 }
 
 /**

@@ -8,8 +8,8 @@ interface GapContext {
 }
 
 /** Returns what is left of the gap, in which clients of other libraries may get the resources. */
-export function gapLeftMs({ store }: GapContext, { resources }: AcquireCall): number {
-  return store.gapLeftMs?.(resources) ?? 0;
+export function gapRemainingMs({ store }: GapContext, { resources }: AcquireCall): number {
+  return store.gapRemainingMs?.(resources) ?? 0;
 }
 
 /** Resolves when the gap is over or the call is cancelled. A new call waits for it first. */
@@ -21,7 +21,7 @@ export async function leaveGap(context: GapContext, call: AcquireCall): Promise<
       scheduler.cancel(task);
       resolve();
     };
-    const dueMs = scheduler.clock.monotonicMs() + gapLeftMs(context, call);
+    const dueMs = scheduler.clock.monotonicMs() + gapRemainingMs(context, call);
     const task = scheduler.at(dueMs, true, resume);
     call.listen(resume);
   });

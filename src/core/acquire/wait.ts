@@ -23,7 +23,7 @@ interface WaitContext {
 export class Wait implements LineWaiter {
   /** The store's side of the wait; undefined if the store has none. */
   readonly store: Waiting | undefined;
-  readonly #gaps: Pick<OpenStore, "gapLeftMs">;
+  readonly #gaps: Pick<OpenStore, "gapRemainingMs">;
   readonly #scheduler: Scheduler;
   readonly #lines: Lines;
   readonly #line: string | undefined;
@@ -54,11 +54,11 @@ export class Wait implements LineWaiter {
 
   /** True if it may send an attempt: it is first in the local queue, and no gap is open. */
   get mayAsk(): boolean {
-    return this.isItsTurn && this.#gapLeftMs === 0;
+    return this.isItsTurn && this.#gapRemainingMs === 0;
   }
 
-  get #gapLeftMs(): number {
-    return this.#gaps.gapLeftMs?.(this.#call.resources) ?? 0;
+  get #gapRemainingMs(): number {
+    return this.#gaps.gapRemainingMs?.(this.#call.resources) ?? 0;
   }
 
   /**
@@ -67,7 +67,7 @@ export class Wait implements LineWaiter {
    */
   standByMs(leftMs: number): number {
     if (this.#taken !== undefined || leftMs <= 0 || this.#call.cancelled) return 0;
-    return this.isItsTurn ? Math.min(this.#gapLeftMs, leftMs) : leftMs;
+    return this.isItsTurn ? Math.min(this.#gapRemainingMs, leftMs) : leftMs;
   }
 
   /** Returns the last holder that is known in the local queue. */

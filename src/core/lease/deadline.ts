@@ -127,7 +127,7 @@ export class Deadline implements Omit<Task, "run"> {
     const steadyLeftMs = this.#steadyUntilMs - steadyMs;
     // A step only if time is left by the monotonic clock and the difference is no slewing.
     if (leftMs > dueLeftMs(this.terms) && leftMs - steadyLeftMs >= clockStepMs) return "clock";
-    return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs ? "maxHold" : otherwise;
+    return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs ? "max-hold" : otherwise;
   }
 }
 

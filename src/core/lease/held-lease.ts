@@ -103,7 +103,7 @@ export class HeldLease extends Deadline implements Lease, Task {
     const ttlMs =
       ttl === undefined
         ? this.ttlMs
-        : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.ttlMaxMs });
+        : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.maxTtlMs });
     this.assertHeld();
     const more = this.#more;
     const extend = (): Promise<void> => {

@@ -11,7 +11,7 @@ export interface LeaseHost {
   readonly clock: SteadyClock;
   readonly store: OpenStore;
   readonly events: Emitter;
-  readonly ttlMaxMs: number;
+  readonly maxTtlMs: number;
   readonly phases: RenewalPhases;
   readonly renewals: Renewals;
   /** Hands the grant over to the next waiting call. Undefined if that is not possible. */

@@ -26,7 +26,7 @@ const leastSuspendMs = 1_000;
 export function stallReport({ clock, stalls, overdueMs }: Sources, began: Instant): StallReport {
   const sinceMs = began.monotonicMs;
   const stallMs = Math.round(Math.max(overdueMs, stalls?.maxMs(sinceMs) ?? 0));
-  const gcMs = Math.round(stalls?.gcMsMax?.(sinceMs) ?? 0);
+  const gcMs = Math.round(stalls?.maxGcMs?.(sinceMs) ?? 0);
   const sleptMs = Math.round(stalls?.suspendedMs?.(sinceMs) ?? 0);
   const suspendedMs = sleptMs >= leastSuspendMs ? sleptMs : 0;
   const { monotonicMs, steadyMs } = clock.now();

@@ -94,13 +94,13 @@ export class SimulatedClient {
   async #once(random: SeededRandom): Promise<void> {
     const { plan, locks, promises } = this.#parts;
     const resources = this.#resources(random);
-    const { retryMinMs, retryMaxMs } = plan;
+    const { minRetryMs, maxRetryMs } = plan;
     const ttlMs = lifeOf(plan, random);
     const drawnMs = random.chance(0.2) ? 0 : Math.round(random.exponential(plan.waitMs));
     const waitMs = this.#isPatient && drawnMs > 0 ? Infinity : drawnMs;
     const wait = waitMs === Infinity ? ("forever" as const) : waitMs;
     const renew = random.chance(plan.renewChance);
-    const retry = { minDelay: retryMinMs, maxDelay: retryMaxMs };
+    const retry = { minDelay: minRetryMs, maxDelay: maxRetryMs };
     // Limits leases that are renewed and never released.
     const maxHold = Math.round(plan.ttlMs * random.between(1, 8));
     const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };

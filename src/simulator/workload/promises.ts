@@ -32,7 +32,7 @@ export class Promises {
   /** Bound for checking the nodes: two reads of the node records and one admission per node. */
   get sweepMs(): number {
     if (this.#plan.admission === "off") return 0;
-    return (2 + this.#nodeCount) * this.roundMs(this.#plan.ttlMaxMs);
+    return (2 + this.#nodeCount) * this.roundMs(this.#plan.maxTtlMs);
   }
 
   /**
@@ -59,7 +59,7 @@ export class Promises {
       this.acquireMs(ttlMs, 0) +
       this.roundMs(ttlMs) +
       this.extendMs(ttlMs) +
-      this.roundMs(this.#plan.ttlMaxMs)
+      this.roundMs(this.#plan.maxTtlMs)
     );
   }
 

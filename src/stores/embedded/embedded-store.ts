@@ -159,7 +159,7 @@ export class EmbeddedStore implements OpenStore {
     const status: NodeStatus = {
       node,
       admission: "off",
-      quarantineLeftMs: undefined,
+      quarantineRemainingMs: undefined,
       runId: this.#machine().bootId,
       version: undefined,
       lastFault: this.#access.lastFault,

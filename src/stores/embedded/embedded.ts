@@ -22,13 +22,13 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
   }
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
-  const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
+  const maxTtlMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
   // Resolved now: the lock must stay the same if the working directory changes later.
   const path = resolve(directory);
   return {
     name: "embedded",
     capabilities: { fencing: true, multiResource: true },
-    ttlMaxMs,
+    maxTtlMs,
     validityMs: (ttlMs) => ttlMs - allowanceMs,
     open: (context) => new EmbeddedStore(path, thisMachine, context),
   };

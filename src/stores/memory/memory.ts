@@ -40,12 +40,12 @@ const node = "memory";
 export function memory(options: MemoryOptions = {}): Store {
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
-  const ttlMaxMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
+  const maxTtlMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
   const shared: Shared = { entries: new Entries(), lastFence: 0n };
   return {
     name: "memory",
     capabilities: { fencing: true, multiResource: true },
-    ttlMaxMs,
+    maxTtlMs,
     open: (context) => new MemoryStore(shared, context),
   };
 }
@@ -128,7 +128,7 @@ class MemoryStore implements OpenStore {
     const status: NodeStatus = {
       node,
       admission: "off",
-      quarantineLeftMs: undefined,
+      quarantineRemainingMs: undefined,
       runId: undefined,
       version: undefined,
       lastFault: undefined,

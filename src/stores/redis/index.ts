@@ -1,4 +1,5 @@
-export { redis, redlock, type Redlock } from "./redlock.ts";
+export { redlockGroups } from "./groups/groups.ts";
+export { redis, redlock } from "./redlock.ts";
 export type { GroupsOptions } from "./groups/groups-options.ts";
 export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";

@@ -2,7 +2,6 @@ import type { RedisConnection } from "../../clients/contract.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { connectionAt } from "./node/given-client.ts";
-import { groups } from "./groups/groups.ts";
 import { checkLines, resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
 import { RedisStore } from "./store.ts";
 import { driftMs } from "./protocol/store-settings.ts";
@@ -10,19 +9,11 @@ import { driftMs } from "./protocol/store-settings.ts";
 /** Limit: sets of nodes have 31 bits. More nodes would add latency, but no useful safety. */
 const nodesMax = 31;
 
-export interface Redlock {
-  /**
-   * Locks on N independent Redis masters, by a majority of them. Takes clients of ioredis,
-   * iovalkey, node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
-   */
-  (clients: readonly object[], options?: RedisStoreOptions): Store;
-  /** Several such quorums side by side, with the resources spread over them. */
-  readonly groups: typeof groups;
-}
-
-export const redlock: Redlock = /* @__PURE__ */ Object.assign(oneQuorum, { groups });
-
-function oneQuorum(clients: readonly object[], options: RedisStoreOptions = {}): Store {
+/**
+ * Locks on N independent Redis masters, by a majority of them. Takes clients of ioredis, iovalkey,
+ * node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
+ */
+export function redlock(clients: readonly object[], options: RedisStoreOptions = {}): Store {
   if (!Array.isArray(clients) || clients.length === 0 || clients.length > nodesMax) {
     throw new InvalidOptionError("nodes", `a list of 1 to ${nodesMax} Redis clients`, clients);
   }
@@ -55,7 +46,7 @@ function redisStore(
   return {
     name,
     capabilities: { fencing: resolved.fencing, multiResource: true },
-    ttlMaxMs: resolved.ttlMaxMs,
+    maxTtlMs: resolved.ttlMaxMs,
     validityMs: (ttlMs) => ttlMs - driftMs(resolved, ttlMs),
     open: (context) => new RedisStore(connections, resolved, context),
   };

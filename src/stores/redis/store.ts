@@ -162,7 +162,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
   }
 
-  gapLeftMs(resources: readonly string[]): number {
+  gapRemainingMs(resources: readonly string[]): number {
     return this.#quorum.gaps?.leftMs(resources) ?? 0;
   }
 

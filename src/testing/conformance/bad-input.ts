@@ -6,14 +6,14 @@ import type { ConformanceCase } from "./harness.ts";
 
 type Bad = readonly [option: string, options: object];
 
-function badOptions(ttlMaxMs: number): readonly Bad[] {
-  const ttls = [0, -1, Number.NaN, 1.5, 9, Infinity, ttlMaxMs + 1, "0s", "-1s", "20.5ms", "100"];
+function badOptions(maxTtlMs: number): readonly Bad[] {
+  const ttls = [0, -1, Number.NaN, 1.5, 9, Infinity, maxTtlMs + 1, "0s", "-1s", "20.5ms", "100"];
   const waits = [-1, Number.NaN, 0.5, Infinity, "soon", null];
   return [
     ...[...ttls, "ten seconds", null, {}, true].map((ttl): Bad => ["ttl", { ttl }]),
     ...waits.map((wait): Bad => ["wait", { wait }]),
     ...[0, -1, Number.NaN, 10.5, "forever"].map((maxHold): Bad => ["maxHold", { maxHold }]),
-    ...["yes", 0, -1, 0.5, ttlMaxMs, null].map((renew): Bad => ["renew", { renew }]),
+    ...["yes", 0, -1, 0.5, maxTtlMs, null].map((renew): Bad => ["renew", { renew }]),
     ...[5, "x".repeat(201), "\ud800", null].map((label): Bad => ["label", { label }]),
     ["retry", { retry: 5 }],
     ["retry.minDelay", { retry: { minDelay: 0 } }],
@@ -57,7 +57,7 @@ export const badInput: readonly ConformanceCase[] = [
   conformanceCase("names a bad option before anything is sent", async (bench) => {
     const { locks, untouched } = await watched(bench);
     const resource = bench.resource();
-    for (const [option, options] of badOptions(bench.ttlMaxMs)) {
+    for (const [option, options] of badOptions(bench.maxTtlMs)) {
       const [name, value] = Object.entries(options)[0] ?? [];
       const what = `${name}: ${String(value)}`;
       await refused(option, locks.acquire(resource, options), what);
@@ -94,7 +94,7 @@ export const badInput: readonly ConformanceCase[] = [
   conformanceCase("keeps a lease whose extension was asked for wrongly", async (bench) => {
     const locks = await bench.open();
     const lease = await locks.acquire(bench.resource());
-    for (const ttl of [0, -1, Number.NaN, 20.5, bench.ttlMaxMs + 1, "soon" as never]) {
+    for (const ttl of [0, -1, Number.NaN, 20.5, bench.maxTtlMs + 1, "soon" as never]) {
       await refused("ttl", lease.extend(ttl), `extend(${ttl})`);
     }
     same(lease.state, "held", "the state");

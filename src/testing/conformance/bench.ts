@@ -33,7 +33,7 @@ export function conformanceCase(
 /** Tools of a case: managers, names that no other case uses, and time. */
 export class Bench {
   readonly capabilities: StoreCapabilities;
-  readonly ttlMaxMs: number;
+  readonly maxTtlMs: number;
   readonly shortTtlMs: number;
   readonly settleMs: number;
   readonly #harness: ConformanceHarness;
@@ -46,14 +46,14 @@ export class Bench {
     this.#run = `${harness.namespace}-${casesRun}`;
     this.#harness = harness;
     this.capabilities = harness.capabilities;
-    this.ttlMaxMs = harness.ttlMaxMs;
+    this.maxTtlMs = harness.maxTtlMs;
     this.shortTtlMs = harness.shortTtlMs ?? 400;
     this.settleMs = harness.settleMs ?? 50;
   }
 
   /** TTL of a lease that does not expire while a case runs. */
   get longTtlMs(): number {
-    return Math.min(this.ttlMaxMs, 20_000);
+    return Math.min(this.maxTtlMs, 20_000);
   }
 
   /** Options of a lease that is meant to expire. */

@@ -121,10 +121,10 @@ export const expiring: readonly ConformanceCase[] = [
     const lease = await ours.acquire(resource, { ttl, maxHold, renew: true });
     await bench.lost(lease);
     const { reason } = lease.signal;
-    same(coded(reason, "LEASE_LOST", "the loss").reason, "maxHold", "the reason");
+    same(coded(reason, "LEASE_LOST", "the loss").reason, "max-hold", "the reason");
     const outcome = await lease.release();
     check(!outcome.released, "a lease that ended at maxHold was not released");
-    same(outcome.reason, "maxHold", "the outcome of the release");
+    same(outcome.reason, "max-hold", "the outcome of the release");
     await bench.settled("a rival's wait", theirs.acquire(resource, { wait: "forever" }));
   }),
 ];

@@ -12,7 +12,7 @@ export interface ConformanceHarness {
   /** What the store can promise. The suite tests exactly that. */
   readonly capabilities: StoreCapabilities;
   /** Longest TTL that the store accepts. */
-  readonly ttlMaxMs: number;
+  readonly maxTtlMs: number;
   /**
    * Part of every resource name: letters, digits and dashes. Two runs that share a state need
    * different ones, in parallel and one after the other.

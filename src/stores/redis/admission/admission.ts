@@ -249,7 +249,7 @@ export class Admission {
     this.#states[index] = { kind: "quarantined", untilMs };
     // Emitted when the end becomes known, and again if it moves by more than a second.
     if (Math.abs(untilMs - before) > 1_000 && nodes[index] !== undefined) {
-      events.emit("node-quarantined", { node: nodes[index].name, leftMs: found.leftMs });
+      events.emit("node-quarantined", { node: nodes[index].name, remainingMs: found.leftMs });
     }
   }
 
@@ -259,7 +259,7 @@ export class Admission {
     this.#states[index] = { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs };
     const node = nodes[index]?.name ?? "";
     events.emit("node-blank", { node, why: whyBlank(everAdmitted) });
-    if (Number.isFinite(leftMs)) events.emit("node-quarantined", { node, leftMs });
+    if (Number.isFinite(leftMs)) events.emit("node-quarantined", { node, remainingMs: leftMs });
   }
 
   #setAdmitted(index: number, record: NodeRecord): void {

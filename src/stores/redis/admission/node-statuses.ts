@@ -18,7 +18,7 @@ export async function nodeStatuses(
     return {
       node: node.name,
       admission: strict ? kind : "off",
-      quarantineLeftMs: isWaiting ? Math.max(0, untilMs - nowMs) : undefined,
+      quarantineRemainingMs: isWaiting ? Math.max(0, untilMs - nowMs) : undefined,
       runId: node.runId,
       version: node.version,
       lastFault: node.lastFault,

@@ -42,7 +42,7 @@ export function otherFormat(text: string): string {
   if (text === wireFormat) {
     return (
       "this node serves locks on one quorum without groups, which counts as layout 1: to turn it " +
-      "into a group, give `layout: 2` or more to redlock.groups"
+      "into a group, give `layout: 2` or more to redlockGroups"
     );
   }
   return (

@@ -183,11 +183,11 @@ function* recordFindings(
   }
 }
 
-function quarantineFinding({ quarantineLeftMs }: NodeStatus, everAdmitted: boolean): Told {
+function quarantineFinding({ quarantineRemainingMs }: NodeStatus, everAdmitted: boolean): Told {
   const left =
-    quarantineLeftMs === undefined
+    quarantineRemainingMs === undefined
       ? "nobody knows yet until when"
-      : `for about ${Math.ceil(quarantineLeftMs / 1_000)} s`;
+      : `for about ${Math.ceil(quarantineRemainingMs / 1_000)} s`;
   return {
     level: "warning",
     code: everAdmitted ? "node-quarantined" : "node-blank",

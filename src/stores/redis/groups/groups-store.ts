@@ -79,8 +79,8 @@ export class GroupsStore implements OpenStore {
     };
   }
 
-  gapLeftMs(resources: readonly string[]): number {
-    return Math.max(...this.#context.stores.map((store) => store.gapLeftMs(resources)));
+  gapRemainingMs(resources: readonly string[]): number {
+    return Math.max(...this.#context.stores.map((store) => store.gapRemainingMs(resources)));
   }
 
   async extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
@@ -229,7 +229,7 @@ function closedNodes(store: RedisStore, error: Error): NodeStatus[] {
     return {
       node: name,
       admission: "unknown",
-      quarantineLeftMs: undefined,
+      quarantineRemainingMs: undefined,
       runId,
       version,
       lastFault: lastFault ?? error,

@@ -15,13 +15,16 @@ import { driftMs } from "../protocol/store-settings.ts";
  *
  * Give the same groups to every client: nodes refuse a client with others (StoreError).
  */
-export function groups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store {
+export function redlockGroups(
+  clients: readonly (readonly object[])[],
+  options?: GroupsOptions,
+): Store {
   const resolved = resolveGroups(clients, options ?? {});
   const { options: all } = resolved;
   return {
     name: `redlock of ${resolved.groups.length} groups of ${all.nodeCount}`,
     capabilities: { fencing: true, multiResource: true },
-    ttlMaxMs: all.ttlMaxMs,
+    maxTtlMs: all.ttlMaxMs,
     validityMs: (ttlMs) => ttlMs - driftMs(all, ttlMs),
     open: (context) => openGroups(resolved, context),
   };
