@@ -1,7 +1,7 @@
 // dist/stores/redis/index.d.ts
-export { redlockGroups } from "./groups/groups.ts";
+export { redlockGroups } from "./redlock-groups.ts";
 export { redis, redlock } from "./redlock.ts";
-export type { GroupsOptions } from "./groups/groups-options.ts";
+export type { GroupsOptions } from "./groups-options.ts";
 export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
 export { NotConnectedError } from "../../clients/contract.ts";
@@ -46,10 +46,10 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/time/stall-report.d.ts: in index.d.ts
 
-// dist/stores/redis/groups/groups-options.d.ts
-import type { RedisConnection } from "../../../clients/contract.ts";
-import { type RedisStoreOptions } from "../options.ts";
-import type { StoreSettings } from "../protocol/store-settings.ts";
+// dist/stores/redis/groups-options.d.ts
+import type { RedisConnection } from "../../clients/contract.ts";
+import { type RedisStoreOptions } from "./options.ts";
+import type { StoreSettings } from "./protocol/store-settings.ts";
 type Refused = "fencing" | "crossSlot" | "replicas";
 export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
     readonly layout?: number;
@@ -68,11 +68,6 @@ export interface ResolvedGroups {
 }
 export declare function resolveGroups(given: unknown, options: GroupsOptions): ResolvedGroups;
 export {};
-
-// dist/stores/redis/groups/groups.d.ts
-import type { Store } from "../../../core/store.ts";
-import { type GroupsOptions } from "./groups-options.ts";
-export declare function redlockGroups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/options.d.ts
 import type { RedisConnection } from "../../clients/contract.ts";
@@ -126,6 +121,11 @@ export declare function nodeTimeoutMs(options: StoreSettings, ttlMs: number): nu
 export declare function quarantineMs(options: StoreSettings, ttlMs: number): number;
 export declare function attemptEndsMs(options: StoreSettings, { started, ttlMs, waitEndsMs }: AcquireRequest, validityMs: number, nowMs: number): number;
 export declare function checkTtl(replicas: ReplicaSettings | undefined, ttlMs: number, nodeTimeoutMs: number): void;
+
+// dist/stores/redis/redlock-groups.d.ts
+import type { Store } from "../../core/store.ts";
+import { type GroupsOptions } from "./groups-options.ts";
+export declare function redlockGroups(clients: readonly (readonly object[])[], options?: GroupsOptions): Store;
 
 // dist/stores/redis/redlock.d.ts
 import type { Store } from "../../core/store.ts";

@@ -1,6 +1,6 @@
-export { redlockGroups } from "./groups/groups.ts";
+export { redlockGroups } from "./redlock-groups.ts";
 export { redis, redlock } from "./redlock.ts";
-export type { GroupsOptions } from "./groups/groups-options.ts";
+export type { GroupsOptions } from "./groups-options.ts";
 export type { DriftOptions, RedisStoreOptions, ReplicasOptions } from "./options.ts";
 export type { RedisConnection } from "../../clients/contract.ts";
 export { NotConnectedError } from "../../clients/contract.ts";

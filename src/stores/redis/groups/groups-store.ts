@@ -16,14 +16,20 @@ import type {
 } from "../../../core/store.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
 import { lockKey } from "../protocol/lock-key.ts";
-import { attemptInOrder, inOrder } from "../protocol/ordered-groups.ts";
-import type { RedisStore } from "../store.ts";
+import type { RedisNode } from "../node/node.ts";
+import { attemptInOrder, inOrder, type RaisingStore } from "../protocol/ordered-groups.ts";
 import type { LayoutGate, Refusal } from "./layout-gate.ts";
 import type { Rendezvous } from "./rendezvous.ts";
 
+/** The store of one group. */
+export interface GroupStore extends Required<OpenStore>, RaisingStore {
+  /** Nodes of the group. Sends no request. */
+  readonly members: readonly RedisNode[];
+}
+
 export interface GroupsContext {
   /** One store for each group, in the order that all clients share. */
-  readonly stores: readonly RedisStore[];
+  readonly stores: readonly GroupStore[];
   readonly rendezvous: Rendezvous;
   readonly gate: LayoutGate;
   readonly prefix: string;
@@ -89,7 +95,7 @@ export class GroupsStore implements OpenStore {
 
   /** Extends the grants of each group together. */
   extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
-    const byStore = new Map<RedisStore, { some: Grant[]; places: number[] }>();
+    const byStore = new Map<GroupStore, { some: Grant[]; places: number[] }>();
     for (const [place, grant] of grants.entries()) {
       const store = this.#storeOf(grant);
       const own = byStore.get(store) ?? { some: [], places: [] };
@@ -197,11 +203,11 @@ export class GroupsStore implements OpenStore {
     return rendezvous.homeOf(prefix + resource);
   }
 
-  #storeOf({ resources }: Grant): RedisStore {
+  #storeOf({ resources }: Grant): GroupStore {
     return this.#store(this.#homeOf(resources[0] ?? ""));
   }
 
-  #store(home: number): RedisStore {
+  #store(home: number): GroupStore {
     const store = this.#context.stores[home];
     if (store === undefined) throw new RangeError(`there is no group ${home}`);
     return store;
@@ -224,7 +230,7 @@ function closedFinding({ error, retryable }: Refusal): Finding {
   };
 }
 
-function closedNodes(store: RedisStore, error: Error): NodeStatus[] {
+function closedNodes(store: GroupStore, error: Error): NodeStatus[] {
   return store.members.map(({ name, runId, version, lastFault }) => {
     return {
       node: name,

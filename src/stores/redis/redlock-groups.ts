@@ -1,12 +1,12 @@
-import type { OpenStore, Store, StoreContext } from "../../../core/store.ts";
-import { RedisNode } from "../node/node.ts";
-import { RedisStore } from "../store.ts";
+import type { OpenStore, Store, StoreContext } from "../../core/store.ts";
+import { RedisNode } from "./node/node.ts";
+import { RedisStore } from "./store.ts";
 import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
-import { GroupsStore } from "./groups-store.ts";
-import { LayoutGate } from "./layout-gate.ts";
-import { Layout } from "./layout.ts";
-import { Rendezvous } from "./rendezvous.ts";
-import { driftMs } from "../protocol/store-settings.ts";
+import { GroupsStore } from "./groups/groups-store.ts";
+import { LayoutGate } from "./groups/layout-gate.ts";
+import { Layout } from "./groups/layout.ts";
+import { Rendezvous } from "./groups/rendezvous.ts";
+import { driftMs } from "./protocol/store-settings.ts";
 
 /**
  * Locks on several independent quorums. Each resource belongs to one group, so capacity grows with

@@ -1,8 +1,8 @@
-import type { RedisConnection } from "../../../clients/contract.ts";
-import { InvalidOptionError } from "../../../core/errors.ts";
-import { connectionAt } from "../node/given-client.ts";
-import { resolveStoreOptions, type RedisStoreOptions } from "../options.ts";
-import type { StoreSettings } from "../protocol/store-settings.ts";
+import type { RedisConnection } from "../../clients/contract.ts";
+import { InvalidOptionError } from "../../core/errors.ts";
+import { connectionAt } from "./node/given-client.ts";
+import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
+import type { StoreSettings } from "./protocol/store-settings.ts";
 
 type Refused = "fencing" | "crossSlot" | "replicas";
 
