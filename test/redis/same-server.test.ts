@@ -1,5 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { InvalidOptionError, type Lease, type Locks, QuorumError } from "../../src/index.ts";
+import {
+  InvalidOptionError,
+  type Lease,
+  type Locks,
+  QuorumError,
+  StoreError,
+} from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { type ClientKind, ioredisKinds, nodeRedisKinds } from "../clients/client-kinds.ts";
 import { admit, maxTtl } from "../admission/strict-locks.ts";
@@ -35,15 +41,17 @@ async function leadTo(server: number, proxy: TcpProxy, client: object): Promise<
 }
 
 /** Resolves with the error once a call is refused. Other servers may decide a few calls before. */
-async function untilRefused(locks: Locks): Promise<string> {
+async function untilRefused(locks: Locks, name = key): Promise<string> {
   const error = await eventually(async () => {
-    const outcome = await locks.acquire(key, { wait: "30s" }).catch((e: unknown) => e);
+    const outcome = await locks.acquire(name, { wait: "30s" }).catch((e: unknown) => e);
     if (outcome instanceof Error) return outcome;
     await (outcome as Lease).release();
     return false;
   });
   expect(error).toBeInstanceOf(InvalidOptionError);
-  await bench.untilFree();
+  for (const server of bench.servers) {
+    await eventually(async () => (await server.command("EXISTS", name)) === 0);
+  }
   return String(error);
 }
 
@@ -93,24 +101,119 @@ describe.each(setUps)("$name, $mode", ({ kind, store }) => {
   });
 });
 
-test("an extension does not count one server for two nodes", async () => {
+/** Returns the second node's proxy and client, and three nodes on their own servers. */
+async function openThree() {
   if (ioredis === undefined) throw new Error("no client");
   const { locks, clients, proxies } = await openThrough(ioredis, [0, 1, 2], {});
-  const lease = await locks.acquire(key, { ttl: "20s", renew: false });
-  await bench.valuesEverywhere(key);
   const [, proxy] = proxies;
   const [, client] = clients;
   if (proxy === undefined || client === undefined) throw new Error("no second node");
-  await leadTo(0, proxy, client);
-  const error = await rejection(lease.extend());
-  expect(error).toBeInstanceOf(QuorumError);
-  expect((error as QuorumError).cause).toBeInstanceOf(InvalidOptionError);
-  expect(lease.state).toBe("doubtful");
-  await leadTo(1, proxy, client);
-  await lease.extend();
-  // If a survey reports the replaced server during the extension, one more check resolves the
-  // doubt.
-  await eventually(() => lease.state === "held");
-  await lease.release();
+  const lead = (server: number): Promise<void> => leadTo(server, proxy, client);
+  const acquire = async (name: string, renew: false | number): Promise<Lease> => {
+    const lease = await locks.acquire(name, { ttl: "20s", renew });
+    await bench.valuesEverywhere(name);
+    return lease;
+  };
+  return { lead, acquire, locks, proxy };
+}
+
+/** Extends the lease. If a survey reports the replaced server meanwhile, the lease is checked. */
+async function extended(lease: Lease): Promise<void> {
+  await eventually(async () => {
+    const error = await lease.extend().catch((reason: unknown) => reason);
+    if (error !== undefined) expect(error).toBeInstanceOf(StoreError);
+    return error === undefined;
+  });
+}
+
+/**
+ * Waits until the doubt is over that a survey may raise: it reports the replaced server after the
+ * extension.
+ */
+async function releaseHeld(...leases: readonly Lease[]): Promise<void> {
+  for (const lease of leases) {
+    await eventually(() => lease.state === "held");
+    await lease.release();
+  }
   await bench.untilFree();
+}
+
+describe("while two nodes are one server", () => {
+  test("an extension counts that server once if it has the lock", async () => {
+    const { lead, acquire } = await openThree();
+    const lease = await acquire(key, false);
+    await lead(0);
+    await bench.freeByForeigner([2], key);
+    const error = await rejection(lease.extend());
+    expect(error).toBeInstanceOf(QuorumError);
+    expect((error as QuorumError).cause).toBeInstanceOf(InvalidOptionError);
+    expect(lease.state).toBe("doubtful");
+    await lead(1);
+    await extended(lease);
+    await releaseHeld(lease);
+  });
+
+  test("an extension counts that server once if it lacks the lock", async () => {
+    const { lead, acquire } = await openThree();
+    const lease = await acquire(key, false);
+    await lead(0);
+    await bench.freeByForeigner([0], key);
+    expect(await rejection(lease.extend())).toBeInstanceOf(QuorumError);
+    expect(lease.state).toBe("doubtful");
+    await lead(1);
+    await extended(lease);
+    await releaseHeld(lease);
+  });
+
+  test("a majority of different servers extends and proves a lease", async () => {
+    const { lead, acquire, locks } = await openThree();
+    const lease = await acquire(key, false);
+    await lead(0);
+    await untilRefused(locks, "other");
+    await extended(lease);
+    await eventually(() => lease.prove());
+    await lead(1);
+    await releaseHeld(lease);
+  });
+
+  test("leases that are renewed together stay held, and one that a majority lacks does not", async () => {
+    const { lead, acquire, locks } = await openThree();
+    const names = ["a", "b", "c"];
+    const leases = await Promise.all(names.map((name) => acquire(name, 200)));
+    await lead(0);
+    await untilRefused(locks, "other");
+    await bench.freeByForeigner([2], "b");
+    await eventually(() => leases[1]?.state === "doubtful");
+    const renewals = { a: 0, c: 0 };
+    locks.on("renewed", ({ resources: [name] }) => {
+      if (name === "a" || name === "c") renewals[name] += 1;
+    });
+    await eventually(() => renewals.a >= 2 && renewals.c >= 2);
+    expect(leases.map(({ state }) => state)).toEqual(["held", "doubtful", "held"]);
+    await lead(1);
+    await releaseHeld(...leases);
+  });
+
+  test.each(["pass", "hold"] as const)(
+    "an extension rests on one vote of that server: the second node's replies %s",
+    async (replies) => {
+      const { lead, acquire, locks, proxy } = await openThree();
+      const lease = await acquire(key, false);
+      await lead(0);
+      await untilRefused(locks, "other");
+      proxy.replies = replies;
+      await extended(lease);
+      proxy.replies = "pass";
+      await locks.inspect("other");
+      await eventually(() => lease.state === "held");
+      // Without the third server's vote, one server is left, and the lease is doubtful.
+      await bench.server(2).restart({ empty: true });
+      await eventually(async () => {
+        await locks.inspect("other");
+        return lease.state === "doubtful";
+      });
+      await lead(1);
+      await releaseHeld(lease);
+    },
+  );
 });

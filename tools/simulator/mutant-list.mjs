@@ -614,8 +614,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `outcome === "done" ? grant.confirm(yes, this.nowMs, this.#ttlMs) : 0`,
-        to: `outcome === "done" ? grant.confirm(-1 >>> (32 - this.nodes.length), this.nowMs, this.#ttlMs) : 0`,
+        from: `confirm(this.#quorum, grant, yes, this.nowMs`,
+        to: `confirm(this.#quorum, grant, -1 >>> (32 - this.nodes.length), this.nowMs`,
       },
     ],
   },

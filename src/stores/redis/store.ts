@@ -130,6 +130,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
       misfit: (ballots) => this.#twins.among(ballots),
       recheck: () => this.#twins.recheck(),
+      distinct: (votes) => this.#twins.distinct(votes),
       terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),

@@ -37,7 +37,7 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { RedisGrant, type GrantTerms } from "./grant.ts";
+import { addVote, RedisGrant, type GrantTerms } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
@@ -123,7 +123,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (reply.kind === "reply") this.#quorum.proposals.learn(reply.reply);
     if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
     else if (this.#givingBack !== undefined) this.#onTooLate(index, reply);
-    else if (isGrantOf(reply, this.#fence)) this.#grant?.addVote(index, 0);
+    else if (isGrantOf(reply, this.#fence)) addVote(this.#quorum, this.#grant, index, 0);
   }
 
   onTimeUp(timedOut: readonly TimedOut[]): void {

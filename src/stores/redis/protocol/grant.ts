@@ -1,6 +1,7 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "./lock-key.ts";
 import { bitCount } from "./bits.ts";
+import type { Quorum } from "./quorum.ts";
 import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
@@ -157,4 +158,27 @@ export class RedisGrant implements Grant {
     this.votes &= ~(1 << node);
     return bitCount(this.votes);
   }
+}
+
+/** Records the nodes that confirmed a grant, as `RedisGrant.confirm`. A server has one vote. */
+export function confirm(
+  quorum: Pick<Quorum, "distinct">,
+  grant: RedisGrant,
+  votes: number,
+  sentMs: number,
+  ttlMs: number,
+): number {
+  return grant.confirm(quorum.distinct(votes), sentMs, ttlMs);
+}
+
+/** Adds a late vote to a grant, unless the grant already has one of the same server. */
+export function addVote(
+  quorum: Pick<Quorum, "distinct">,
+  grant: RedisGrant | undefined,
+  index: number,
+  confirmation: number,
+): void {
+  if (grant === undefined) return;
+  const votes = grant.votes | (1 << index);
+  if (quorum.distinct(votes) === votes) grant.addVote(index, confirmation);
 }

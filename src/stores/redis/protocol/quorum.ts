@@ -46,4 +46,9 @@ export interface Quorum {
   misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
   /** Checks again whether that is still so. Bounded, never rejects. */
   recheck(): Promise<void>;
+  /**
+   * Returns these nodes, one bit each, without those whose server is also that of another of them:
+   * a server has one vote.
+   */
+  distinct(votes: number): number;
 }

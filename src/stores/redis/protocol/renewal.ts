@@ -8,7 +8,7 @@ import type { RedisNode } from "../node/node.ts";
 import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
 import { Ballot, newBallots } from "./ballot.ts";
 import { bitCount } from "./bits.ts";
-import type { RedisGrant } from "./grant.ts";
+import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
 import { noteTouch, outcomeOf, quorumError, takeBackStepped } from "./touch.ts";
@@ -137,7 +137,8 @@ class Renewal implements RoundOptions<RenewReply> {
   #agreed(each: Renewing, index: number): void {
     each.yes |= 1 << index;
     each.failed &= ~(1 << index);
-    if (each.confirmation > unconfirmed) each.grant.addVote(index, each.confirmation);
+    if (each.confirmation <= unconfirmed) return;
+    addVote(this.#quorum, each.grant, index, each.confirmation);
   }
 
   #askAlone(each: Renewing, index: number): void {
@@ -181,13 +182,12 @@ class Renewal implements RoundOptions<RenewReply> {
 
   #decide(each: Renewing, heard: Instant): void {
     if (each.confirmation !== undecided) return;
-    const { grant, place, yes } = each;
-    const done = bitCount(yes);
-    const gone = bitCount(each.no);
-    const pending = this.nodes.length - done - gone - bitCount(each.failed);
-    const outcome = outcomeOf(this.#quorum, done, gone, pending);
+    const { grant, place, yes, no } = each;
+    const pending = this.nodes.length - bitCount(yes) - bitCount(no) - bitCount(each.failed);
+    const outcome = outcomeOf(this.#quorum, yes, no, pending);
     if (outcome === undefined) return;
-    const confirmation = outcome === "done" ? grant.confirm(yes, this.nowMs, this.#ttlMs) : 0;
+    const confirmation =
+      outcome === "done" ? confirm(this.#quorum, grant, yes, this.nowMs, this.#ttlMs) : 0;
     each.confirmation = Math.max(unconfirmed, confirmation);
     this.#left -= 1;
     if (this.#left === 0) this.#round?.end();

@@ -1,11 +1,12 @@
-import { QuorumError, type HoldfastError } from "../../../core/errors.ts";
+import { QuorumError, type HoldfastError, type VoteKind } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { TouchReply } from "../replies.ts";
 import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
-import type { RedisGrant } from "./grant.ts";
+import { bitCount } from "./bits.ts";
+import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
@@ -85,19 +86,20 @@ class Touch implements RoundOptions<TouchReply> {
     if (ballot === undefined) return;
     if (this.#decided) {
       const isDone = reply.kind === "reply" && reply.reply.kind === "done";
-      if (isDone) this.#grant.addVote(index, this.#confirmation);
+      if (isDone) addVote(this.#quorum, this.#grant, index, this.#confirmation);
       return;
     }
     noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
     takeBackStepped(this.nodes, this.#ballots);
-    const { granted, held, pending } = tallyOf(this.#ballots);
-    const outcome = outcomeOf(this.#quorum, granted, held, pending);
+    const votes = bitsWith(this.#ballots, "granted");
+    const refusals = bitsWith(this.#ballots, "held");
+    const { pending } = tallyOf(this.#ballots);
+    const outcome = outcomeOf(this.#quorum, votes, refusals, pending);
     if (outcome === undefined) return;
     this.#decided = true;
     this.#round?.end();
     if (outcome === "done") {
-      const votes = grantedBits(this.#ballots);
-      this.#confirmation = this.#grant.confirm(votes, this.nowMs, this.#ttlMs);
+      this.#confirmation = confirm(this.#quorum, this.#grant, votes, this.nowMs, this.#ttlMs);
     }
     if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);
     const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
@@ -148,33 +150,28 @@ export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly B
   return stepped;
 }
 
-function grantedBits(ballots: readonly Ballot[]): number {
+function bitsWith(ballots: readonly Ballot[], vote: VoteKind): number {
   let bits = 0;
   for (let index = 0; index < ballots.length; index += 1) {
-    if (ballots[index]?.vote === "granted") bits |= 1 << index;
+    if (ballots[index]?.vote === vote) bits |= 1 << index;
   }
   return bits;
 }
 
-/** As `decide`, but fails if one server may have voted for two nodes. */
+/**
+ * Decides by the nodes that have it and lack it, one bit each, and the number of pending nodes;
+ * undefined: too early. A server that was given as two nodes counts once.
+ */
 export function outcomeOf(
-  quorum: Quorum,
-  done: number,
-  gone: number,
+  quorum: Pick<Quorum, "nodes" | "size" | "distinct">,
+  votes: number,
+  refusals: number,
   pending: number,
 ): "done" | "gone" | "failed" | undefined {
-  const outcome = decide(quorum, done, gone, pending);
-  return outcome === "done" && quorum.misfit([]) !== undefined ? "failed" : outcome;
-}
-
-/** Decides by the number of nodes that have it, lack it, or are pending; undefined: too early. */
-function decide(
-  { nodes, size }: Pick<Quorum, "nodes" | "size">,
-  done: number,
-  gone: number,
-  pending: number,
-): "done" | "gone" | "failed" | undefined {
-  const nodeCount = nodes.length;
+  const { size } = quorum;
+  const done = bitCount(quorum.distinct(votes));
+  const gone = bitCount(quorum.distinct(refusals));
+  const nodeCount = quorum.nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
   // Wait while either outcome is possible: a lease that is gone must be noticed.

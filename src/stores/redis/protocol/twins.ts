@@ -3,6 +3,7 @@ import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Survey } from "../node/survey.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Ballot } from "./ballot.ts";
+import { indicesOf } from "./bits.ts";
 
 interface Pair {
   readonly nodes: readonly [RedisNode, RedisNode];
@@ -50,6 +51,20 @@ export class Twins {
   /** Returns the error if it is known already, or if two of these grants come from one server. */
   among(ballots: readonly Ballot[]): HoldfastError | undefined {
     return this.#found?.error ?? this.#sameRunId(ballots);
+  }
+
+  /** Returns these nodes, one bit each, and of several nodes with one server only the first. */
+  distinct(votes: number): number {
+    if (this.#found === undefined) return votes;
+    let kept = votes;
+    const seen = new Set<string>();
+    for (const index of indicesOf(votes)) {
+      const runId = this.#reported[index];
+      if (runId === undefined) continue;
+      if (seen.has(runId)) kept &= ~(1 << index);
+      seen.add(runId);
+    }
+    return kept;
   }
 
   /** Sends INFO to both nodes of the error again. Bounded, never rejects. */
