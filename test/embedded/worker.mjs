@@ -56,28 +56,10 @@ async function sections(resource, file, done) {
   }
 }
 
-/** Waits in the queue as the core does, but never makes an attempt after a notification. */
+/** Waits for the lock, and reports when it is in the queue. The test ends the process. */
 async function queue(resource) {
-  const core = (name) => import(join(dist, "core", `${name}.js`));
-  const { Scheduler } = await core("scheduler");
-  const { Emitter } = await core("events");
-  const { Cancellation } = await core("cancellation");
-  const { steadyRuntime } = await core("steady-clock");
-  const { nodeRuntime } = await import(join(dist, "runtime", "node-runtime.js"));
-  const runtime = steadyRuntime(nodeRuntime);
-  const scheduler = new Scheduler(runtime.clock);
-  const events = new Emitter(runtime.diagnostics);
-  const store = embedded(directory, { maxTtl: "24h" }).open({ runtime, scheduler, events });
-  const { clock } = runtime;
-  const { kind } = await store.waiting([resource]).attempt({
-    resources: [resource],
-    owner: `owner ${process.pid}`,
-    ttlMs: 3_600_000,
-    started: clock.now(),
-    cancellation: new Cancellation(),
-  });
-  tell(`queued ${kind}`);
-  createInterface({ input: process.stdin }).once("line", () => process.exit());
+  locks.on("contended", () => tell("queued held"));
+  await locks.acquire(resource, { ttl: "1h", wait: "forever" });
 }
 
 /** Makes one attempt, and reports its outcome. */
