@@ -95,6 +95,7 @@ describe("a lease that its store calls into doubt", () => {
     doubt();
     early.resolve({ kind: "proven" });
     await expect(proving).rejects.toThrow("a server was replaced");
+    await expect(proving).rejects.toMatchObject({ code: "REPLICATION", fault: "replaced" });
     expect(lease.state).toBe("doubtful");
     late.resolve({ kind: "proven" });
     await expect.poll(() => lease.state).toBe("held");
@@ -115,7 +116,7 @@ describe("a lease that its store calls into doubt", () => {
     await Promise.resolve();
     doubt();
     answer.resolve(extended(ttl));
-    await expect(extending).rejects.toMatchObject({ code: "STORE", cause });
+    await expect(extending).rejects.toMatchObject({ code: "REPLICATION", cause });
     expect(lease.state).toBe("doubtful");
     expect(lease.remainingMs()).toBe(remainingMs);
     proof.resolve({ kind: "proven" });
@@ -137,7 +138,7 @@ describe("a lease that its store calls into doubt", () => {
     doubt();
     await expect.poll(() => lease.state).toBe("held");
     answer.resolve(extended(ttl));
-    await expect(extending).rejects.toMatchObject({ code: "STORE" });
+    await expect(extending).rejects.toMatchObject({ code: "REPLICATION", fault: "replaced" });
     expect(lease.remainingMs()).toBe(remainingMs);
     expect(lease.state).toBe("held");
     await locks.close();

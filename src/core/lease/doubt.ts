@@ -1,4 +1,4 @@
-import { StoreError } from "../errors.ts";
+import { ReplicationError } from "../errors.ts";
 import type { Instant } from "../ports.ts";
 
 /** Why a lease is doubtful. */
@@ -47,10 +47,10 @@ export function settleDoubt(
   lease: Doubtful | undefined,
   countAtRequest: number,
   resources: readonly string[],
-): StoreError | undefined {
+): ReplicationError | undefined {
   if (doubtCountOf(lease) !== countAtRequest) {
     const why = "a server was replaced while the request was under way; the lease is checked again";
-    return new StoreError(why, { cause: lease?.doubt?.cause, resources });
+    return new ReplicationError("replaced", why, { cause: lease?.doubt?.cause, resources });
   }
   if (lease?.doubt !== undefined) lease.doubt = undefined;
   return undefined;

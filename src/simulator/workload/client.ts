@@ -1,4 +1,4 @@
-import { isHoldfastError } from "../../core/errors.ts";
+import { isHoldfastError, ReplicationError } from "../../core/errors.ts";
 import type { Lease } from "../../core/lease/lease.ts";
 import type { Locks } from "../../core/locks.ts";
 import type { LockOptions } from "../../core/options.ts";
@@ -244,9 +244,13 @@ function labelOf({ lives }: WorkPlan, random: SeededRandom): { readonly label?: 
   return { label: random.pick(["job", "a job|12", "größe@1"]) };
 }
 
-/** True for contention, quorum faults and lost leases. Any other error is a bug. */
+/**
+ * True for contention, quorum faults, lost leases, and a server that was replaced while a lease was
+ * extended or proven. Any other error is a bug.
+ */
 function isExpected(error: unknown): boolean {
   if (error instanceof Aborted) return true;
+  if (error instanceof ReplicationError) return error.fault === "replaced";
   return (["ACQUIRE_TIMEOUT", "QUORUM", "LEASE_LOST", "LEASE_RELEASED", "CLOSED"] as const).some(
     (code) => isHoldfastError(error, code),
   );
