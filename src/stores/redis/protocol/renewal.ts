@@ -1,6 +1,6 @@
 import type { Instant } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
@@ -26,7 +26,7 @@ export interface RenewalRequest {
  * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
  * whole call, gets a request for that grant alone.
  */
-export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: TellExtended): void {
+export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: OnExtended): void {
   new Renewal(quorum, request, tell).start();
 }
 
@@ -61,7 +61,7 @@ class Renewal implements RoundOptions<RenewReply> {
   readonly nowMs: number;
   readonly #quorum: Quorum;
   readonly #ttlMs: number;
-  readonly #tell: TellExtended;
+  readonly #tell: OnExtended;
   readonly #extended: ExtendOutcome;
   readonly #all: Renewing[] = [];
   /** Replies to the common request, by node. */
@@ -69,7 +69,7 @@ class Renewal implements RoundOptions<RenewReply> {
   #left: number;
   #round: Round<RenewReply> | undefined;
 
-  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, tell: TellExtended) {
+  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, tell: OnExtended) {
     this.call = call;
     this.nodes = quorum.nodes;
     this.enough = quorum.size;
