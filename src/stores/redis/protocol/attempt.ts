@@ -18,7 +18,7 @@ import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import {
-  confirmedBits,
+  confirmedNodes,
   confirmGrantsOf,
   confirmedOf,
   dropStepped,
@@ -38,6 +38,7 @@ import {
   type Ballot,
 } from "./ballot.ts";
 import { addVote, RedisGrant, type GrantTerms } from "./grant.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
@@ -256,7 +257,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
     const spared = this.#end("granted");
-    const votes = confirmedBits(this.#ballots);
+    const votes = confirmedNodes(this.#ballots);
     const spare = (this.#place?.tenures ?? 1) - 1;
     const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, spare);
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
@@ -277,8 +278,8 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  /** Returns the nodes that were never sent the acquire, one bit each. */
-  #end(phase: "granted" | "failed"): number {
+  /** Returns the nodes that were never sent the acquire. */
+  #end(phase: "granted" | "failed"): NodeSet {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
     const spared = this.#first?.spared ?? 0;

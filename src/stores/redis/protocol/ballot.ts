@@ -2,6 +2,7 @@ import type { Vote, VoteKind } from "../../../core/errors.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { AcquireReply } from "../replies.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { TimedOut } from "./round.ts";
 
 /** State of one node in an attempt or a renewal. */
@@ -121,13 +122,13 @@ export function confirmedOf(ballots: readonly Ballot[]): number {
   return count;
 }
 
-/** Returns the nodes whose votes count, one bit each. */
-export function confirmedBits(ballots: readonly Ballot[]): number {
-  let bits = 0;
+/** Returns the nodes whose votes count. */
+export function confirmedNodes(ballots: readonly Ballot[]): NodeSet {
+  let nodes = 0;
   for (let index = 0; index < ballots.length; index += 1) {
-    if (ballots[index]?.confirmed === true) bits |= 1 << index;
+    if (ballots[index]?.confirmed === true) nodes |= 1 << index;
   }
-  return bits;
+  return nodes;
 }
 
 /**
@@ -159,8 +160,8 @@ interface LeftBehind {
    * the only request. They need no release.
    */
   readonly without: ReadonlySet<number>;
-  /** Nodes, one bit each, that timed out. */
-  readonly silent: number;
+  /** Nodes that timed out. */
+  readonly silent: NodeSet;
 }
 
 export function leftBehind(ballots: readonly Ballot[]): LeftBehind {

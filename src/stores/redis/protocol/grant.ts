@@ -1,6 +1,6 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "./lock-key.ts";
-import { bitCount } from "./bits.ts";
+import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
@@ -25,8 +25,8 @@ export interface GrantTerms {
 export class RedisGrant implements Grant {
   /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
   fenceNumber: number;
-  /** Nodes, one bit each, whose votes the grant rests on. */
-  votes: number;
+  /** Nodes whose votes the grant rests on. */
+  votes: NodeSet;
   /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
   spare: number;
   #terms: GrantTerms;
@@ -41,7 +41,7 @@ export class RedisGrant implements Grant {
     terms: GrantTerms,
     request: { readonly resources: readonly string[]; readonly owner: string },
     fenceNumber: number,
-    votes: number,
+    votes: NodeSet,
     spare: number,
   ) {
     const { resources, owner } = request;
@@ -132,7 +132,7 @@ export class RedisGrant implements Grant {
    * request sent at `sentMs`. The grant rests on `votes` from now on. Returns the number of this
    * confirmation. Returns -1 if an earlier, longer extend ends later: its votes are kept.
    */
-  confirm(votes: number, sentMs: number, ttlMs: number): number {
+  confirm(votes: NodeSet, sentMs: number, ttlMs: number): number {
     const untilMs = sentMs + ttlMs;
     if (untilMs < this.#terms.longUntilMs) return -1;
     const terms = this.#terms;
@@ -156,7 +156,7 @@ export class RedisGrant implements Grant {
   loseVote(node: number): number {
     if (!this.#terms.lifeInDoubt) this.#terms = { ...this.#terms, lifeInDoubt: true };
     this.votes &= ~(1 << node);
-    return bitCount(this.votes);
+    return sizeOf(this.votes);
   }
 }
 
@@ -164,7 +164,7 @@ export class RedisGrant implements Grant {
 export function confirm(
   quorum: Pick<Quorum, "distinct">,
   grant: RedisGrant,
-  votes: number,
+  votes: NodeSet,
   sentMs: number,
   ttlMs: number,
 ): number {

@@ -8,6 +8,7 @@ import type { BlankReport } from "../replies.ts";
 import type { Gaps } from "./gaps.ts";
 import type { Ballot } from "./ballot.ts";
 import type { GrantTerms, RedisGrant } from "./grant.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 import type { StoreSettings } from "./store-settings.ts";
@@ -26,8 +27,8 @@ export interface Quorum {
   readonly owed: OwedReleases;
   /** Set if clients of other libraries get a gap after each release. */
   readonly gaps: Gaps | undefined;
-  /** Nodes, one bit each, that were sent no acquire for a grant: they need no release. */
-  readonly spared: WeakMap<RedisGrant, number>;
+  /** Nodes that were sent no acquire for a grant: they need no release. */
+  readonly spared: WeakMap<RedisGrant, NodeSet>;
   /** Queue entries to give up together with a grant. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
   /** Returns the fields that all grants of this TTL share. */
@@ -47,8 +48,8 @@ export interface Quorum {
   /** Checks again whether that is still so. Bounded, never rejects. */
   recheck(): Promise<void>;
   /**
-   * Returns these nodes, one bit each, without those whose server is also that of another of them:
+   * Returns these nodes without those whose server is also that of another of them:
    * a server has one vote.
    */
-  distinct(votes: number): number;
+  distinct(votes: NodeSet): NodeSet;
 }

@@ -8,7 +8,7 @@ import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { bitCount, bitsOf, indicesOf } from "./bits.ts";
+import { indicesIn, nodeSetOf, sizeOf, type NodeSet } from "./node-set.ts";
 import { Round, type RoundOptions } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
@@ -24,11 +24,11 @@ export interface ReleaseRequest {
   /** Nodes that certainly have nothing of this owner: they get no release. */
   readonly without?: ReadonlySet<number>;
   /**
-   * Nodes, one bit each, that were sent no acquire because they do not reply: they get no release.
+   * Nodes that were sent no acquire because they do not reply: they get no release.
    */
-  readonly spared?: number;
-  /** Nodes, one bit each, that just timed out: they get the release, but are not waited for. */
-  readonly silent?: number;
+  readonly spared?: NodeSet;
+  /** Nodes that just timed out: they get the release, but are not waited for. */
+  readonly silent?: NodeSet;
 }
 
 /** A release that has begun. */
@@ -107,12 +107,12 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
-  /** Nodes, one bit each, that have not replied, even if they timed out. */
-  #unheard = 0;
-  /** Nodes, one bit each, whose grant arrived late and that the release is to delete. */
-  #grantedLate = 0;
-  /** Nodes, one bit each, that are not waited for. */
-  readonly #silent: number;
+  /** Nodes that have not replied, even if they timed out. */
+  #unheard: NodeSet = 0;
+  /** Nodes whose grant arrived late and that the release is to delete. */
+  #grantedLate: NodeSet = 0;
+  /** Nodes that are not waited for. */
+  readonly #silent: NodeSet;
   /** Number of nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
   /** Number of nodes that lacked some key at the first run. A repeat may itself have deleted it. */
@@ -133,7 +133,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     this.among = askedIn(quorum.nodes.length, request);
     this.enough = this.among === undefined ? quorum.size : undefined;
     this.#left = this.among?.length ?? quorum.nodes.length;
-    this.#silent = (request.silent ?? 0) & bitsOf(this.among, quorum.nodes.length);
+    this.#silent = (request.silent ?? 0) & nodeSetOf(this.among, quorum.nodes.length);
     this.#quorum = quorum;
     this.#request = request;
     this.#untilCertain = untilCertain;
@@ -142,11 +142,11 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
-    this.#unheard = bitsOf(this.among, this.nodes.length);
+    this.#unheard = nodeSetOf(this.among, this.nodes.length);
     this.#round = new Round(this);
     if (this.#silent === 0) return;
-    for (const index of indicesOf(this.#silent)) this.#owe(index);
-    this.#left -= bitCount(this.#silent);
+    for (const index of indicesIn(this.#silent)) this.#owe(index);
+    this.#left -= sizeOf(this.#silent);
     if (this.#left === 0) this.#finish();
   }
 

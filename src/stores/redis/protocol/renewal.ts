@@ -7,7 +7,7 @@ import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
 import { Ballot, newBallots } from "./ballot.ts";
-import { bitCount } from "./bits.ts";
+import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
@@ -33,13 +33,13 @@ export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: Tel
 const undecided = -1;
 const unconfirmed = 0;
 
-/** One of the grants, and the nodes' replies for it: one bit per node. */
+/** One of the grants, and the nodes' replies for it. */
 class Renewing {
   readonly place: number;
   readonly grant: RedisGrant;
-  yes = 0;
-  no = 0;
-  failed = 0;
+  yes: NodeSet = 0;
+  no: NodeSet = 0;
+  failed: NodeSet = 0;
   /** Number that `RedisGrant.confirm` returned, or `undecided`, or `unconfirmed`. */
   confirmation = undecided;
   /** Requests for this grant alone, and the replies by node. */
@@ -183,7 +183,7 @@ class Renewal implements RoundOptions<RenewReply> {
   #decide(each: Renewing, heard: Instant): void {
     if (each.confirmation !== undecided) return;
     const { grant, place, yes, no } = each;
-    const pending = this.nodes.length - bitCount(yes) - bitCount(no) - bitCount(each.failed);
+    const pending = this.nodes.length - sizeOf(yes) - sizeOf(no) - sizeOf(each.failed);
     const outcome = outcomeOf(this.#quorum, yes, no, pending);
     if (outcome === undefined) return;
     const confirmation =

@@ -3,7 +3,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Listener } from "../node/sender.ts";
-import { bitsOf, indicesOf } from "./bits.ts";
+import { indicesIn, nodeSetOf, type NodeSet } from "./node-set.ts";
 
 /** A node that timed out, and the reply that stands for it. */
 export interface TimedOut {
@@ -44,15 +44,15 @@ export class Round<Reply> implements Task, Listener<Reply> {
   /** For the scheduler. */ dueMs = 0;
   /** For the scheduler. */ heapIndex = -1;
   readonly #options: RoundOptions<Reply>;
-  /** Nodes, one bit each, that have neither replied nor timed out. At most 31. */
-  #pending = 0;
-  /** Nodes, one bit each, that are spared so far: they were sent nothing. */
-  #spared = 0;
+  /** Nodes that have neither replied nor timed out. */
+  #pending: NodeSet = 0;
+  /** Nodes that are spared so far: they were sent nothing. */
+  #spared: NodeSet = 0;
 
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
     const { nodes, among, scheduler, timeoutMs } = options;
-    this.#pending = bitsOf(among, nodes.length);
+    this.#pending = nodeSetOf(among, nodes.length);
     const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
     scheduler.schedule(this, nowMs + timeoutMs);
     if (options.enough !== undefined) this.#spare(options.enough, nowMs);
@@ -70,11 +70,11 @@ export class Round<Reply> implements Task, Listener<Reply> {
 
   /** Nodes that have neither replied nor timed out. */
   get pending(): readonly number[] {
-    return indicesOf(this.#pending);
+    return indicesIn(this.#pending);
   }
 
-  /** Pending nodes, one bit each, that were sent nothing. */
-  get spared(): number {
+  /** Pending nodes that were sent nothing. */
+  get spared(): NodeSet {
     return this.#spared;
   }
 
@@ -101,8 +101,8 @@ export class Round<Reply> implements Task, Listener<Reply> {
   /** Runs when the time is up. */
   run(): void {
     const { nodes, timeoutMs } = this.#options;
-    const late = indicesOf(this.#pending & ~this.#spared);
-    const spared = indicesOf(this.#spared);
+    const late = indicesIn(this.#pending & ~this.#spared);
+    const spared = indicesIn(this.#spared);
     this.end();
     const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
     const replies: TimedOut[] = [];
@@ -115,10 +115,10 @@ export class Round<Reply> implements Task, Listener<Reply> {
     for (const index of spared) this.#options.onReply(index, leftAlone, false);
   }
 
-  #ask(bits: number): void {
+  #ask(among: NodeSet): void {
     const { nodes, call } = this.#options;
     for (let index = 0; index < nodes.length; index += 1) {
-      if ((bits & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
+      if ((among & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
     }
   }
 
@@ -133,7 +133,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
     }
     if (spared === 0 || left < enough) return;
     this.#spared = spared;
-    for (const index of indicesOf(spared)) nodes[index]?.leaveAlone(nowMs);
+    for (const index of indicesIn(spared)) nodes[index]?.leaveAlone(nowMs);
   }
 
   #askSpared(): void {

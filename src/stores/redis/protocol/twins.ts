@@ -3,7 +3,7 @@ import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Survey } from "../node/survey.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Ballot } from "./ballot.ts";
-import { indicesOf } from "./bits.ts";
+import { indicesIn, type NodeSet } from "./node-set.ts";
 
 interface Pair {
   readonly nodes: readonly [RedisNode, RedisNode];
@@ -53,12 +53,12 @@ export class Twins {
     return this.#found?.error ?? this.#sameRunId(ballots);
   }
 
-  /** Returns these nodes, one bit each, and of several nodes with one server only the first. */
-  distinct(votes: number): number {
+  /** Returns these nodes, and of several nodes with one server only the first. */
+  distinct(votes: NodeSet): NodeSet {
     if (this.#found === undefined) return votes;
     let kept = votes;
     const seen = new Set<string>();
-    for (const index of indicesOf(votes)) {
+    for (const index of indicesIn(votes)) {
       const runId = this.#reported[index];
       if (runId === undefined) continue;
       if (seen.has(runId)) kept &= ~(1 << index);

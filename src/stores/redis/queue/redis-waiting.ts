@@ -19,6 +19,7 @@ import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "../protocol/lock-key.ts";
+import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
 import type { OneStep } from "../protocol/one-step.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import { Round } from "../protocol/round.ts";
@@ -45,8 +46,8 @@ export class RedisWaiting implements Waiting {
   #isTicketFixed = false;
   #channels: readonly string[] | undefined;
   #listener: (() => void) | undefined;
-  /** Nodes, one bit each, that have notified this waiter since the last attempt began. */
-  #told = 0;
+  /** Nodes that have notified this waiter since the last attempt began. */
+  #told: NodeSet = 0;
   #together: Task | undefined;
   #ttlMs = 0;
   #leaving: Round<ReleaseReply> | undefined;
@@ -179,9 +180,7 @@ export class RedisWaiting implements Waiting {
 
   /** True if a quorum of nodes has notified the waiter, or the time for that is over. */
   get #isTold(): boolean {
-    let count = 0;
-    for (let rest = this.#told; rest !== 0; rest &= rest - 1) count += 1;
-    return count >= this.#quorum.size;
+    return sizeOf(this.#told) >= this.#quorum.size;
   }
 
   #tell(): void {
