@@ -48,7 +48,7 @@ import { ServerClocks } from "./node/server-clocks.ts";
 import { StampWatch } from "./node/stamp-watch.ts";
 import { StandingGrants } from "./failover/standing-grants.ts";
 import { Terms } from "./protocol/terms.ts";
-import { Twins } from "./protocol/twins.ts";
+import { DuplicateServers } from "./protocol/duplicate-servers.ts";
 import { Gaps } from "./protocol/gaps.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
@@ -68,7 +68,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #options: StoreSettings;
   readonly #cluster: boolean;
   readonly #standing: StandingGrants;
-  readonly #twins: Twins;
+  readonly #duplicates: DuplicateServers;
 
   constructor(
     connections: readonly RedisConnection[],
@@ -109,7 +109,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       (node, info) => this.#onInfo(node, info),
     );
     const timeoutMs = nodeTimeoutMs(options, usualTtlMs);
-    this.#twins = new Twins({ nodes, scheduler, timeoutMs, survey: this.#survey });
+    this.#duplicates = new DuplicateServers({ nodes, scheduler, timeoutMs, survey: this.#survey });
     this.#admission = new Admission(common);
     this.#quorum = {
       ...common,
@@ -128,9 +128,9 @@ export class RedisStore implements OpenStore, RaisingStore {
         }
       },
       onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
-      misfit: (ballots) => this.#twins.among(ballots),
-      recheck: () => this.#twins.recheck(),
-      distinct: (votes) => this.#twins.distinct(votes),
+      setupError: (ballots) => this.#duplicates.setupError(ballots),
+      recheck: () => this.#duplicates.recheck(),
+      distinct: (votes) => this.#duplicates.distinct(votes),
       terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
@@ -274,13 +274,13 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   #onInfo(node: RedisNode, info: ServerInfo): void {
     this.#failovers.observe(node, info);
-    this.#twins.observe(node, info.runId);
+    this.#duplicates.observe(node, info.runId);
   }
 
   #onIntroduced(introduced: RedisNode): void {
     this.#failovers.met(introduced);
     this.#survey.look(introduced);
-    this.#twins.observe(introduced, introduced.runId);
+    this.#duplicates.observe(introduced, introduced.runId);
     if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
   }
 

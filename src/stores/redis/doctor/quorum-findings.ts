@@ -74,7 +74,7 @@ function* hostFindings(examinations: readonly Examination[]): Generator<Finding>
   const runIds = sharing(examinations, ({ info }) => info?.runId);
   for (const [address, names] of sharing(examinations, (each) => each.address)) {
     // Skip nodes that were already reported as the same server.
-    if ([...runIds.values()].some((twins) => names.every((name) => twins.includes(name)))) continue;
+    if ([...runIds.values()].some((same) => names.every((name) => same.includes(name)))) continue;
     yield {
       level: "warning",
       code: "same-host",

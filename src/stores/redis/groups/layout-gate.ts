@@ -92,8 +92,8 @@ export class LayoutGate {
     const place = groups[group];
     if (place === undefined) throw new RangeError(`there is no group ${group}`);
     const answers = await this.#ask(place, { act: "look" });
-    const misfit = this.#misfit(answers);
-    if (misfit !== undefined) return { error: misfit, retryable: false };
+    const setupError = this.#setupError(answers);
+    if (setupError !== undefined) return { error: setupError, retryable: false };
     const told = toldBy(answers);
     const size = quorumOf(options.nodeCount);
     const open = told.filter(({ kind }) => kind === "open");
@@ -113,8 +113,8 @@ export class LayoutGate {
     const { layout, groups, retired } = this.#context;
     // Changes nothing before it is certain that the opening can be completed.
     const seen = await this.#askAll([...groups, ...retired], { act: "look" });
-    const misfit = this.#misfit(seen);
-    if (misfit !== undefined) return { error: misfit, retryable: false };
+    const setupError = this.#setupError(seen);
+    if (setupError !== undefined) return { error: setupError, retryable: false };
     const told = toldBy(seen);
     if (told.some(({ kind }) => kind === "open")) {
       // Another client opened the layout but did not reach every node.
@@ -136,7 +136,7 @@ export class LayoutGate {
   }
 
   /** Returns an error if one server is in two groups, as far as the replies show. */
-  #misfit(answers: readonly Answer[]): HoldfastError | undefined {
+  #setupError(answers: readonly Answer[]): HoldfastError | undefined {
     const { layout, groups, retired } = this.#context;
     const seen = new Map<string, RedisNode>();
     for (const node of [...groups, ...retired].flatMap(({ nodes }) => nodes)) {

@@ -254,7 +254,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
-    if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
+    if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
     const spared = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);

@@ -31,7 +31,8 @@ export class OneStep implements RaisingStore {
       checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     }
     const keys = lockKeys(prefix, request.resources);
-    if (this.#quorum.misfit([]) !== undefined) return this.#recheckAndAttempt(request, keys, place);
+    if (this.#quorum.setupError([]) !== undefined)
+      return this.#recheckAndAttempt(request, keys, place);
     if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys, place);
     return this.#prepareAndAttempt(request, keys, place);
   }
@@ -43,7 +44,7 @@ export class OneStep implements RaisingStore {
     place: Place | undefined,
   ): Promise<AttemptOutcome> {
     await request.cancellation.orUntil(this.#quorum.recheck());
-    const error = this.#quorum.misfit([]);
+    const error = this.#quorum.setupError([]);
     if (error === undefined) return await this.#prepareAndAttempt(request, keys, place);
     return { kind: "failed", error, retryable: false, cleanup: undefined };
   }

@@ -44,7 +44,7 @@ export interface Quorum {
   /** Called when a grant needed a raise round to agree on its fence. */
   onRaised(grant: RedisGrant): void;
   /** Returns the error if this set-up can never grant: the same server was given twice. */
-  misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
+  setupError(ballots: readonly Ballot[]): HoldfastError | undefined;
   /** Checks again whether that is still so. Bounded, never rejects. */
   recheck(): Promise<void>;
   /**

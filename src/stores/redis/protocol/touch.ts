@@ -188,6 +188,6 @@ export function quorumError(
   const { nodes, size } = quorum;
   return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
     quorum: size,
-    cause: quorum.misfit([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
+    cause: quorum.setupError([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
   });
 }
