@@ -261,7 +261,7 @@ export const mutants = [
       { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
-        file: "stores/redis/node/introduction.ts",
+        file: "stores/redis/node/server-identity.ts",
         from: `get mustVerify(): boolean {`,
         to: `get mustVerify(): boolean {
     if (Number.parseInt(this.version ?? "0", 10) > 5) return false;`,

@@ -255,7 +255,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       ...shared,
       silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
       allowance: { factor: driftFactor, fixedMs: driftFixedMs },
-      onIntroduced: (node) => this.#onIntroduced(node),
+      onIdentified: (node) => this.#onIdentified(node),
       onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
       onScriptMissing: (node) => this.#survey.look(node),
     });
@@ -277,11 +277,11 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#duplicates.observe(node, info.runId);
   }
 
-  #onIntroduced(introduced: RedisNode): void {
-    this.#failovers.met(introduced);
-    this.#survey.look(introduced);
-    this.#duplicates.observe(introduced, introduced.runId);
-    if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
+  #onIdentified(node: RedisNode): void {
+    this.#failovers.met(node);
+    this.#survey.look(node);
+    this.#duplicates.observe(node, node.runId);
+    if (node.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(node));
   }
 
   #warnOfEven(nodeCount: number): void {

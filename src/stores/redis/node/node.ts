@@ -4,7 +4,7 @@ import type { Emitter } from "../../../core/events.ts";
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
 import { batchWeightMax, weightOf, type Batches } from "../batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
-import { Introduction } from "./introduction.ts";
+import { ServerIdentity } from "./server-identity.ts";
 import type { NodeCall } from "../node-call.ts";
 import { noLongerWanted, type NodeFailure } from "../node-reply.ts";
 import { Outbox } from "./outbox.ts";
@@ -26,7 +26,7 @@ export interface NodeOptions {
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
-  readonly onIntroduced: (node: RedisNode) => void;
+  readonly onIdentified: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
   readonly stamps?: StampWatch;
   /** Called when the server lacks a script: it may be another server than before. */
@@ -38,7 +38,7 @@ export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly #events: Emitter;
-  readonly #introduction: Introduction;
+  readonly #identity: ServerIdentity;
   readonly #clockWatch: ClockWatch;
   readonly #stamps: StampWatch | undefined;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
@@ -55,7 +55,7 @@ export class RedisNode {
   #heardRunId: string | undefined;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
-    const { events, onIntroduced, clock } = options;
+    const { events, onIdentified, clock } = options;
     this.name = name;
     this.connection = connection;
     this.#events = events;
@@ -70,11 +70,11 @@ export class RedisNode {
       ({ call }) => weightOf(call.part),
       (items) => this.#flush(items),
     );
-    this.#introduction = new Introduction(connection, () => onIntroduced(this));
+    this.#identity = new ServerIdentity(connection, () => onIdentified(this));
     this.#sender = new Sender({
       connection,
       clock,
-      mustVerify: () => this.#introduction.mustVerify,
+      mustVerify: () => this.#identity.mustVerify,
       infoDenied: () => this.infoDenied,
       heard: (reply, sent) => this.#heard(reply, sent),
       failed: (cause) => this.#failed(cause),
@@ -82,7 +82,7 @@ export class RedisNode {
   }
 
   get runId(): string | undefined {
-    return this.#introduction.runId;
+    return this.#identity.runId;
   }
 
   /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
@@ -91,7 +91,7 @@ export class RedisNode {
   }
 
   get version(): string | undefined {
-    return this.#introduction.version;
+    return this.#identity.version;
   }
 
   /**
@@ -119,12 +119,12 @@ export class RedisNode {
 
   /** True if this user may not run INFO: the server's version and restarts are then unknown. */
   get infoDenied(): boolean {
-    return this.#introduction.denied;
+    return this.#identity.denied;
   }
 
   /** Sends INFO to learn which process answers. Rejects if there is no usable reply. */
-  meet(): Promise<void> {
-    return this.#introduction.ask();
+  identify(): Promise<void> {
+    return this.#identity.identify();
   }
 
   /**
@@ -132,11 +132,11 @@ export class RedisNode {
    * Never settles before it returns. `index` is the index of this node in the listener's list.
    */
   run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
-    if (this.#introduction.known) {
+    if (this.#identity.known) {
       this.#start({ call, to, index });
       return;
     }
-    this.#introduction.ask().then(
+    this.#identity.identify().then(
       () => this.#start({ call, to, index }),
       (error: unknown) => to.settle(index, this.#failed(error)),
     );
@@ -157,8 +157,8 @@ export class RedisNode {
 
   /** Called when a round stops waiting. Returns the failure, and reports it once per outage. */
   timedOut(error: Error): NodeFailure {
-    if (this.#introduction.isConnecting) {
-      this.#introduction.giveUpConnecting();
+    if (this.#identity.isConnecting) {
+      this.#identity.giveUpConnecting();
       return this.#failed(new NotConnectedError(this.connection.library, "connecting"));
     }
     this.#fault("unknown", error);
@@ -199,7 +199,7 @@ export class RedisNode {
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
     this.#heardRunId = stamp.runId;
-    this.#introduction.noticeRunId(stamp.runId);
+    this.#identity.noticeRunId(stamp.runId);
     // Before the reply is counted: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
     this.#stamps?.observe(this, stamp, this.#clockWatch);

@@ -80,7 +80,7 @@ export class DuplicateServers {
 
   async #sendAgain(): Promise<void> {
     const { scheduler, timeoutMs } = this.#context;
-    const replies = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.meet()));
+    const replies = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.identify()));
     await new Promise<void>((resolve) => {
       const untilMs = scheduler.clock.monotonicMs() + timeoutMs;
       const timer = scheduler.at(untilMs, true, resolve);
