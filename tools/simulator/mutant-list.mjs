@@ -542,7 +542,7 @@ export const mutants = [
     breaks: "a lease loses the vote of a node whose clock was set forward",
     changes: [
       {
-        file: "stores/redis/failover/standing-grants.ts",
+        file: "stores/redis/failover/held-grants.ts",
         from: `if (stepMs < 0) return;`,
         to: `if (stepMs !== 0) return;`,
       },

@@ -46,7 +46,7 @@ import { renewMany } from "./protocol/renew-many.ts";
 import { evenWarning, infoDeniedWarning } from "./warnings.ts";
 import { ServerClocks } from "./node/server-clocks.ts";
 import { StampWatch } from "./node/stamp-watch.ts";
-import { StandingGrants } from "./failover/standing-grants.ts";
+import { HeldGrants } from "./failover/held-grants.ts";
 import { Terms } from "./protocol/terms.ts";
 import { DuplicateServers } from "./protocol/duplicate-servers.ts";
 import { Gaps } from "./protocol/gaps.ts";
@@ -67,7 +67,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #failovers: FailoverWatch;
   readonly #options: StoreSettings;
   readonly #cluster: boolean;
-  readonly #standing: StandingGrants;
+  readonly #held: HeldGrants;
   readonly #duplicates: DuplicateServers;
 
   constructor(
@@ -99,8 +99,8 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#failovers = new FailoverWatch({
       scheduler,
       look: (node) => this.#survey.look(node),
-      holdsAny: () => this.#standing.any,
-      onReplaced: (node, cause) => this.#standing.onReplaced(node, cause),
+      holdsAny: () => this.#held.any,
+      onReplaced: (node, cause) => this.#held.onReplaced(node, cause),
     });
     this.#survey = new Survey(
       () => nodes,
@@ -135,7 +135,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
-    this.#standing = new StandingGrants(context, this.#quorum);
+    this.#held = new HeldGrants(context, this.#quorum);
     this.#oneStep = new OneStep(this.#quorum);
     const base = context.runtime.random.uniqueBase();
     this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, events, base });
@@ -256,7 +256,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
       allowance: { factor: driftFactor, fixedMs: driftFixedMs },
       onIdentified: (node) => this.#onIdentified(node),
-      onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
+      onClockStep: (node, stepMs) => this.#held.onClockStep(node, stepMs),
       onScriptMissing: (node) => this.#survey.look(node),
     });
   }
