@@ -466,7 +466,7 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/protocol/release.ts",
-        from: `this.#unheard &= ~(this.#round?.spared ?? 0);`,
+        from: `this.#unheard &= ~(this.#round?.skipped ?? 0);`,
         to: ``,
       },
     ],
@@ -770,7 +770,7 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/protocol/grant.ts",
-        from: `BigInt(this.fenceNumber - this.spare)`,
+        from: `BigInt(this.fenceNumber - this.reservedFences)`,
         to: `BigInt(this.fenceNumber)`,
       },
     ],

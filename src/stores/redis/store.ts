@@ -116,7 +116,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       dialect,
       owed: new OwedReleases(scheduler),
       gaps: options.foreignGapMs > 0 ? new Gaps(clock, options.foreignGapMs) : undefined,
-      spared: new WeakMap(),
+      skipped: new WeakMap(),
       places: new WeakMap(),
       onBlank: (index, report) => {
         this.#survey.look(nodes[index]);

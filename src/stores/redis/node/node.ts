@@ -8,7 +8,7 @@ import { ServerIdentity } from "./server-identity.ts";
 import type { NodeCall } from "../node-call.ts";
 import { noLongerWanted, type NodeFailure } from "../node-reply.ts";
 import { Outbox } from "./outbox.ts";
-import { Probing } from "./probing.ts";
+import { ProbeSchedule } from "./probe-schedule.ts";
 import { replicationFault } from "../commands/replication-faults.ts";
 import type { StampWatch } from "./stamp-watch.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
@@ -46,7 +46,7 @@ export class RedisNode {
   readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
-  readonly #probing = new Probing();
+  readonly #probes = new ProbeSchedule();
   readonly #silentMsMax: number;
   #disconnected = false;
   #failing = false;
@@ -143,13 +143,13 @@ export class RedisNode {
   }
 
   /** True if a round should skip this silent or disconnected node, because no probe is due. */
-  holdsBack(nowMs: number): boolean {
+  shouldSkip(nowMs: number): boolean {
     const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
-    return isSick && this.#probing.holdsBack(nowMs);
+    return isSick && this.#probes.shouldSkip(nowMs);
   }
 
   /** Called when a round skips the node. Reports the fault once per outage. */
-  leaveAlone(nowMs: number): void {
+  reportSkipped(nowMs: number): void {
     if (this.#failing) return;
     const silentMs = Math.round(this.#sender.silentMs(nowMs));
     this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
@@ -189,7 +189,7 @@ export class RedisNode {
 
   #heard(reply: unknown, sent: Instant): void {
     this.#disconnected = false;
-    this.#probing.heard();
+    this.#probes.succeeded();
     if (this.#failing) {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });

@@ -256,23 +256,23 @@ class Attempt implements RoundOptions<AcquireReply> {
     const { started } = this.#request;
     if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
-    const spared = this.#end("granted");
+    const skipped = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);
-    const spare = (this.#place?.tenures ?? 1) - 1;
-    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, spare);
+    const reservedFences = (this.#place?.tenures ?? 1) - 1;
+    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, reservedFences);
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
-    if (spared !== 0) this.#quorum.spared.set(grant, spared);
+    if (skipped !== 0) this.#quorum.skipped.set(grant, skipped);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#quorum.onGranted(grant);
     this.#resolve({ kind: "granted", grant });
   }
 
   #fail(): void {
-    const spared = this.#end("failed");
+    const skipped = this.#end("failed");
     const { owner, ttlMs, resources } = this.#request;
     const place = placeLeft("=", this.#place);
-    const what = { keys: this.#keys, owner, ttlMs, place, spared, ...leftBehind(this.#ballots) };
+    const what = { keys: this.#keys, owner, ttlMs, place, skipped, ...leftBehind(this.#ballots) };
     const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));
@@ -282,10 +282,10 @@ class Attempt implements RoundOptions<AcquireReply> {
   #end(phase: "granted" | "failed"): NodeSet {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
-    const spared = this.#first?.spared ?? 0;
+    const skipped = this.#first?.skipped ?? 0;
     this.#first?.end();
     if (this.#more !== undefined) for (const round of this.#more) round.end();
-    return spared;
+    return skipped;
   }
 
   /**

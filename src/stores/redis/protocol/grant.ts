@@ -28,7 +28,7 @@ export class RedisGrant implements Grant {
   /** Nodes whose votes the grant rests on. */
   votes: NodeSet;
   /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
-  spare: number;
+  reservedFences: number;
   #terms: GrantTerms;
   readonly #owner: string | number;
   /** perf (held): a single resource is stored without an array. */
@@ -42,7 +42,7 @@ export class RedisGrant implements Grant {
     request: { readonly resources: readonly string[]; readonly owner: string },
     fenceNumber: number,
     votes: NodeSet,
-    spare: number,
+    reservedFences: number,
   ) {
     const { resources, owner } = request;
     const [name] = resources;
@@ -51,7 +51,7 @@ export class RedisGrant implements Grant {
     this.#owner = terms.owners.shorten(owner);
     this.fenceNumber = fenceNumber;
     this.votes = votes;
-    this.spare = spare;
+    this.reservedFences = reservedFences;
   }
 
   get owner(): string {
@@ -102,7 +102,7 @@ export class RedisGrant implements Grant {
   }
 
   get fence(): bigint | undefined {
-    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
+    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.reservedFences);
   }
 
   /** True once the release has begun: no request may set the keys again. */
@@ -118,8 +118,8 @@ export class RedisGrant implements Grant {
    * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
    */
   passOn(): boolean {
-    if (this.spare === 0 || this.isOver) return false;
-    this.spare -= 1;
+    if (this.reservedFences === 0 || this.isOver) return false;
+    this.reservedFences -= 1;
     return true;
   }
 

@@ -78,9 +78,9 @@ export class OneStep implements RaisingStore {
 
   release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    const { places, spared, gaps } = this.#quorum;
+    const { places, skipped, gaps } = this.#quorum;
     gaps?.begin(own.resources);
-    return release(this.#quorum, own, places.get(own), spared.get(own));
+    return release(this.#quorum, own, places.get(own), skipped.get(own));
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {

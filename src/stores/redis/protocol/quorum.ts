@@ -28,7 +28,7 @@ export interface Quorum {
   /** Set if clients of other libraries get a gap after each release. */
   readonly gaps: Gaps | undefined;
   /** Nodes that were sent no acquire for a grant: they need no release. */
-  readonly spared: WeakMap<RedisGrant, NodeSet>;
+  readonly skipped: WeakMap<RedisGrant, NodeSet>;
   /** Queue entries to give up together with a grant. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
   /** Returns the fields that all grants of this TTL share. */

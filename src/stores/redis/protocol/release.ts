@@ -26,7 +26,7 @@ export interface ReleaseRequest {
   /**
    * Nodes that were sent no acquire because they do not reply: they get no release.
    */
-  readonly spared?: NodeSet;
+  readonly skipped?: NodeSet;
   /** Nodes that just timed out: they get the release, but are not waited for. */
   readonly silent?: NodeSet;
 }
@@ -48,10 +48,10 @@ export function release(
   quorum: Quorum,
   grant: RedisGrant,
   place: PlaceLeft = "",
-  spared = 0,
+  skipped = 0,
 ): Promise<ReleaseOutcome> {
   const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
-  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, spared };
+  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, skipped };
   return new Promise((resolve) => {
     const givingBack = new Release(quorum, request, true, resolve);
     grant.end(givingBack);
@@ -179,8 +179,8 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   }
 
   #finish(): void {
-    // Spared nodes are not sent the release any more.
-    this.#unheard &= ~(this.#round?.spared ?? 0);
+    // Skipped nodes are not sent the release any more.
+    this.#unheard &= ~(this.#round?.skipped ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
@@ -233,9 +233,9 @@ function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
 }
 
 /** Returns the nodes to send the release to; undefined for all. */
-function askedIn(count: number, { without, spared = 0 }: ReleaseRequest): number[] | undefined {
-  if (spared === 0 && (without === undefined || without.size === 0)) return undefined;
+function askedIn(count: number, { without, skipped = 0 }: ReleaseRequest): number[] | undefined {
+  if (skipped === 0 && (without === undefined || without.size === 0)) return undefined;
   return Array.from({ length: count }, (_, index) => index).filter((index) => {
-    return (spared & (1 << index)) === 0 && without?.has(index) !== true;
+    return (skipped & (1 << index)) === 0 && without?.has(index) !== true;
   });
 }
