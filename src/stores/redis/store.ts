@@ -37,7 +37,7 @@ import { breakOwners } from "./protocol/break.ts";
 import { RedisGrant } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { OneStep } from "./protocol/one-step.ts";
+import { Protocol } from "./protocol/protocol.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
 import type { Quorum } from "./protocol/quorum.ts";
@@ -60,7 +60,7 @@ const usualTtlMs = 10_000;
 /** Store on one Redis or on N independent ones. Both use the same quorum protocol. */
 export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
-  readonly #oneStep: OneStep;
+  readonly #protocol: Protocol;
   readonly #admission: Admission;
   readonly #survey: Survey;
   readonly #wakeUps: WakeUps;
@@ -136,21 +136,21 @@ export class RedisStore implements OpenStore, RaisingStore {
       prepare: () => this.#admission.prepare(),
     };
     this.#held = new HeldGrants(context, this.#quorum);
-    this.#oneStep = new OneStep(this.#quorum);
+    this.#protocol = new Protocol(this.#quorum);
     const base = context.runtime.random.uniqueBase();
     this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, events, base });
     this.#warnOfEven(nodes.length);
   }
 
   attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    return this.#cluster ? this.#attemptBySlot(request) : this.#oneStep.attempt(request);
+    return this.#cluster ? this.#attemptBySlot(request) : this.#protocol.attempt(request);
   }
 
   async #attemptBySlot(request: AcquireRequest): Promise<AttemptOutcome> {
     const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
-    if (slots.length === 1) return await this.#oneStep.attempt(request);
+    if (slots.length === 1) return await this.#protocol.attempt(request);
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
-    const groups = slots.map((resources) => ({ store: this.#oneStep, resources }));
+    const groups = slots.map((resources) => ({ store: this.#protocol, resources }));
     return await attemptInOrder(groups, request, this.#quorum.clock);
   }
 
@@ -160,7 +160,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       if (!this.#options.fencing) return undefined;
       if (bySlot(resources, (resource) => this.#keyOf(resource)).length > 1) return undefined;
     }
-    return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
+    return new RedisWaiting(this.#quorum, this.#protocol, this.#wakeUps, resources);
   }
 
   gapRemainingMs(resources: readonly string[]): number {
@@ -168,7 +168,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    return inOrder.extend(this.#oneStep, grant, ttlMs);
+    return inOrder.extend(this.#protocol, grant, ttlMs);
   }
 
   extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
@@ -179,7 +179,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   prove(grant: Grant): Promise<ProveOutcome> {
     const [only, ...others] = this.#quorum.nodes;
     const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
-    if (error === undefined) return inOrder.prove(this.#oneStep, grant);
+    if (error === undefined) return inOrder.prove(this.#protocol, grant);
     this.#survey.look(only);
     return Promise.resolve({ kind: "failed", error });
   }
@@ -192,12 +192,12 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {
-    return inOrder.release(this.#oneStep, grant);
+    return inOrder.release(this.#protocol, grant);
   }
 
   /** Raises the fence of a grant: locks over several stores have one fence. */
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
-    return await this.#oneStep.raise(grant, fence);
+    return await this.#protocol.raise(grant, fence);
   }
 
   /** Nodes of the store. Sends no request. */

@@ -20,7 +20,7 @@ import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/stor
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "../protocol/lock-key.ts";
 import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
-import type { OneStep } from "../protocol/one-step.ts";
+import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../replies.ts";
@@ -36,7 +36,7 @@ const tenuresMax = 32;
 /** A wait of one call. The same ticket is used on all nodes. */
 export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
-  readonly #oneStep: OneStep;
+  readonly #protocol: Protocol;
   readonly #wakeUps: WakeUps;
   readonly #resources: readonly string[];
   readonly #keys: readonly string[];
@@ -52,9 +52,9 @@ export class RedisWaiting implements Waiting {
   #ttlMs = 0;
   #leaving: Round<ReleaseReply> | undefined;
 
-  constructor(quorum: Quorum, oneStep: OneStep, wakeUps: WakeUps, resources: readonly string[]) {
+  constructor(quorum: Quorum, protocol: Protocol, wakeUps: WakeUps, resources: readonly string[]) {
     this.#quorum = quorum;
-    this.#oneStep = oneStep;
+    this.#protocol = protocol;
     this.#wakeUps = wakeUps;
     this.#resources = resources;
     this.#keys = lockKeys(quorum.options.prefix, resources);
@@ -81,7 +81,7 @@ export class RedisWaiting implements Waiting {
     this.#ttlMs = request.ttlMs;
     this.#fixTicket();
     const { ticket } = this.#place;
-    const outcome = await this.#oneStep.attempt(request, this.#place);
+    const outcome = await this.#protocol.attempt(request, this.#place);
     // The queue entry is removed together with the release of the grant.
     if (outcome.kind === "granted") this.#stopListening();
     if (outcome.kind !== "held") return outcome;

@@ -18,7 +18,7 @@ import { touch } from "./touch.ts";
 import { checkTtl, nodeTimeoutMs } from "./store-settings.ts";
 
 /** Runs the protocol on one quorum, for resources that one script call can lock together. */
-export class OneStep implements RaisingStore {
+export class Protocol implements RaisingStore {
   readonly #quorum: Quorum;
 
   constructor(quorum: Quorum) {
