@@ -47,7 +47,7 @@ import { evenWarning, infoDeniedWarning } from "./warnings.ts";
 import { ServerClocks } from "./node/server-clocks.ts";
 import { StampWatch } from "./node/stamp-watch.ts";
 import { HeldGrants } from "./failover/held-grants.ts";
-import { Terms } from "./protocol/terms.ts";
+import { SharedGrantFields } from "./protocol/shared-grant-fields.ts";
 import { DuplicateServers } from "./protocol/duplicate-servers.ts";
 import { Gaps } from "./protocol/gaps.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
@@ -93,7 +93,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       return this.#nodeOf(name, given, context, { batches, stamps });
     });
     const size = quorumOf(nodes.length);
-    const terms = new Terms(options);
+    const fields = new SharedGrantFields(options);
     const proposals = new Proposals(clock, clocks);
     const common = { nodes, size, options, clock, scheduler, events, proposals };
     this.#failovers = new FailoverWatch({
@@ -131,7 +131,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       setupError: (ballots) => this.#duplicates.setupError(ballots),
       recheck: () => this.#duplicates.recheck(),
       distinct: (votes) => this.#duplicates.distinct(votes),
-      terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
+      fields: (ttlMs) => fields.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };

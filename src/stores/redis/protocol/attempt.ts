@@ -37,7 +37,7 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { addVote, RedisGrant, type GrantTerms } from "./grant.ts";
+import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
@@ -69,7 +69,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   readonly #place: Place | undefined;
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
-  readonly #terms: GrantTerms;
+  readonly #fields: GrantFields;
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Rounds after the first one: repeated acquires, and the raise. */
@@ -99,9 +99,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.enough = quorum.size;
     this.scheduler = quorum.scheduler;
     this.#ballots = newBallots(quorum.nodes.length);
-    this.#terms = quorum.terms(ttlMs);
+    this.#fields = quorum.fields(ttlMs);
     this.nowMs = quorum.clock.monotonicMs();
-    this.#endsMs = attemptEndsMs(quorum.options, request, this.#terms.validityMs, this.nowMs);
+    this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.nowMs);
     this.timeoutMs = this.#usefulMs(this.nowMs);
     this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
@@ -115,7 +115,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   wanted(): boolean {
     if (this.#undecided()) return true;
     if (this.#givingBack !== undefined) return false;
-    return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#fields.validityMs) >= 1;
   }
 
   onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -255,11 +255,11 @@ class Attempt implements RoundOptions<AcquireReply> {
     const { clock } = this.#quorum;
     const { started } = this.#request;
     if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
-    if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
+    if (leftMs(clock, started, this.#fields.validityMs) < 1) return this.#fail();
     const skipped = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);
     const reservedFences = (this.#place?.tenures ?? 1) - 1;
-    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, reservedFences);
+    const grant = new RedisGrant(this.#fields, this.#request, this.#fence, votes, reservedFences);
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
     if (skipped !== 0) this.#quorum.skipped.set(grant, skipped);

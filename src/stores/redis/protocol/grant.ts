@@ -6,7 +6,7 @@ import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
-export interface GrantTerms {
+export interface GrantFields {
   /** Identity of the quorum that granted. */
   readonly home: object;
   readonly prefix: string;
@@ -29,7 +29,7 @@ export class RedisGrant implements Grant {
   votes: NodeSet;
   /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
   reservedFences: number;
-  #terms: GrantTerms;
+  #fields: GrantFields;
   readonly #owner: string | number;
   /** perf (held): a single resource is stored without an array. */
   readonly #names: string | readonly string[];
@@ -38,7 +38,7 @@ export class RedisGrant implements Grant {
   #givenBack: GivingBack | undefined = undefined;
 
   constructor(
-    terms: GrantTerms,
+    fields: GrantFields,
     request: { readonly resources: readonly string[]; readonly owner: string },
     fenceNumber: number,
     votes: NodeSet,
@@ -46,16 +46,16 @@ export class RedisGrant implements Grant {
   ) {
     const { resources, owner } = request;
     const [name] = resources;
-    this.#terms = terms;
+    this.#fields = fields;
     this.#names = resources.length === 1 && name !== undefined ? name : resources;
-    this.#owner = terms.owners.shorten(owner);
+    this.#owner = fields.owners.shorten(owner);
     this.fenceNumber = fenceNumber;
     this.votes = votes;
     this.reservedFences = reservedFences;
   }
 
   get owner(): string {
-    return this.#terms.owners.restore(this.#owner);
+    return this.#fields.owners.restore(this.#owner);
   }
 
   get resources(): readonly string[] {
@@ -63,7 +63,7 @@ export class RedisGrant implements Grant {
   }
 
   get keys(): readonly string[] {
-    const { prefix } = this.#terms;
+    const { prefix } = this.#fields;
     const names = this.#names;
     return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
   }
@@ -71,34 +71,34 @@ export class RedisGrant implements Grant {
   /** The key of a grant with one resource; undefined if it has several. */
   get onlyKey(): string | undefined {
     const names = this.#names;
-    return typeof names === "string" ? lockKey(this.#terms.prefix, names) : undefined;
+    return typeof names === "string" ? lockKey(this.#fields.prefix, names) : undefined;
   }
 
   get home(): object {
-    return this.#terms.home;
+    return this.#fields.home;
   }
 
   get ttlMs(): number {
-    return this.#terms.ttlMs;
+    return this.#fields.ttlMs;
   }
 
   get validityMs(): number {
-    return this.#terms.validityMs;
+    return this.#fields.validityMs;
   }
 
   /** Longest time for which the keys may remain after a release that reached no node. */
   get lifeMs(): number {
-    return this.#terms.lifeMs;
+    return this.#fields.lifeMs;
   }
 
   /** Notes that the keys may get this TTL, even if the extend that follows fails. */
   livesFor(ttlMs: number): void {
-    if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
+    if (ttlMs > this.#fields.lifeMs) this.#fields = { ...this.#fields, lifeMs: ttlMs };
   }
 
   /** TTL for a proof: 0, or a life for keys that may end before the lease does. */
   get proofTtlMs(): number {
-    return this.#terms.lifeInDoubt ? this.#terms.lifeMs : 0;
+    return this.#fields.lifeInDoubt ? this.#fields.lifeMs : 0;
   }
 
   get fence(): bigint | undefined {
@@ -134,9 +134,9 @@ export class RedisGrant implements Grant {
    */
   confirm(votes: NodeSet, sentMs: number, ttlMs: number): number {
     const untilMs = sentMs + ttlMs;
-    if (untilMs < this.#terms.longUntilMs) return -1;
-    const terms = this.#terms;
-    if (ttlMs > terms.ttlMs) this.#terms = { ...terms, longUntilMs: untilMs };
+    if (untilMs < this.#fields.longUntilMs) return -1;
+    const fields = this.#fields;
+    if (ttlMs > fields.ttlMs) this.#fields = { ...fields, longUntilMs: untilMs };
     this.votes = votes;
     this.#confirmations += 1;
     return this.#confirmations;
@@ -154,7 +154,7 @@ export class RedisGrant implements Grant {
    * that lacks the last extend. A later proof restores their life. Returns how many votes are left.
    */
   loseVote(node: number): number {
-    if (!this.#terms.lifeInDoubt) this.#terms = { ...this.#terms, lifeInDoubt: true };
+    if (!this.#fields.lifeInDoubt) this.#fields = { ...this.#fields, lifeInDoubt: true };
     this.votes &= ~(1 << node);
     return sizeOf(this.votes);
   }

@@ -66,7 +66,7 @@ export class Protocol implements RaisingStore {
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     return touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend").then((outcome) => {
       if (outcome.kind !== "done") return outcome;
-      return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
+      return { kind: "extended", validityMs: this.#quorum.fields(ttlMs).validityMs };
     });
   }
 

@@ -7,7 +7,7 @@ import type { RedisNode } from "../node/node.ts";
 import type { BlankReport } from "../replies.ts";
 import type { Gaps } from "./gaps.ts";
 import type { Ballot } from "./ballot.ts";
-import type { GrantTerms, RedisGrant } from "./grant.ts";
+import type { GrantFields, RedisGrant } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
@@ -32,7 +32,7 @@ export interface Quorum {
   /** Queue entries to give up together with a grant. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
   /** Returns the fields that all grants of this TTL share. */
-  terms(ttlMs: number): GrantTerms;
+  fields(ttlMs: number): GrantFields;
   /** True if enough nodes are known to be admitted. Always true if admission is off. */
   isPrepared(): boolean;
   /** Called before an attempt if too few nodes are known to be admitted: tries to admit more. */

@@ -79,7 +79,7 @@ class Renewal implements RoundOptions<RenewReply> {
     this.#quorum = quorum;
     this.#ttlMs = ttlMs;
     this.#tell = tell;
-    this.#extended = { kind: "extended", validityMs: quorum.terms(ttlMs).validityMs };
+    this.#extended = { kind: "extended", validityMs: quorum.fields(ttlMs).validityMs };
     for (const grant of grants) {
       grant.livesFor(ttlMs);
       this.#all.push(new Renewing(this.#all.length, grant));
