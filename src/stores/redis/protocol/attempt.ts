@@ -171,12 +171,12 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (late && reply.kind !== "reply") return;
     const nowMs = this.#quorum.clock.monotonicMs();
     ballot.ms = nowMs - this.#request.started.monotonicMs;
-    const canRepeat = ballot.asked < this.#quorum.options.asksMax && this.#endsMs - nowMs >= 1;
+    const canRepeat = ballot.sent < this.#quorum.options.acquiresMax && this.#endsMs - nowMs >= 1;
     if (reply.kind === "reply") {
       ballot.silent = false;
       this.#onVote(index, ballot, reply.reply);
     } else if (reply.kind === "unknown" && canRepeat && this.#phase === "granting") {
-      ballot.asked += 1;
+      ballot.sent += 1;
       ballot.cause = reply.error;
       this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
       return;

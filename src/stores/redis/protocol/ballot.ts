@@ -17,7 +17,7 @@ export class Ballot {
   /** True if the node can no longer confirm the final fence. */
   out = false;
   /** Number of acquire requests sent to the node. */
-  asked = 1;
+  sent = 1;
   /** True if the node may have set our keys, or may still set them. */
   maybeApplied = true;
   /** True if the node timed out and has not replied since. */
@@ -168,7 +168,7 @@ export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
   const without = new Set<number>();
   let silent = 0;
   for (const [index, ballot] of ballots.entries()) {
-    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.asked === 1)) without.add(index);
+    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.sent === 1)) without.add(index);
     if (ballot.silent) silent |= 1 << index;
   }
   return { without, silent };
@@ -176,7 +176,7 @@ export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
 
 /** Records why the acquire got no reply. */
 export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
-  const neverSent = failure.kind === "unsent" && ballot.asked === 1;
+  const neverSent = failure.kind === "unsent" && ballot.sent === 1;
   ballot.maybeApplied = !neverSent;
   ballot.vote = neverSent || failure.kind === "error" ? "failed" : "unknown";
   ballot.cause = failure.error;

@@ -130,7 +130,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     this.call = quorum.dialect.release(keys, owner, place, fenceNumber);
     this.nowMs = quorum.clock.monotonicMs();
     this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
-    this.among = askedIn(quorum.nodes.length, request);
+    this.among = receiversIn(quorum.nodes.length, request);
     this.enough = this.among === undefined ? quorum.size : undefined;
     this.#left = this.among?.length ?? quorum.nodes.length;
     this.#silent = (request.silent ?? 0) & nodeSetOf(this.among, quorum.nodes.length);
@@ -233,7 +233,10 @@ function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
 }
 
 /** Returns the nodes to send the release to; undefined for all. */
-function askedIn(count: number, { without, skipped = 0 }: ReleaseRequest): number[] | undefined {
+function receiversIn(
+  count: number,
+  { without, skipped = 0 }: ReleaseRequest,
+): number[] | undefined {
   if (skipped === 0 && (without === undefined || without.size === 0)) return undefined;
   return Array.from({ length: count }, (_, index) => index).filter((index) => {
     return (skipped & (1 << index)) === 0 && without?.has(index) !== true;
