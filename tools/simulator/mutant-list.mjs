@@ -466,7 +466,7 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/protocol/release.ts",
-        from: `this.#unheard &= ~(this.#round?.skipped ?? 0);`,
+        from: `this.#unanswered &= ~(this.#round?.skipped ?? 0);`,
         to: ``,
       },
     ],
@@ -581,8 +581,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (outcome === "done") return this.#tell(place, this.#extended, heard);`,
-        to: `if (outcome !== "gone") return this.#tell(place, this.#extended, heard);`,
+        from: `if (outcome === "done") return this.#onOutcome(place, this.#extended, received);`,
+        to: `if (outcome !== "gone") return this.#onOutcome(place, this.#extended, received);`,
       },
     ],
   },
@@ -603,8 +603,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (verdict === "K") this.#agreed(each, index);`,
-        to: `if (verdict !== "T") this.#agreed(each, index);`,
+        from: `if (verdict === "K") this.#addYes(each, index);`,
+        to: `if (verdict !== "T") this.#addYes(each, index);`,
       },
     ],
   },
@@ -625,8 +625,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (verdict === "K") this.#agreed(each, index);`,
-        to: `if (verdict === "K" || verdict === "T") this.#agreed(each, index);`,
+        from: `if (verdict === "K") this.#addYes(each, index);`,
+        to: `if (verdict === "K" || verdict === "T") this.#addYes(each, index);`,
       },
     ],
   },

@@ -171,9 +171,9 @@ export class RedisStore implements OpenStore, RaisingStore {
     return inOrder.extend(this.#protocol, grant, ttlMs);
   }
 
-  extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: TellExtended): void {
     const alone = (grant: Grant): Promise<ExtendOutcome> => this.extend(grant, ttlMs);
-    renewMany(this.#quorum, { grants, ttlMs, alone }, tell);
+    renewMany(this.#quorum, { grants, ttlMs, alone }, onOutcome);
   }
 
   prove(grant: Grant): Promise<ProveOutcome> {

@@ -189,7 +189,7 @@ function quarantineFinding(
 ): NodeFinding {
   const left =
     quarantineRemainingMs === undefined
-      ? "nobody knows yet until when"
+      ? "its end is not known yet"
       : `for about ${Math.ceil(quarantineRemainingMs / 1_000)} s`;
   return {
     level: "warning",
@@ -215,7 +215,7 @@ function slowFinding(
     code: "slow-node",
     what: `a round trip takes ${duration(usualMs)}, and nodeTimeout is ${duration(limitMs)}`,
     why: late
-      ? "its answers come when nobody waits for them any more: it has no vote"
+      ? "its answers come too late: it has no vote"
       : "a little more load, and its answers come too late to count",
     remedy: "raise nodeTimeout and ttl, move the client nearer, or find what slows the server",
   };

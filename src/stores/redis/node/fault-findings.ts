@@ -96,7 +96,7 @@ export function noWakeUps(names: readonly string[], cause?: unknown): NodeFindin
   const level = "warning";
   const code = "no-wake-ups";
   const why =
-    "waiters are not notified of a release: they ask every retry.maxDelay, and get locks later";
+    "waiters are not notified of a release: they try every retry.maxDelay, and get locks later";
   const message = cause instanceof Error ? cause.message : String(cause);
   if (cause !== undefined && !message.startsWith("NOPERM")) {
     return {

@@ -52,7 +52,7 @@ export class RedisNode {
   #failing = false;
   #lastFault: unknown;
   #clockEpoch = 0;
-  #heardRunId: string | undefined;
+  #lastRunId: string | undefined;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
     const { events, onIdentified, clock } = options;
@@ -76,7 +76,7 @@ export class RedisNode {
       clock,
       mustVerify: () => this.#identity.mustVerify,
       infoDenied: () => this.infoDenied,
-      heard: (reply, sent) => this.#heard(reply, sent),
+      heard: (reply, sent) => this.#onReceived(reply, sent),
       failed: (cause) => this.#failed(cause),
     });
   }
@@ -86,8 +86,8 @@ export class RedisNode {
   }
 
   /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
-  get heardRunId(): string | undefined {
-    return this.#heardRunId;
+  get lastRunId(): string | undefined {
+    return this.#lastRunId;
   }
 
   get version(): string | undefined {
@@ -187,7 +187,7 @@ export class RedisNode {
     else this.#sender.sendBatch(this.#batches, items);
   }
 
-  #heard(reply: unknown, sent: Instant): void {
+  #onReceived(reply: unknown, sent: Instant): void {
     this.#disconnected = false;
     this.#probes.succeeded();
     if (this.#failing) {
@@ -198,7 +198,7 @@ export class RedisNode {
     if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
-    this.#heardRunId = stamp.runId;
+    this.#lastRunId = stamp.runId;
     this.#identity.noticeRunId(stamp.runId);
     // Before the reply is counted: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);

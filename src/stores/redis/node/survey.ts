@@ -61,7 +61,7 @@ export class Survey {
     look.underWaySinceMs = nowMs;
     const task = this.#scheduler.at(nowMs, false, () => {
       this.#tasks.delete(task);
-      void this.#ask(node, look);
+      void this.#send(node, look);
     });
     this.#tasks.add(task);
   }
@@ -88,7 +88,7 @@ export class Survey {
   }
 
   /** Never rejects: a server that does not reply is reported by the votes. */
-  async #ask(node: RedisNode, look: Look): Promise<void> {
+  async #send(node: RedisNode, look: Look): Promise<void> {
     try {
       const info = readServerInfo(await node.connection.send("", ["INFO"]));
       if (this.#closed) return;

@@ -190,7 +190,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     switch (reply.kind) {
       case "granted":
         ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.heardRunId)) return;
+        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.lastRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":

@@ -108,7 +108,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
   /** Nodes that have not replied, even if they timed out. */
-  #unheard: NodeSet = 0;
+  #unanswered: NodeSet = 0;
   /** Nodes whose grant arrived late and that the release is to delete. */
   #grantedLate: NodeSet = 0;
   /** Nodes that are not waited for. */
@@ -142,7 +142,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
-    this.#unheard = nodeSetOf(this.among, this.nodes.length);
+    this.#unanswered = nodeSetOf(this.among, this.nodes.length);
     this.#round = new Round(this);
     if (this.#silent === 0) return;
     for (const index of indicesIn(this.#silent)) this.#owe(index);
@@ -152,7 +152,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   covers(index: number): boolean {
     const bit = 1 << index;
-    if ((this.#unheard & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
+    if ((this.#unanswered & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
     this.#grantedLate |= bit;
     return true;
   }
@@ -163,7 +163,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
     const debt = this.#debts?.[index];
-    if (!isTimeOut(reply)) this.#heard(index, reply);
+    if (!isTimeOut(reply)) this.#onAnswer(index, reply);
     if (!endsDebt(reply)) this.#owe(index);
     else if (debt !== undefined) this.#quorum.owed.settle(debt);
     if (late || (this.#silent & (1 << index)) !== 0) return;
@@ -180,7 +180,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   #finish(): void {
     // Skipped nodes are not sent the release any more.
-    this.#unheard &= ~(this.#round?.skipped ?? 0);
+    this.#unanswered &= ~(this.#round?.skipped ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
@@ -189,9 +189,9 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
    * Called when a node replies. If the release did not find a late grant, it ran before the
    * acquire: releases that node again.
    */
-  #heard(index: number, reply: NodeReply<ReleaseReply>): void {
+  #onAnswer(index: number, reply: NodeReply<ReleaseReply>): void {
     const bit = 1 << index;
-    this.#unheard &= ~bit;
+    this.#unanswered &= ~bit;
     if ((this.#grantedLate & bit) === 0 || !endsDebt(reply) || isWhole(reply)) return;
     const { keys, owner, ttlMs, lifeMs = ttlMs } = this.#request;
     releaseOn(this.#quorum, index, { keys, owner, ttlMs, lifeMs, place: "" });

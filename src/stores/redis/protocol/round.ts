@@ -146,5 +146,5 @@ export class Round<Reply> implements Task, Listener<Reply> {
 
 const skippedReply: NodeReply<never> = {
   kind: "unsent",
-  error: new Error("it does not answer, and was not asked"),
+  error: new Error("it does not answer, and was skipped"),
 };

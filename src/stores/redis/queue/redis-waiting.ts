@@ -47,7 +47,7 @@ export class RedisWaiting implements Waiting {
   #channels: readonly string[] | undefined;
   #listener: (() => void) | undefined;
   /** Nodes that have notified this waiter since the last attempt began. */
-  #told: NodeSet = 0;
+  #notified: NodeSet = 0;
   #together: Task | undefined;
   #ttlMs = 0;
   #leaving: Round<ReleaseReply> | undefined;
@@ -77,7 +77,7 @@ export class RedisWaiting implements Waiting {
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
     }
-    this.#forgetTold();
+    this.#forgetNotices();
     this.#ttlMs = request.ttlMs;
     this.#fixTicket();
     const { ticket } = this.#place;
@@ -112,7 +112,7 @@ export class RedisWaiting implements Waiting {
 
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
-    if (listener !== undefined && this.#isTold) this.#tell();
+    if (listener !== undefined && this.#isNotified) this.#notifyListener();
   }
 
   async leave(): Promise<void> {
@@ -141,33 +141,33 @@ export class RedisWaiting implements Waiting {
     const { dialect, options } = this.#quorum;
     const channels = this.#keys.map((key) => dialect.channelOf(key, this.#wakeUps.base));
     this.#channels = [...new Set(channels)];
-    this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onTold(node));
+    this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onNotified(node));
     return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));
   }
 
   #stopListening(): void {
-    this.#forgetTold();
+    this.#forgetNotices();
     if (this.#channels === undefined) return;
     this.#wakeUps.forget(this.#number);
     this.#wakeUps.leave(this.#channels);
     this.#channels = undefined;
   }
 
-  #onTold(node: number): void {
-    const wasTold = this.#isTold;
-    this.#told |= 1 << node;
-    if (this.#isTold) {
+  #onNotified(node: number): void {
+    const wasNotified = this.#isNotified;
+    this.#notified |= 1 << node;
+    if (this.#isNotified) {
       // Once per attempt: repeated notifications must not delay the attempt.
-      if (!wasTold) this.#leaveGap();
-      this.#tell();
+      if (!wasNotified) this.#leaveGap();
+      this.#notifyListener();
     } else if (this.#together === undefined) {
       const { scheduler, clock } = this.#quorum;
       const dueMs = clock.monotonicMs() + togetherMs;
       this.#together = scheduler.at(dueMs, true, () => {
         this.#together = undefined;
-        this.#told = -1;
+        this.#notified = -1;
         this.#leaveGap();
-        this.#tell();
+        this.#notifyListener();
       });
     }
   }
@@ -179,18 +179,18 @@ export class RedisWaiting implements Waiting {
   }
 
   /** True if a quorum of nodes has notified the waiter, or the time for that is over. */
-  get #isTold(): boolean {
-    return sizeOf(this.#told) >= this.#quorum.size;
+  get #isNotified(): boolean {
+    return sizeOf(this.#notified) >= this.#quorum.size;
   }
 
-  #tell(): void {
+  #notifyListener(): void {
     if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
     this.#together = undefined;
     this.#listener?.();
   }
 
-  #forgetTold(): void {
-    this.#told = 0;
+  #forgetNotices(): void {
+    this.#notified = 0;
     if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
     this.#together = undefined;
   }
