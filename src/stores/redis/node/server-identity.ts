@@ -24,7 +24,7 @@ export class ServerIdentity {
   #connecting = 0;
   #hasGivenUp = false;
 
-  /** `onChange` is called after the first reply, and after each reply that differs from the last. */
+  /** `onChange` is called after the first reply, and after each that differs from the last. */
   constructor(connection: RedisConnection, onChange: () => void) {
     this.#connection = connection;
     this.#onChange = onChange;
