@@ -7,7 +7,7 @@ export function infoDeniedWarning({ name }: { readonly name: string }): Finding 
     code: "info-denied",
     node: name,
     what: "this user may not run INFO",
-    why: "the same server given twice, its version and its restarts cannot be told",
+    why: "the same server given twice, its version and its restarts are unknown",
     remedy: "allow it: ACL SETUSER <user> +info",
   };
 }

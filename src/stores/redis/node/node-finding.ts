@@ -1,10 +1,10 @@
 import type { Finding } from "../../../core/report/doctor.ts";
 
 /** A finding that does not yet name its node. */
-export type Told = Omit<Finding, "node">;
+export type NodeFinding = Omit<Finding, "node">;
 
-export function aboutNode(node: string, told: Told): Finding {
-  const { level, code, what, why, remedy } = told;
+export function aboutNode(node: string, finding: NodeFinding): Finding {
+  const { level, code, what, why, remedy } = finding;
   return { level, code, node, what, why, remedy };
 }
 
