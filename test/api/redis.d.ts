@@ -111,7 +111,7 @@ export interface ReplicaSettings {
 }
 export interface StoreSettings extends Deployment {
     readonly replicas: ReplicaSettings | undefined;
-    readonly asksMax: number;
+    readonly acquiresMax: number;
     readonly nodeTimeoutMs: number | undefined;
     readonly driftFactor: number;
     readonly driftFixedMs: number;

@@ -12,7 +12,7 @@ export interface ReplicaSettings {
 export interface StoreSettings extends Deployment {
   readonly replicas: ReplicaSettings | undefined;
   /** Limit of acquires sent to a node in one attempt, if replies are lost. */
-  readonly asksMax: number;
+  readonly acquiresMax: number;
   readonly nodeTimeoutMs: number | undefined;
   readonly driftFactor: number;
   readonly driftFixedMs: number;
