@@ -214,7 +214,7 @@ export const luaScriptsHaveAHeader: Rule = (files) =>
       const header = /^(?:--.*(?:\n|$))*/.exec(text)?.[0] ?? "";
       return ["KEYS", "ARGV", "Returns"]
         .filter((word) => !new RegExp(String.raw`\b${word}\b`).test(header))
-        .map((word) => `${path}: the header does not tell ${word}`);
+        .map((word) => `${path}: the header does not name ${word}`);
     });
 
 export const relativeLinksLead: Rule = (files) => {
