@@ -38,8 +38,8 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
-export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
-export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
+export { SelfDeadlockError } from "./core/nesting.ts";
+export type { BreakOptions, BreakOutcome } from "./core/break.ts";
 export type {
   ErrorCode,
   ErrorDetails,

@@ -4,7 +4,7 @@ import {
   type HoldfastError,
   type Holder,
 } from "../../core/errors.ts";
-import { isOwner, labelOf } from "../../core/acquire/owners.ts";
+import { isOwner, labelOf } from "../../core/owners.ts";
 import { quoted } from "../../core/report/quoted.ts";
 import { wrongType } from "./commands/foreign-keys.ts";
 import { otherFormat } from "./commands/layout-format.ts";

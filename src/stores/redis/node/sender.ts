@@ -1,6 +1,5 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
-import { now } from "../../../core/time/validity.ts";
 import { firstReplyAt, type Batches, type BatchPart } from "../batch.ts";
 import type { NodeCall } from "../node-call.ts";
 import { noInfo, noLongerWanted, unproven, type NodeReply } from "../node-reply.ts";
@@ -75,7 +74,7 @@ export class Sender {
   #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
     const host = this.#host;
-    const sent = now(host.clock);
+    const sent = host.clock.now();
     const place = this.#depart(sent.monotonicMs);
     // perf (sequential): repeats `#exchange` here, which saves two closures per call.
     handOver(host.connection, call.key, call.first(host.mustVerify())).then(
@@ -120,7 +119,7 @@ export class Sender {
     if (second === undefined) return settle(this.#host.failed(error));
     if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
     // The node is well: it only lacked the script, and nothing was applied.
-    this.#host.heard(undefined, now(this.#host.clock));
+    this.#host.heard(undefined, this.#host.clock.now());
     if (!to.isWanted()) return settle(noLongerWanted);
     const onSecond = (reply: unknown): void => {
       const answer = read(call, reply, true);
@@ -165,7 +164,7 @@ export class Sender {
       } else if (lacking && this.#host.infoDenied() && batches.batching.strict) {
         for (const { to, index } of items) to.settle(index, noInfo);
       } else if (lacking && !byText) {
-        this.#host.heard(undefined, now(this.#host.clock));
+        this.#host.heard(undefined, this.#host.clock.now());
         this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
       } else {
         // The server refused the whole: send each alone, so that one cannot fail the others. Some
@@ -195,7 +194,7 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
-    const sent = now(this.#host.clock);
+    const sent = this.#host.clock.now();
     const place = this.#depart(sent.monotonicMs);
     handOver(this.#host.connection, key, command).then(
       (reply) => {

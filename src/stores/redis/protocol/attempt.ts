@@ -11,7 +11,7 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
-import { leftMs } from "../../../core/time/validity.ts";
+import { leftMs } from "../../../core/time/instant.ts";
 import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";

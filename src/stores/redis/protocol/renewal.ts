@@ -1,7 +1,6 @@
 import type { Instant } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
-import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
@@ -115,7 +114,7 @@ class Renewal implements RoundOptions<RenewReply> {
       for (const each of this.#all) this.#onVerdict(each, index, verdicts.charAt(each.place));
     }
     this.#takeBackStepped();
-    const received = now(this.#quorum.clock);
+    const received = this.#quorum.clock.now();
     for (const each of this.#all) this.#decide(each, received);
   }
 
@@ -172,7 +171,7 @@ class Renewal implements RoundOptions<RenewReply> {
     else if (ballot.vote === "held") each.no |= 1 << index;
     else each.failed |= 1 << index;
     this.#takeBackStepped();
-    this.#decide(each, now(this.#quorum.clock));
+    this.#decide(each, this.#quorum.clock.now());
   }
 
   #takeBackStepped(): void {
