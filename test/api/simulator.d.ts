@@ -33,11 +33,41 @@ export declare class NotConnectedError extends Error {
     constructor(library: string, status: string);
 }
 
+// dist/core/acquire/acquire-call.d.ts: in index.d.ts
+
+// dist/core/acquire/acquire.d.ts: in index.d.ts
+
+// dist/core/acquire/break.d.ts: in index.d.ts
+
+// dist/core/acquire/caller-signals.d.ts: in index.d.ts
+
 // dist/core/acquire/cancellation.d.ts: in index.d.ts
+
+// dist/core/acquire/hand-over.d.ts: in index.d.ts
+
+// dist/core/acquire/lines.d.ts: in index.d.ts
+
+// dist/core/acquire/owners.d.ts: in index.d.ts
 
 // dist/core/errors.d.ts: in index.d.ts
 
 // dist/core/events.d.ts: in index.d.ts
+
+// dist/core/lease/deadline.d.ts: in index.d.ts
+
+// dist/core/lease/held-lease.d.ts: in index.d.ts
+
+// dist/core/lease/lease-host.d.ts: in index.d.ts
+
+// dist/core/lease/lease.d.ts: in index.d.ts
+
+// dist/core/lease/renewal-phases.d.ts: in index.d.ts
+
+// dist/core/lease/renewals.d.ts: in index.d.ts
+
+// dist/core/locks.d.ts: in index.d.ts
+
+// dist/core/options.d.ts: in index.d.ts
 
 // dist/core/ports.d.ts: in index.d.ts
 
@@ -46,6 +76,8 @@ export declare class NotConnectedError extends Error {
 // dist/core/report/holder.d.ts: in index.d.ts
 
 // dist/core/store.d.ts: in index.d.ts
+
+// dist/core/time/durations.d.ts: in index.d.ts
 
 // dist/core/time/scheduler.d.ts: in index.d.ts
 
@@ -148,8 +180,9 @@ export interface ConfirmationRecord {
     readonly grantedMs: number;
     readonly startedMs: number;
 }
+export declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "stale-write", "orphan-key", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
 export interface Violation {
-    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "vote-given-up" | "false-loss" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: (typeof violationRules)[number];
     readonly atMs: number;
     readonly text: string;
 }
@@ -399,6 +432,20 @@ export interface TimelineOptions {
 export declare function textTimeline(report: SimulationReport, options?: TimelineOptions): string;
 export declare function isCommand({ kind }: TraceEvent): boolean;
 
+// dist/simulator/sabotage.d.ts
+import type { RedisConnection } from "../clients/contract.ts";
+import type { Locks } from "../core/locks.ts";
+import type { OpenStore, Store } from "../core/store.ts";
+import type { Link } from "./network/link.ts";
+import type { Scene } from "./scene.ts";
+export interface Sabotage {
+    connection?(link: Link): RedisConnection;
+    store?(store: Store, scene: Scene): Store;
+    recorded?(store: Store, scene: Scene): Store;
+    locks?(locks: Locks, scene: Scene): Locks;
+}
+export declare function lyingStore(store: Store, lies: (honest: OpenStore) => Partial<OpenStore>): Store;
+
 // dist/simulator/scenario.d.ts
 import type { LinkPlan } from "./network/link.ts";
 import type { ServerPlan } from "./node/server.ts";
@@ -560,6 +607,7 @@ export declare class SeededRandom {
 // dist/simulator/simulate.d.ts
 import type { Break } from "./assumptions.ts";
 import type { History, Violation } from "./history.ts";
+import type { Sabotage } from "./sabotage.ts";
 import type { FaultKind, Scenario } from "./scenario.ts";
 import type { TraceEvent } from "./trace.ts";
 import type { Register } from "./workload/register.ts";
@@ -585,6 +633,17 @@ export interface SimulationReport {
 }
 export declare function simulate(scenario: Scenario, host: SimulatorHost, options?: SimulationOptions): Promise<SimulationReport>;
 export declare function simulateNow(scenario: Scenario, host: SimulatorHost, options?: SimulationOptions): SimulationReport;
+export interface RunOptions extends SimulationOptions {
+    readonly sabotage?: Sabotage;
+    readonly stepsMax?: number;
+}
+export declare class Run {
+    #private;
+    constructor(scenario: Scenario, options: RunOptions);
+    goesOn(): boolean;
+    step(): boolean;
+    report(host: SimulatorHost): SimulationReport;
+}
 
 // dist/simulator/swarm.d.ts
 import type { Scenario } from "./scenario.ts";
