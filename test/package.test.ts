@@ -99,9 +99,9 @@ describe("an installation without any peer", () => {
 
   test.each(specifiers)("%s loads by import and by require, with the same names", async (name) => {
     const quoted = JSON.stringify(name);
-    const tell = `console.log(JSON.stringify(Object.keys(loaded).filter((key) => key !== "__esModule").sort()))`;
-    const imported = await node("module", `import * as loaded from ${quoted}; ${tell}`);
-    const required = await node("commonjs", `const loaded = require(${quoted}); ${tell}`);
+    const print = `console.log(JSON.stringify(Object.keys(loaded).filter((key) => key !== "__esModule").sort()))`;
+    const imported = await node("module", `import * as loaded from ${quoted}; ${print}`);
+    const required = await node("commonjs", `const loaded = require(${quoted}); ${print}`);
     expect(imported.stderr).toBe("");
     expect(JSON.parse(imported.stdout)).not.toEqual([]);
     expect(required.stdout).toBe(imported.stdout);
@@ -209,7 +209,7 @@ test("publint reports no problem", async () => {
 /** Returns the only package: npm 11 lists what it packed, npm 12 keys it by name. */
 function onlyOf(listed: readonly Packed[] | Record<string, Packed>): Packed {
   const [only] = Object.values(listed);
-  if (only === undefined) throw new Error("npm pack told nothing");
+  if (only === undefined) throw new Error("npm pack printed nothing");
   return only;
 }
 

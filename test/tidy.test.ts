@@ -62,6 +62,33 @@ const samples: Readonly<Record<string, Sample>> = {
       "src/cli/main.ts": `import "../index.ts"; import "./commands/a.ts";`,
     },
   },
+  "folders of the Redis store follow their order": {
+    rule: rules.redisFoldersFollowTheirOrder,
+    wrong: {
+      "src/stores/redis/commands/a.ts": `import type { B } from "../protocol/b.ts";`,
+      "src/stores/redis/node/a.ts": `export * from "../protocol/b.ts";`,
+      "src/stores/redis/protocol/type.ts": `export type A = import("../queue/b.ts").A;`,
+      "src/stores/redis/protocol/loose.ts": `import { b } from "../store.ts";`,
+      "src/stores/redis/admission/a.ts": `import "../queue/b.ts";`,
+      "src/stores/redis/failover/a.ts": `export const a = () => import("../doctor/b.ts");`,
+      "src/stores/redis/doctor/a.ts": `import "../groups/b.ts";`,
+      "src/stores/redis/elsewhere/a.ts": ``,
+      "src/stores/redis/node/elsewhere.ts": `import "../elsewhere/a.ts";`,
+      ...Object.fromEntries(
+        "abcdefgh".split("").map((name) => [`src/stores/redis/${name}.ts`, ""]),
+      ),
+      "src/stores/redis/ninth.ts": ``,
+    },
+    right: {
+      "src/stores/redis/scripts/generated.ts": ``,
+      "src/stores/redis/commands/a.ts": `import "../scripts/generated.ts"; import "./b.ts";`,
+      "src/stores/redis/protocol/a.ts": `import "../../../core/a.ts"; import "../node/b.ts";`,
+      "src/stores/redis/queue/a.ts": `import type { B } from "../protocol/b.ts";`,
+      "src/stores/redis/groups/a.ts": `import "../failover/b.ts"; import "../commands/a.ts";`,
+      "src/stores/redis/store.ts": `import "./groups/a.ts"; import "./options.ts";`,
+      "src/stores/memory/a.ts": `import "./b/c.ts";`,
+    },
+  },
   "sources import no packages": {
     rule: rules.sourcesImportNoPackages,
     wrong: {

@@ -46,6 +46,13 @@ export declare class NotConnectedError extends Error {
 
 // dist/core/time/stall-report.d.ts: in index.d.ts
 
+// dist/stores/redis/commands/deployment.d.ts
+export interface Deployment {
+    readonly admission: "strict" | "off";
+    readonly ttlMaxMs: number;
+    readonly wireFormat: string;
+}
+
 // dist/stores/redis/groups-options.d.ts
 import type { RedisConnection } from "../../clients/contract.ts";
 import { type RedisStoreOptions } from "./options.ts";
@@ -97,24 +104,22 @@ export declare function checkLines(replicas: ReplicaSettings | undefined, connec
 
 // dist/stores/redis/protocol/store-settings.d.ts
 import type { AcquireRequest } from "../../../core/store.ts";
+import type { Deployment } from "../commands/deployment.ts";
 export interface ReplicaSettings {
     readonly acks: number;
     readonly timeoutMs: number;
 }
-export interface StoreSettings {
+export interface StoreSettings extends Deployment {
     readonly replicas: ReplicaSettings | undefined;
-    readonly asksMax: number;
+    readonly acquiresMax: number;
     readonly nodeTimeoutMs: number | undefined;
     readonly driftFactor: number;
     readonly driftFixedMs: number;
     readonly prefix: string;
     readonly fencing: boolean;
-    readonly admission: "strict" | "off";
-    readonly ttlMaxMs: number;
     readonly crossSlot: "refuse" | "ordered";
     readonly foreignGapMs: number;
     readonly nodeCount: number;
-    readonly wireFormat: string;
 }
 export declare function driftMs(options: StoreSettings, ttlMs: number): number;
 export declare function nodeTimeoutMs(options: StoreSettings, ttlMs: number): number;

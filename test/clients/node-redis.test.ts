@@ -47,11 +47,11 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
     test("delivers strings for any type mapping of the user", async () => {
       const options = { RESP, commandOptions: { typeMapping: buffers } };
       const connection = await openConnection(kind, server.port, options);
-      const heard: unknown[] = [];
-      await subscribed(connection, "mapped", (message) => heard.push(message));
+      const received: unknown[] = [];
+      await subscribed(connection, "mapped", (message) => received.push(message));
       await server.command("PUBLISH", "mapped", "hello");
-      await eventually(() => heard.length > 0);
-      expect(heard).toEqual(["hello"]);
+      await eventually(() => received.length > 0);
+      expect(received).toEqual(["hello"]);
     });
   });
 
@@ -104,9 +104,9 @@ describe("node-redis 6", () => {
     expect(await connection.send("k", ["ECHO", "text"])).toBe("text");
     const keys = (await server.command("KEYS", "*")) as string[];
     expect(keys.sort()).toEqual(["app:a", "app:b", "app:c", "app:d", "app:e"]);
-    const heard: string[] = [];
-    await subscribed(connection, "channel", (message) => heard.push(message));
+    const received: string[] = [];
+    await subscribed(connection, "channel", (message) => received.push(message));
     await server.command("PUBLISH", "channel", "hello");
-    await eventually(() => heard.length > 0);
+    await eventually(() => received.length > 0);
   });
 });

@@ -14,7 +14,7 @@ test.each([
   ["something that only has a status", { status: "ready" }],
   ["something that only sends commands", { sendCommand() {}, isReady: true }],
   ["something that only sends", { send() {} }],
-  ["a topology nobody knows", { send() {}, library: "x", topology: "ring" }],
+  ["an unknown topology", { send() {}, library: "x", topology: "ring" }],
 ])("%s is not recognised as a client", (_, value) => {
   expect(connectionOf(value)).toBeUndefined();
 });

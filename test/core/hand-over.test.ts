@@ -261,11 +261,11 @@ describe("a lock is handed over only to calls that waited before the request for
 test("the `released` event reports whether the lock was handed over", async () => {
   const table = reserving();
   const { first, calls } = await lineOf(table, 1);
-  const told: unknown[] = [];
-  table.locks.on("released", ({ released, handedOver }) => told.push([released, handedOver]));
+  const reported: unknown[] = [];
+  table.locks.on("released", ({ released, handedOver }) => reported.push([released, handedOver]));
   await first.release();
   await (await taken(calls[0])).release();
-  expect(told).toEqual([
+  expect(reported).toEqual([
     [true, true],
     [true, false],
   ]);

@@ -233,7 +233,7 @@ function withSources(code: string): string {
   return program;
 }
 
-/** As servers are that have been in use for a while: nobody waits for a first admission. */
+/** Admits the servers, as after some time in use: no call waits for a first admission. */
 async function admitAll(servers: readonly { readonly url: string }[]): Promise<void> {
   const clients = servers.map(({ url }) => new Redis(url));
   const locks = holdfast.createLocks(redlock(clients, { maxTtl: "1s" }));

@@ -202,9 +202,9 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
       expect(String(error)).toContain("only 0 of 1 replicas confirmed it within 300 ms");
     }
     expect(await master.command("EXISTS", key, "a", "b", "c")).toBe(0);
-    const told = warnings.filter(({ code }) => code === "acks-missing");
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ node: "redis", level: "error" });
+    const found = warnings.filter(({ code }) => code === "acks-missing");
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatchObject({ node: "redis", level: "error" });
     // Waiting for the replica succeeds.
     const waiting = locks.acquire(key, { wait: "20s" });
     replica.resume();

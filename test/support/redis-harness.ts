@@ -180,7 +180,7 @@ export function collect<Name extends LockEventName>(locks: Locks, name: Name): L
   return seen;
 }
 
-/** A connection that tells what was sent through it and what has not been answered. */
+/** A connection that records what was sent through it and what has not been answered. */
 export interface WatchedConnection extends RedisConnection {
   readonly sent: (readonly string[])[];
   unanswered: number;

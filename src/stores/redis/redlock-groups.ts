@@ -48,7 +48,7 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
         batches: undefined,
         silentMsMax: Infinity,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
-        onIntroduced: () => undefined,
+        onIdentified: () => undefined,
         onClockStep: () => undefined,
         onScriptMissing: () => undefined,
       });

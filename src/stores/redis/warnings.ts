@@ -6,7 +6,7 @@ type Warning = LockEvents["warning"];
 export function infoDeniedWarning({ name }: { readonly name: string }): Warning {
   return {
     what: `${name}: this user may not run INFO`,
-    why: "the same server given twice, its version and its restarts cannot be told",
+    why: "the same server given twice, its version and its restarts are unknown",
     remedy: "allow it: ACL SETUSER <user> +info",
   };
 }

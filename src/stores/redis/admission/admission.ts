@@ -154,10 +154,10 @@ export class Admission {
 
   #noticeOff(index: number, { offSeenMs = -Infinity, serverMs }: NodeRecord): void {
     const { nodes, events } = this.#context;
-    const told = offClientSeen(serverMs - offSeenMs);
-    if (told === undefined || this.#offSeen.has(index)) return;
+    const finding = offClientSeen(serverMs - offSeenMs);
+    if (finding === undefined || this.#offSeen.has(index)) return;
     this.#offSeen.add(index);
-    events.emit("warning", warningAbout(nodes[index]?.name ?? "", told));
+    events.emit("warning", warningAbout(nodes[index]?.name ?? "", finding));
   }
 
   #read(enough: boolean): Promise<NodeView[]> {

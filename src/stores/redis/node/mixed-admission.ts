@@ -1,11 +1,11 @@
-import type { Told } from "./node-finding.ts";
+import type { NodeFinding } from "./node-finding.ts";
 
 const hourMs = 3_600_000;
 /** Limit: older notes are ignored, because those clients have probably been corrected since. */
 const offSeenMsMax = 24 * hourMs;
 
 /** Finding for a client with admission off, at a node whose record is strict. */
-export const clientIsOff: Told = {
+export const clientIsOff: NodeFinding = {
   level: "warning",
   code: "mixed-admission",
   what: 'its record is that of admission: "strict", and this client\'s option is "off"',
@@ -21,7 +21,7 @@ export const clientIsOff: Told = {
  * Returns the finding for a strict client, at a node that a client with admission off has used;
  * undefined if that is long ago.
  */
-export function offClientSeen(agoMs: number): Told | undefined {
+export function offClientSeen(agoMs: number): NodeFinding | undefined {
   if (!(agoMs < offSeenMsMax)) return undefined;
   const hours = Math.max(1, Math.ceil(agoMs / hourMs));
   return {
