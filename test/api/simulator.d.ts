@@ -439,10 +439,10 @@ import type { OpenStore, Store } from "../core/store.ts";
 import type { Link } from "./network/link.ts";
 import type { Scene } from "./scene.ts";
 export interface Sabotage {
-    connection?(link: Link): RedisConnection;
-    store?(store: Store, scene: Scene): Store;
-    recorded?(store: Store, scene: Scene): Store;
-    locks?(locks: Locks, scene: Scene): Locks;
+    readonly connection?: (link: Link) => RedisConnection;
+    readonly store?: (store: Store, scene: Scene) => Store;
+    readonly recorded?: (store: Store, scene: Scene) => Store;
+    readonly locks?: (locks: Locks, scene: Scene) => Locks;
 }
 export declare function lyingStore(store: Store, lies: (honest: OpenStore) => Partial<OpenStore>): Store;
 
