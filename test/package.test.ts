@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackage } from "../scripts/build.mjs";
+import { storeConformance } from "../src/testing/index.ts";
 import { projectRoot } from "./support/source-files.ts";
 
 /**
@@ -168,6 +169,37 @@ describe("an installation without any peer", () => {
   test("files that are not public cannot be imported", async () => {
     const deep = node("module", `await import("holdfast/dist/index.js")`);
     await expect(deep).rejects.toThrow("ERR_PACKAGE_PATH_NOT_EXPORTED");
+  });
+});
+
+describe("a store of the user's own", () => {
+  test("compiles with holdfast/store alone, and passes the conformance suite", async () => {
+    linkTypes("@types", "node");
+    linkTypes("undici-types");
+    const guide = readFileSync(join(projectRoot, "docs", "guides", "writing-a-store.md"), "utf8");
+    const [, store = ""] = /<!-- runnable: store -->\n+```ts\n([^]*?)^```$/m.exec(guide) ?? [];
+    expect(store).toContain("export function tableStore(): Store");
+    writeFileSync(join(consumer, "store.mts"), store);
+    const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"];
+    const target = ["--target", "es2022", "--module", "nodenext", "--types", "node"];
+    const tsc = tool("typescript", "bin", "tsc");
+    await run(process.execPath, [tsc, ...strict, ...target, "store.mts"], consumer);
+    const suite = `
+      import { createLocks } from "holdfast";
+      import { manualRuntime, storeConformance } from "holdfast/testing";
+      import { tableStore } from "./store.mjs";
+      for (const { name, run } of storeConformance) {
+        const store = tableStore();
+        const { capabilities, maxTtlMs } = store;
+        const { runtime, clock } = manualRuntime();
+        const open = async (defaults) => createLocks(store, { ...defaults, runtime });
+        const advance = (ms) => clock.advance(ms);
+        await run({ open, advance, capabilities, maxTtlMs, namespace: "own" });
+        console.log(name);
+      }`;
+    writeFileSync(join(consumer, "suite.mjs"), suite);
+    const { stdout } = await run(process.execPath, ["suite.mjs"], consumer);
+    expect(stdout.trimEnd().split("\n")).toEqual(storeConformance.map(({ name }) => name));
   });
 });
 

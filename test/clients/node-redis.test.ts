@@ -40,7 +40,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
       ]);
       expect(await connection.send("k", ["SET", "k", "v"])).toBe("OK");
       // The user's own calls keep the user's mapping.
-      const client = opened.client as { get(key: string): Promise<unknown> };
+      const client = opened.client as unknown as { get(key: string): Promise<unknown> };
       expect(await client.get("k")).toEqual(Buffer.from("v"));
     });
 
@@ -57,7 +57,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
 
   test("recognises a client behind withCommandOptions and withTypeMapping", async () => {
     const opened = await kind.open(server.port);
-    const client = opened.client as {
+    const client = opened.client as unknown as {
       withTypeMapping(mapping: object): unknown;
       withCommandOptions(options: object): unknown;
     };

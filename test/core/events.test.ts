@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { Emitter } from "../../src/core/events.ts";
+import { LockEmitter } from "../../src/core/events.ts";
 import type { Diagnostics } from "../../src/core/ports.ts";
 import { createLocks } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
@@ -23,7 +23,7 @@ function recorder(subscribed: readonly string[] = []) {
 
 describe("a listener", () => {
   test("receives events of its kind until it is removed", () => {
-    const emitter = new Emitter(recorder().diagnostics);
+    const emitter = new LockEmitter(recorder().diagnostics);
     const received: unknown[] = [];
     const stop = emitter.on("node-recovered", (message) => received.push(message));
     emitter.emit("node-recovered", event);
@@ -35,7 +35,7 @@ describe("a listener", () => {
   });
 
   test("that was added twice receives events twice, and each is removed separately", () => {
-    const emitter = new Emitter(recorder().diagnostics);
+    const emitter = new LockEmitter(recorder().diagnostics);
     let received = 0;
     const listener = () => (received += 1);
     const stop = emitter.on("node-recovered", listener);
@@ -93,7 +93,7 @@ describe("a listener", () => {
 describe("without listeners", () => {
   test("an event is not wanted, and is not published", () => {
     const { diagnostics, published } = recorder(["node-recovered"]);
-    const emitter = new Emitter(diagnostics);
+    const emitter = new LockEmitter(diagnostics);
     expect([emitter.wants("lost"), emitter.wants("node-recovered")]).toEqual([false, true]);
     const stop = emitter.on("lost", () => undefined);
     expect(emitter.wants("lost")).toBe(true);

@@ -22,7 +22,7 @@ function reserving(more: (table: () => Table) => Behaviour = () => ({})): Table 
       granted += 10n;
       return { kind: "granted", grant: { ...outcome.grant, fence: granted - 9n } };
     },
-    passOn(grant: Grant) {
+    handOver(grant: Grant) {
       if (grant.fence === undefined || grant.fence % 10n === 0n) return false;
       (grant as Reserved).fence = grant.fence + 1n;
       return true;

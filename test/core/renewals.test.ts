@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ExtendOutcome, Grant, TellExtended } from "../../src/core/store.ts";
+import type { ExtendOutcome, Grant, OnExtended } from "../../src/core/store.ts";
 import { steadyClock } from "../../src/core/time/steady-clock.ts";
 import { now } from "../../src/core/time/validity.ts";
 import { extended, failed, scene } from "./fake-store.ts";
@@ -18,7 +18,7 @@ function together() {
   const asked: Asked[] = [];
   const made = scene(
     {
-      extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended) {
+      extendMany(grants: readonly Grant[], ttlMs: number, tell: OnExtended) {
         const names = grants.map(({ resources }) => resources.join());
         const answer = (name: string, outcome: ExtendOutcome): void => {
           tell(names.indexOf(name), outcome, now(steadyClock(made.clock)));

@@ -150,9 +150,10 @@ test("the example of the page on testing runs as written", async () => {
 describe("the programs of the README", () => {
   watchLeaks();
 
+  // The store of the guide runs in package.test.ts, with the built package.
   test("all have a test, and no other sample claims to run", () => {
     const names = pages.flatMap(samplesOf).flatMap(({ runnable }) => runnable ?? []);
-    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "testing"]);
+    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "store", "testing"]);
   });
 
   test("take a first lock, with one Redis", async () => {

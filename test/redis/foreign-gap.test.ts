@@ -192,6 +192,6 @@ test("groups leave gaps as well", async () => {
 });
 
 test.each(["101ms", -1, "soon", true])("a gap of %j is refused", async (foreignGap) => {
-  const [client = {}] = await bench.connectAll(1);
-  expect(() => redlock([client], { foreignGap } as object)).toThrow(InvalidOptionError);
+  const clients = await bench.connectAll(1);
+  expect(() => redlock(clients, { foreignGap } as object)).toThrow(InvalidOptionError);
 });

@@ -247,8 +247,8 @@ test("a lock that expires at different moments on each node is waited for", asyn
 });
 
 test("an abort while the subscription begins ends the wait, and leaves no queue entry", async () => {
-  const [client] = await bench.connectAll(1);
-  const connection = watchConnection(client ?? {});
+  const client = await connect(bench.server(0).port);
+  const connection = watchConnection(client);
   let begun = 0;
   // The subscription never opens and timers never fire, so only the abort can end the call.
   connection.subscribe = () => {

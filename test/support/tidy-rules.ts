@@ -20,6 +20,7 @@ const generated = "src/stores/redis/scripts/generated.ts";
  */
 const layers: readonly { within: RegExp; mayImport: RegExp; own?: false }[] = [
   { within: /^index\.ts$/, mayImport: /^(core|runtime)\// },
+  { within: /^store\.ts$/, mayImport: /^core\// },
   { within: /^core\//, mayImport: /^core\// },
   { within: /^runtime\//, mayImport: /^core\// },
   { within: /^stores\/redis\//, mayImport: /^(core|clients)\// },

@@ -13,7 +13,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
-  TellExtended,
+  OnExtended,
   Waiting,
 } from "../../core/store.ts";
 import { acknowledged } from "./failover/acknowledged.ts";
@@ -171,7 +171,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return inOrder.extend(this.#protocol, grant, ttlMs);
   }
 
-  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: TellExtended): void {
+  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
     const alone = (grant: Grant): Promise<ExtendOutcome> => this.extend(grant, ttlMs);
     renewMany(this.#quorum, { grants, ttlMs, alone }, onOutcome);
   }
@@ -185,10 +185,10 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   /** False if it is unknown whether the only server still has the grant. */
-  passOn(grant: Grant): boolean {
+  handOver(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
     if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
-    return grant instanceof RedisGrant && grant.passOn();
+    return grant instanceof RedisGrant && grant.handOver();
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {

@@ -34,3 +34,12 @@ export function offClientSeen(agoMs: number): NodeFinding | undefined {
     remedy: 'set admission: "strict" and the same maxTtl for every client of these nodes',
   };
 }
+
+/** Warning about a node that was admitted on clocks alone. */
+export const admittedByClock: NodeFinding = {
+  level: "warning",
+  code: "admitted-by-clock",
+  what: "the node was admitted without a copy of the counters",
+  why: "too few admitted nodes were left: until then fences rest on the clients' clocks",
+  remedy: "check why so many nodes lost their data; keep appendonly on",
+};

@@ -4,7 +4,7 @@ import type { RedisNode } from "./node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
 import { readServerInfo, type ServerInfo } from "./server-info.ts";
-import { warningAbout, type NodeFinding } from "./node-finding.ts";
+import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
 /** Findings that can disappear. Reported again if they come back after that. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
@@ -115,6 +115,6 @@ export class Survey {
   #report(node: RedisNode, look: Look, finding: NodeFinding, key: string): void {
     if (finding.level === "info" || look.reported.has(key)) return;
     look.reported.add(key);
-    this.#events.emit("warning", warningAbout(node.name, finding));
+    this.#events.emit("warning", aboutNode(node.name, finding));
   }
 }

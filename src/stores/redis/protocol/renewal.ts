@@ -1,6 +1,6 @@
 import type { Instant } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
@@ -29,7 +29,7 @@ export interface RenewalRequest {
 export function renewTogether(
   quorum: Quorum,
   request: RenewalRequest,
-  onOutcome: TellExtended,
+  onOutcome: OnExtended,
 ): void {
   new Renewal(quorum, request, onOutcome).start();
 }
@@ -65,7 +65,7 @@ class Renewal implements RoundOptions<RenewReply> {
   readonly nowMs: number;
   readonly #quorum: Quorum;
   readonly #ttlMs: number;
-  readonly #onOutcome: TellExtended;
+  readonly #onOutcome: OnExtended;
   readonly #extended: ExtendOutcome;
   readonly #all: Renewing[] = [];
   /** Replies to the common request, by node. */
@@ -73,7 +73,7 @@ class Renewal implements RoundOptions<RenewReply> {
   #left: number;
   #round: Round<RenewReply> | undefined;
 
-  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: TellExtended) {
+  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: OnExtended) {
     this.call = call;
     this.nodes = quorum.nodes;
     this.enough = quorum.size;
