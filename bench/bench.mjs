@@ -110,7 +110,7 @@ export class Bench {
   }
 
   /** @param {string} text */
-  tell(text) {
+  log(text) {
     process.stdout.write(`${text}\n`);
   }
 

@@ -68,12 +68,12 @@ async function measure(options) {
       await run();
     } catch (error) {
       // A failed workload must not discard the earlier results.
-      const told = error instanceof Error ? error.message : String(error);
-      bench.note(`${name}: ended early: ${told.split("\n")[0]}`);
+      const reason = error instanceof Error ? error.message : String(error);
+      bench.note(`${name}: ended early: ${reason.split("\n")[0]}`);
       console.error(`${name} ended early`, error);
       process.exitCode = 1;
     }
-    bench.tell(`${name} took ${Math.round((performance.now() - fromMs) / 1_000)} s`);
+    bench.log(`${name} took ${Math.round((performance.now() - fromMs) / 1_000)} s`);
   };
   try {
     // Fresh servers vote only after half a minute, so those for later workloads start now.

@@ -28,6 +28,7 @@ const samples: Readonly<Record<string, Sample>> = {
     rule: rules.importsFollowTheLayers,
     wrong: {
       "src/index.ts": `export { redis } from "./stores/redis/index.ts";`,
+      "src/store.ts": `export { nodeRuntime } from "./runtime/b.ts";`,
       "src/core/a.ts": `import { b } from "../runtime/b.ts";`,
       "src/core/type.ts": `export type A = import("../stores/memory/a.ts").A;`,
       "src/core/dynamic.ts": `export const a = () => import("../runtime/b.ts");`,
@@ -50,6 +51,7 @@ const samples: Readonly<Record<string, Sample>> = {
     },
     right: {
       "src/index.ts": `export * from "./core/a.ts"; import "./runtime/b.ts";`,
+      "src/store.ts": `export type { A } from "./core/a.ts";`,
       "src/core/a.ts": `import "./nested/b.ts"; // import "../runtime/b.ts"`,
       "src/core/nested/b.ts": `import "../a.ts"; const text = 'import "../../runtime/b.ts"';`,
       "src/runtime/a.ts": `import "../core/a.ts"; import "./b.ts";`,
@@ -60,6 +62,33 @@ const samples: Readonly<Record<string, Sample>> = {
       "src/testing/a.ts": `import "../stores/memory/a.ts"; import "../clients/contract.ts";`,
       "src/fencing/a.ts": `import "./guard.ts"; import "../clients/recognise.ts";`,
       "src/cli/main.ts": `import "../index.ts"; import "./commands/a.ts";`,
+    },
+  },
+  "folders of the Redis store follow their order": {
+    rule: rules.redisFoldersFollowTheirOrder,
+    wrong: {
+      "src/stores/redis/commands/a.ts": `import type { B } from "../protocol/b.ts";`,
+      "src/stores/redis/node/a.ts": `export * from "../protocol/b.ts";`,
+      "src/stores/redis/protocol/type.ts": `export type A = import("../queue/b.ts").A;`,
+      "src/stores/redis/protocol/loose.ts": `import { b } from "../store.ts";`,
+      "src/stores/redis/admission/a.ts": `import "../queue/b.ts";`,
+      "src/stores/redis/failover/a.ts": `export const a = () => import("../doctor/b.ts");`,
+      "src/stores/redis/doctor/a.ts": `import "../groups/b.ts";`,
+      "src/stores/redis/elsewhere/a.ts": ``,
+      "src/stores/redis/node/elsewhere.ts": `import "../elsewhere/a.ts";`,
+      ...Object.fromEntries(
+        "abcdefgh".split("").map((name) => [`src/stores/redis/${name}.ts`, ""]),
+      ),
+      "src/stores/redis/ninth.ts": ``,
+    },
+    right: {
+      "src/stores/redis/scripts/generated.ts": ``,
+      "src/stores/redis/commands/a.ts": `import "../scripts/generated.ts"; import "./b.ts";`,
+      "src/stores/redis/protocol/a.ts": `import "../../../core/a.ts"; import "../node/b.ts";`,
+      "src/stores/redis/queue/a.ts": `import type { B } from "../protocol/b.ts";`,
+      "src/stores/redis/groups/a.ts": `import "../failover/b.ts"; import "../commands/a.ts";`,
+      "src/stores/redis/store.ts": `import "./groups/a.ts"; import "./options.ts";`,
+      "src/stores/memory/a.ts": `import "./b/c.ts";`,
     },
   },
   "sources import no packages": {

@@ -39,7 +39,7 @@ export function pageOf(results) {
     "",
     "## Settings",
     "",
-    "Holdfast has its defaults for everything but TTL and wait. Nobody has a limit on the time of a",
+    "Holdfast has its defaults for everything but TTL and wait. No library has a limit on the time of a",
     "command beyond what the library sets. Peers in the contended rows pause between attempts as",
     "raw polling does; `defaults` means the pauses that the library has of its own accord. The",
     "pause is the one of 1, 2, 5, 10 and 20 ms with which raw polling passes the resource on to",

@@ -26,7 +26,7 @@ export async function throughput(bench, names) {
   for (const nodes of bench.options.nodes) {
     const ports = await bench.ports(nodes === 1 ? "one" : "five");
     const contenders = bench.contenders(nodes);
-    bench.tell(`${names.join(", ")}, N = ${nodes}: ${contenders.length} contenders`);
+    bench.log(`${names.join(", ")}, N = ${nodes}: ${contenders.length} contenders`);
     const { workload = "", inFlight } = chosen[0] ?? {};
     await takeTurns(bench, {
       contenders,

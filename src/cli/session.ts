@@ -74,7 +74,9 @@ export class Session {
   #tellEvents({ locks }: Connected): void {
     locks.on("node-failed", ({ node, cause }) => this.output.note(`${node}: ${String(cause)}`));
     locks.on("doubtful", ({ cause }) => this.output.note(`doubtful: ${String(cause)}`));
-    locks.on("warning", ({ what, why }) => this.output.note(`${what}: ${why}`));
+    locks.on("warning", ({ node, what, why }) => {
+      this.output.note(`${node === undefined ? "" : `${node}: `}${what}: ${why}`);
+    });
   }
 }
 

@@ -20,6 +20,7 @@ const generated = "src/stores/redis/scripts/generated.ts";
  */
 const layers: readonly { within: RegExp; mayImport: RegExp; own?: false }[] = [
   { within: /^index\.ts$/, mayImport: /^(core|runtime)\// },
+  { within: /^store\.ts$/, mayImport: /^core\// },
   { within: /^core\//, mayImport: /^core\// },
   { within: /^runtime\//, mayImport: /^core\// },
   { within: /^stores\/redis\//, mayImport: /^(core|clients)\// },
@@ -50,6 +51,63 @@ export const importsFollowTheLayers: Rule = (files) =>
       return [`${place(file, specifier)}: may not import ${specifier.text}`];
     });
   });
+
+/**
+ * The folders of `src/stores/redis/` by layer, the lowest first. A file may import from lower
+ * layers and from its own folder, types as well. Loose files, named ".", build on all of them.
+ */
+const redisLayers: readonly (readonly string[])[] = [
+  ["scripts"],
+  ["commands"],
+  ["node"],
+  ["protocol"],
+  ["admission", "queue", "failover"],
+  ["doctor", "groups"],
+  ["."],
+];
+
+const looseRedisFilesMax = 8;
+
+/** Files of the layer `commands` that are outside its folder. This list may only shrink. */
+const strayCommands = new Set(
+  [
+    ["batch", "cluster-dialect", "dialect", "fence-text", "fenced-dialect", "lone-part-call"],
+    ["node-call", "node-reply", "plain-dialect", "release-call", "replies"],
+  ]
+    .flat()
+    .map((name) => `${name}.ts`),
+);
+
+const redisStore = "src/stores/redis/";
+
+/** Returns the folder below `src/stores/redis/` that a file belongs to; "." for a loose file. */
+function redisFolderOf(path: string): string {
+  const below = path.slice(redisStore.length);
+  if (strayCommands.has(below)) return "commands";
+  return /^([^/]+)\//.exec(below)?.[1] ?? ".";
+}
+
+export const redisFoldersFollowTheirOrder: Rule = (files) => {
+  const inRedis = typescriptIn(files, redisStore);
+  const layerOf = (folder: string): number => {
+    return redisLayers.findIndex((layer) => layer.includes(folder));
+  };
+  const imports = inRedis.flatMap((file) => {
+    const own = redisFolderOf(file.path);
+    if (layerOf(own) < 0) return [`${file.path}: the folder ${own} has no layer`];
+    return readSyntax(file.path, file.text).imports.flatMap((specifier) => {
+      if (!specifier.text.startsWith(".")) return [];
+      const target = posix.join(posix.dirname(file.path), specifier.text);
+      if (!target.startsWith(redisStore)) return [];
+      const other = redisFolderOf(target);
+      if (other === own || (layerOf(other) >= 0 && layerOf(other) < layerOf(own))) return [];
+      return [`${place(file, specifier)}: ${own} may not import from ${other}`];
+    });
+  });
+  const loose = inRedis.filter(({ path }) => redisFolderOf(path) === ".");
+  if (loose.length <= looseRedisFilesMax) return imports;
+  return [...imports, ...loose.map(({ path }) => `${path}: one of ${loose.length} loose files`)];
+};
 
 /** The command line and the dashboard are bundled; everything else is loaded as it is. */
 export const sourcesImportNoPackages: Rule = (files) =>
@@ -156,7 +214,7 @@ export const luaScriptsHaveAHeader: Rule = (files) =>
       const header = /^(?:--.*(?:\n|$))*/.exec(text)?.[0] ?? "";
       return ["KEYS", "ARGV", "Returns"]
         .filter((word) => !new RegExp(String.raw`\b${word}\b`).test(header))
-        .map((word) => `${path}: the header does not tell ${word}`);
+        .map((word) => `${path}: the header does not name ${word}`);
     });
 
 export const relativeLinksLead: Rule = (files) => {

@@ -261,7 +261,7 @@ export const mutants = [
       { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
       {
-        file: "stores/redis/node/introduction.ts",
+        file: "stores/redis/node/server-identity.ts",
         from: `get mustVerify(): boolean {`,
         to: `get mustVerify(): boolean {
     if (Number.parseInt(this.version ?? "0", 10) > 5) return false;`,
@@ -466,7 +466,7 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/protocol/release.ts",
-        from: `this.#unheard &= ~(this.#round?.spared ?? 0);`,
+        from: `this.#unanswered &= ~(this.#round?.skipped ?? 0);`,
         to: ``,
       },
     ],
@@ -542,7 +542,7 @@ export const mutants = [
     breaks: "a lease loses the vote of a node whose clock was set forward",
     changes: [
       {
-        file: "stores/redis/failover/standing-grants.ts",
+        file: "stores/redis/failover/held-grants.ts",
         from: `if (stepMs < 0) return;`,
         to: `if (stepMs !== 0) return;`,
       },
@@ -581,8 +581,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (outcome === "done") return this.#tell(place, this.#extended, heard);`,
-        to: `if (outcome !== "gone") return this.#tell(place, this.#extended, heard);`,
+        from: `if (outcome === "done") return this.#onOutcome(place, this.#extended, received);`,
+        to: `if (outcome !== "gone") return this.#onOutcome(place, this.#extended, received);`,
       },
     ],
   },
@@ -603,8 +603,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (verdict === "K") this.#agreed(each, index);`,
-        to: `if (verdict !== "T") this.#agreed(each, index);`,
+        from: `if (verdict === "K") this.#addYes(each, index);`,
+        to: `if (verdict !== "T") this.#addYes(each, index);`,
       },
     ],
   },
@@ -625,8 +625,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `if (verdict === "K") this.#agreed(each, index);`,
-        to: `if (verdict === "K" || verdict === "T") this.#agreed(each, index);`,
+        from: `if (verdict === "K") this.#addYes(each, index);`,
+        to: `if (verdict === "K" || verdict === "T") this.#addYes(each, index);`,
       },
     ],
   },
@@ -770,7 +770,7 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/protocol/grant.ts",
-        from: `BigInt(this.fenceNumber - this.spare)`,
+        from: `BigInt(this.fenceNumber - this.reservedFences)`,
         to: `BigInt(this.fenceNumber)`,
       },
     ],

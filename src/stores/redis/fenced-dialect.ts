@@ -13,18 +13,18 @@ import {
   touchAfterResend,
 } from "./replies.ts";
 import * as scripts from "./scripts/generated.ts";
-import type { StoreSettings } from "./protocol/store-settings.ts";
+import type { Deployment } from "./commands/deployment.ts";
 
 /** The key of the one record that Holdfast keeps on a node for good. */
 export const nodeRecordKey = "holdfast:node";
 
 /** What every script that reads the node record is told about this deployment. */
-export function deploymentArgs(options: StoreSettings): readonly string[] {
+export function deploymentArgs(options: Deployment): readonly string[] {
   return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }
 
 /** Fences from the counters in each node's record. */
-export function fencedDialect(options: StoreSettings): Dialect {
+export function fencedDialect(options: Deployment): Dialect {
   const deployment = deploymentArgs(options);
   // A cached script proves nothing about the process: a replica keeps what it refused to run, and
   // a master that was demoted and promoted again keeps what it once ran. So every call looks.

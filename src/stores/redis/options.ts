@@ -124,7 +124,7 @@ export function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number)
     nodeTimeoutMs,
     replicas,
     // A repeated acquire writes nothing, so WAIT would not show which replicas have the grant.
-    asksMax: replicas === undefined ? 2 : 1,
+    acquiresMax: replicas === undefined ? 2 : 1,
     driftFactor,
     driftFixedMs: durationMs("drift.fixed", drift.fixed ?? 2, { minMs: 0, maxMs: dayMs }),
     prefix,

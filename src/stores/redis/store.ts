@@ -13,7 +13,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
-  TellExtended,
+  OnExtended,
   Waiting,
 } from "../../core/store.ts";
 import { acknowledged } from "./failover/acknowledged.ts";
@@ -37,7 +37,7 @@ import { breakOwners } from "./protocol/break.ts";
 import { RedisGrant } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { OneStep } from "./protocol/one-step.ts";
+import { Protocol } from "./protocol/protocol.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
 import type { Quorum } from "./protocol/quorum.ts";
@@ -46,9 +46,9 @@ import { renewMany } from "./protocol/renew-many.ts";
 import { evenWarning, infoDeniedWarning } from "./warnings.ts";
 import { ServerClocks } from "./node/server-clocks.ts";
 import { StampWatch } from "./node/stamp-watch.ts";
-import { StandingGrants } from "./failover/standing-grants.ts";
-import { Terms } from "./protocol/terms.ts";
-import { Twins } from "./protocol/twins.ts";
+import { HeldGrants } from "./failover/held-grants.ts";
+import { SharedGrantFields } from "./protocol/shared-grant-fields.ts";
+import { DuplicateServers } from "./protocol/duplicate-servers.ts";
 import { Gaps } from "./protocol/gaps.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
@@ -60,15 +60,15 @@ const usualTtlMs = 10_000;
 /** Store on one Redis or on N independent ones. Both use the same quorum protocol. */
 export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
-  readonly #oneStep: OneStep;
+  readonly #protocol: Protocol;
   readonly #admission: Admission;
   readonly #survey: Survey;
   readonly #wakeUps: WakeUps;
   readonly #failovers: FailoverWatch;
   readonly #options: StoreSettings;
   readonly #cluster: boolean;
-  readonly #standing: StandingGrants;
-  readonly #twins: Twins;
+  readonly #held: HeldGrants;
+  readonly #duplicates: DuplicateServers;
 
   constructor(
     connections: readonly RedisConnection[],
@@ -93,14 +93,14 @@ export class RedisStore implements OpenStore, RaisingStore {
       return this.#nodeOf(name, given, context, { batches, stamps });
     });
     const size = quorumOf(nodes.length);
-    const terms = new Terms(options);
+    const fields = new SharedGrantFields(options);
     const proposals = new Proposals(clock, clocks);
     const common = { nodes, size, options, clock, scheduler, events, proposals };
     this.#failovers = new FailoverWatch({
       scheduler,
       look: (node) => this.#survey.look(node),
-      holdsAny: () => this.#standing.any,
-      onReplaced: (node, cause) => this.#standing.onReplaced(node, cause),
+      holdsAny: () => this.#held.any,
+      onReplaced: (node, cause) => this.#held.onReplaced(node, cause),
     });
     this.#survey = new Survey(
       () => nodes,
@@ -109,14 +109,14 @@ export class RedisStore implements OpenStore, RaisingStore {
       (node, info) => this.#onInfo(node, info),
     );
     const timeoutMs = nodeTimeoutMs(options, usualTtlMs);
-    this.#twins = new Twins({ nodes, scheduler, timeoutMs, survey: this.#survey });
+    this.#duplicates = new DuplicateServers({ nodes, scheduler, timeoutMs, survey: this.#survey });
     this.#admission = new Admission(common);
     this.#quorum = {
       ...common,
       dialect,
       owed: new OwedReleases(scheduler),
       gaps: options.foreignGapMs > 0 ? new Gaps(clock, options.foreignGapMs) : undefined,
-      spared: new WeakMap(),
+      skipped: new WeakMap(),
       places: new WeakMap(),
       onBlank: (index, report) => {
         this.#survey.look(nodes[index]);
@@ -128,29 +128,29 @@ export class RedisStore implements OpenStore, RaisingStore {
         }
       },
       onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
-      misfit: (ballots) => this.#twins.among(ballots),
-      recheck: () => this.#twins.recheck(),
-      distinct: (votes) => this.#twins.distinct(votes),
-      terms: (ttlMs) => terms.of(this.#quorum, ttlMs),
+      setupError: (ballots) => this.#duplicates.setupError(ballots),
+      recheck: () => this.#duplicates.recheck(),
+      distinct: (votes) => this.#duplicates.distinct(votes),
+      fields: (ttlMs) => fields.of(this.#quorum, ttlMs),
       isPrepared: () => this.#admission.isPrepared,
       prepare: () => this.#admission.prepare(),
     };
-    this.#standing = new StandingGrants(context, this.#quorum);
-    this.#oneStep = new OneStep(this.#quorum);
+    this.#held = new HeldGrants(context, this.#quorum);
+    this.#protocol = new Protocol(this.#quorum);
     const base = context.runtime.random.uniqueBase();
     this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, events, base });
     this.#warnOfEven(nodes.length);
   }
 
   attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    return this.#cluster ? this.#attemptBySlot(request) : this.#oneStep.attempt(request);
+    return this.#cluster ? this.#attemptBySlot(request) : this.#protocol.attempt(request);
   }
 
   async #attemptBySlot(request: AcquireRequest): Promise<AttemptOutcome> {
     const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
-    if (slots.length === 1) return await this.#oneStep.attempt(request);
+    if (slots.length === 1) return await this.#protocol.attempt(request);
     if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
-    const groups = slots.map((resources) => ({ store: this.#oneStep, resources }));
+    const groups = slots.map((resources) => ({ store: this.#protocol, resources }));
     return await attemptInOrder(groups, request, this.#quorum.clock);
   }
 
@@ -160,7 +160,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       if (!this.#options.fencing) return undefined;
       if (bySlot(resources, (resource) => this.#keyOf(resource)).length > 1) return undefined;
     }
-    return new RedisWaiting(this.#quorum, this.#oneStep, this.#wakeUps, resources);
+    return new RedisWaiting(this.#quorum, this.#protocol, this.#wakeUps, resources);
   }
 
   gapRemainingMs(resources: readonly string[]): number {
@@ -168,36 +168,36 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    return inOrder.extend(this.#oneStep, grant, ttlMs);
+    return inOrder.extend(this.#protocol, grant, ttlMs);
   }
 
-  extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
     const alone = (grant: Grant): Promise<ExtendOutcome> => this.extend(grant, ttlMs);
-    renewMany(this.#quorum, { grants, ttlMs, alone }, tell);
+    renewMany(this.#quorum, { grants, ttlMs, alone }, onOutcome);
   }
 
   prove(grant: Grant): Promise<ProveOutcome> {
     const [only, ...others] = this.#quorum.nodes;
     const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
-    if (error === undefined) return inOrder.prove(this.#oneStep, grant);
+    if (error === undefined) return inOrder.prove(this.#protocol, grant);
     this.#survey.look(only);
     return Promise.resolve({ kind: "failed", error });
   }
 
   /** False if it is unknown whether the only server still has the grant. */
-  passOn(grant: Grant): boolean {
+  handOver(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
     if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
-    return grant instanceof RedisGrant && grant.passOn();
+    return grant instanceof RedisGrant && grant.handOver();
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {
-    return inOrder.release(this.#oneStep, grant);
+    return inOrder.release(this.#protocol, grant);
   }
 
   /** Raises the fence of a grant: locks over several stores have one fence. */
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
-    return await this.#oneStep.raise(grant, fence);
+    return await this.#protocol.raise(grant, fence);
   }
 
   /** Nodes of the store. Sends no request. */
@@ -255,8 +255,8 @@ export class RedisStore implements OpenStore, RaisingStore {
       ...shared,
       silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
       allowance: { factor: driftFactor, fixedMs: driftFixedMs },
-      onIntroduced: (node) => this.#onIntroduced(node),
-      onClockStep: (node, stepMs) => this.#standing.onClockStep(node, stepMs),
+      onIdentified: (node) => this.#onIdentified(node),
+      onClockStep: (node, stepMs) => this.#held.onClockStep(node, stepMs),
       onScriptMissing: (node) => this.#survey.look(node),
     });
   }
@@ -274,14 +274,14 @@ export class RedisStore implements OpenStore, RaisingStore {
 
   #onInfo(node: RedisNode, info: ServerInfo): void {
     this.#failovers.observe(node, info);
-    this.#twins.observe(node, info.runId);
+    this.#duplicates.observe(node, info.runId);
   }
 
-  #onIntroduced(introduced: RedisNode): void {
-    this.#failovers.met(introduced);
-    this.#survey.look(introduced);
-    this.#twins.observe(introduced, introduced.runId);
-    if (introduced.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(introduced));
+  #onIdentified(node: RedisNode): void {
+    this.#failovers.met(node);
+    this.#survey.look(node);
+    this.#duplicates.observe(node, node.runId);
+    if (node.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(node));
   }
 
   #warnOfEven(nodeCount: number): void {

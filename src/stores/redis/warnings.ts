@@ -1,18 +1,21 @@
-import type { LockEvents } from "../../core/events.ts";
+import type { Finding } from "../../core/report/doctor.ts";
 import { quorumOf } from "./protocol/ballot.ts";
 
-type Warning = LockEvents["warning"];
-
-export function infoDeniedWarning({ name }: { readonly name: string }): Warning {
+export function infoDeniedWarning({ name }: { readonly name: string }): Finding {
   return {
-    what: `${name}: this user may not run INFO`,
-    why: "the same server given twice, its version and its restarts cannot be told",
+    level: "warning",
+    code: "info-denied",
+    node: name,
+    what: "this user may not run INFO",
+    why: "the same server given twice, its version and its restarts are unknown",
     remedy: "allow it: ACL SETUSER <user> +info",
   };
 }
 
-export function evenWarning(nodeCount: number): Warning {
+export function evenWarning(nodeCount: number): Finding {
   return {
+    level: "warning",
+    code: "even-nodes",
     what: `${nodeCount} nodes`,
     why:
       `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}: it survives no more failures ` +

@@ -10,7 +10,7 @@ export async function nodeStatuses(
 ): Promise<readonly NodeStatus[]> {
   const strict = quorum.options.admission === "strict";
   if (strict) await admission.look();
-  else await inspect(quorum, "", "holdfast:nobody");
+  else await inspect(quorum, "", "holdfast:no-lock");
   const nowMs = quorum.clock.monotonicMs();
   return quorum.nodes.map((node, index) => {
     const { kind, untilMs } = admission.state(index);

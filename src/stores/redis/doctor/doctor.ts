@@ -23,8 +23,8 @@ export async function diagnose(
   const status = await statuses();
   const about = { options, ttlMs };
   const each = examinations.flatMap((examination, index) =>
-    nodeFindings(about, examination, status[index]).map((told) =>
-      aboutNode(examination.node.name, told),
+    nodeFindings(about, examination, status[index]).map((finding) =>
+      aboutNode(examination.node.name, finding),
     ),
   );
   const voting = examinations.filter((examination, index) => canVote(examination, status[index]));

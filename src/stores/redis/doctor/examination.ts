@@ -48,7 +48,7 @@ const dialPauseMs = 50;
  * Sends a node all requests of the doctor. Settles within five times the limit, and never rejects.
  */
 export async function examine(context: ExaminationContext, node: RedisNode): Promise<Examination> {
-  const info = await askWhenConnected(context, node, ["INFO"]);
+  const info = await sendWhenConnected(context, node, ["INFO"]);
   const nothing = { node, hidden: [], address: undefined, roundTripsMs: [], clock: undefined };
   if ("error" in info && !isReply(info.error)) {
     const config = { save: undefined, appendFsync: undefined };
@@ -56,9 +56,9 @@ export async function examine(context: ExaminationContext, node: RedisNode): Pro
     return { ...nothing, ...faults, info: undefined, config, probe: undefined };
   }
   const [save, appendFsync, client] = await Promise.all([
-    ask(context, node, ["CONFIG", "GET", "save"]),
-    ask(context, node, ["CONFIG", "GET", "appendfsync"]),
-    ask(context, node, ["CLIENT", "INFO"]),
+    send(context, node, ["CONFIG", "GET", "save"]),
+    send(context, node, ["CONFIG", "GET", "appendfsync"]),
+    send(context, node, ["CLIENT", "INFO"]),
   ]);
   const hidden = [
     ...(isDenied(save) || isDenied(appendFsync) ? ["CONFIG GET"] : []),
@@ -134,7 +134,7 @@ function probeOnce(context: ExaminationContext, node: RedisNode): Promise<NodeRe
 }
 
 /** Retries while the client is not connected: it may have been created a moment ago. */
-async function askWhenConnected(
+async function sendWhenConnected(
   context: ExaminationContext,
   node: RedisNode,
   command: readonly string[],
@@ -142,7 +142,7 @@ async function askWhenConnected(
   const { scheduler, limitMs } = context;
   const untilMs = scheduler.clock.monotonicMs() + limitMs;
   for (;;) {
-    const answer = await ask(context, node, command);
+    const answer = await send(context, node, command);
     const nowMs = scheduler.clock.monotonicMs();
     if ("reply" in answer || nowMs >= untilMs || !isNotConnected(answer.error)) return answer;
     await new Promise<void>((resolve) => {
@@ -155,7 +155,7 @@ function isNotConnected(error: Error): boolean {
   return error instanceof NotConnectedError || error.name === "NotConnectedError";
 }
 
-function ask(
+function send(
   { scheduler, limitMs }: ExaminationContext,
   node: RedisNode,
   command: readonly string[],

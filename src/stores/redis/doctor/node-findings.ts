@@ -9,7 +9,7 @@ import {
 import { infoFindings } from "../node/info-findings.ts";
 import { clientIsOff, offClientSeen } from "../node/mixed-admission.ts";
 import { persistenceFinding } from "./persistence-finding.ts";
-import { duration, type Told } from "../node/node-finding.ts";
+import { duration, type NodeFinding } from "../node/node-finding.ts";
 import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface Case {
@@ -23,12 +23,12 @@ export function nodeFindings(
   about: Case,
   examination: Examination,
   status: NodeStatus | undefined,
-): readonly Told[] {
+): readonly NodeFinding[] {
   const { info, infoFault } = examination;
   const contact = contactFinding(examination);
   // Without a contact, no other finding is possible.
   if (contact !== undefined) return [contact];
-  const told: (Told | undefined)[] = [
+  const findings: (NodeFinding | undefined)[] = [
     ...(info === undefined ? [infoDenied(about, infoFault)] : infoFindings(info)),
     info === undefined || info.role === "replica"
       ? undefined
@@ -39,7 +39,7 @@ export function nodeFindings(
     slowFinding(about, examination),
     hiddenFinding(examination),
   ];
-  return told.filter((each) => each !== undefined);
+  return findings.filter((each) => each !== undefined);
 }
 
 /** True if the node can vote, as far as the examination shows. */
@@ -54,10 +54,10 @@ export function canVote(examination: Examination, status: NodeStatus | undefined
   );
 }
 
-function contactFinding({ infoFault, probeFault, info }: Examination): Told | undefined {
+function contactFinding({ infoFault, probeFault, info }: Examination): NodeFinding | undefined {
   if (info !== undefined || infoFault === undefined) return undefined;
-  const told = faultFinding(infoFault);
-  if (told?.code === "unauthenticated") return told;
+  const finding = faultFinding(infoFault);
+  if (finding?.code === "unauthenticated") return finding;
   if (infoFault !== probeFault) return undefined;
   return {
     level: "error",
@@ -68,7 +68,7 @@ function contactFinding({ infoFault, probeFault, info }: Examination): Told | un
   };
 }
 
-function infoDenied({ options }: Case, fault: Error | undefined): Told | undefined {
+function infoDenied({ options }: Case, fault: Error | undefined): NodeFinding | undefined {
   if (fault === undefined) return undefined;
   const strict = options.admission === "strict";
   return {
@@ -76,13 +76,13 @@ function infoDenied({ options }: Case, fault: Error | undefined): Told | undefin
     code: "info-denied",
     what: `this user may not run INFO: ${fault.message}`,
     why: strict
-      ? "without it a restart cannot be told, so the node refuses to vote"
-      : "the same server given twice, its version, its role and its restarts cannot be told",
+      ? "without it a restart goes unnoticed, so the node refuses to vote"
+      : "the same server given twice, its version, its role and its restarts are unknown",
     remedy: "ACL SETUSER <user> +info",
   };
 }
 
-function acksFinding({ options }: Case, { info }: Examination): Told | undefined {
+function acksFinding({ options }: Case, { info }: Examination): NodeFinding | undefined {
   const acks = options.replicas?.acks ?? 0;
   if (info?.role !== "master" || info.replicaCount >= acks) return undefined;
   return {
@@ -94,7 +94,7 @@ function acksFinding({ options }: Case, { info }: Examination): Told | undefined
   };
 }
 
-function replicasFinding({ options }: Case, { info }: Examination): Told | undefined {
+function replicasFinding({ options }: Case, { info }: Examination): NodeFinding | undefined {
   if (info?.role !== "master" || info.replicaCount === 0) return undefined;
   const strict = options.admission === "strict";
   return {
@@ -114,12 +114,12 @@ function replicasFinding({ options }: Case, { info }: Examination): Told | undef
   };
 }
 
-function* probeFindings(_: Case, examination: Examination): Generator<Told> {
+function* probeFindings(_: Case, examination: Examination): Generator<NodeFinding> {
   const { probe, probeFault, info } = examination;
   if (probe === undefined) {
-    const told = faultFinding(probeFault);
+    const finding = faultFinding(probeFault);
     const known = info?.loading === true || info?.role === "replica";
-    if (told !== undefined && !known) yield told;
+    if (finding !== undefined && !known) yield finding;
     else if (probeFault !== undefined && !known) {
       yield {
         level: "error",
@@ -143,7 +143,7 @@ function* recordFindings(
   { options }: Case,
   { probe }: Examination,
   status: NodeStatus | undefined,
-): Generator<Told> {
+): Generator<NodeFinding> {
   if (probe === undefined || !options.fencing) return;
   const { format, ttlMaxMs, mode, everAdmitted } = probe.record;
   if (format !== undefined && format !== options.wireFormat) {
@@ -183,10 +183,13 @@ function* recordFindings(
   }
 }
 
-function quarantineFinding({ quarantineRemainingMs }: NodeStatus, everAdmitted: boolean): Told {
+function quarantineFinding(
+  { quarantineRemainingMs }: NodeStatus,
+  everAdmitted: boolean,
+): NodeFinding {
   const left =
     quarantineRemainingMs === undefined
-      ? "nobody knows yet until when"
+      ? "its end is not known yet"
       : `for about ${Math.ceil(quarantineRemainingMs / 1_000)} s`;
   return {
     level: "warning",
@@ -199,7 +202,10 @@ function quarantineFinding({ quarantineRemainingMs }: NodeStatus, everAdmitted: 
   };
 }
 
-function slowFinding({ options, ttlMs }: Case, { roundTripsMs }: Examination): Told | undefined {
+function slowFinding(
+  { options, ttlMs }: Case,
+  { roundTripsMs }: Examination,
+): NodeFinding | undefined {
   const usualMs = median(roundTripsMs);
   const limitMs = nodeTimeoutMs(options, ttlMs);
   if (usualMs === undefined || usualMs * 2 <= limitMs) return undefined;
@@ -209,7 +215,7 @@ function slowFinding({ options, ttlMs }: Case, { roundTripsMs }: Examination): T
     code: "slow-node",
     what: `a round trip takes ${duration(usualMs)}, and nodeTimeout is ${duration(limitMs)}`,
     why: late
-      ? "its answers come when nobody waits for them any more: it has no vote"
+      ? "its answers come too late: it has no vote"
       : "a little more load, and its answers come too late to count",
     remedy: "raise nodeTimeout and ttl, move the client nearer, or find what slows the server",
   };
@@ -220,13 +226,13 @@ export function median(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }
 
-function hiddenFinding({ hidden }: Examination): Told | undefined {
+function hiddenFinding({ hidden }: Examination): NodeFinding | undefined {
   if (hidden.length === 0) return undefined;
   return {
     level: "info",
     code: "not-visible",
     what: `this user may not run ${hidden.join(", ")}`,
-    why: "locks do not need it; only how it is persisted, or where it runs, could not be told",
+    why: "locks do not need it; only how it is persisted, or where it runs, could not be read",
     remedy: "nothing; for a full examination use a user that may",
   };
 }

@@ -1,5 +1,5 @@
 import type { ServerConfig, ServerInfo } from "../node/server-info.ts";
-import type { Told } from "../node/node-finding.ts";
+import type { NodeFinding } from "../node/node-finding.ts";
 import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /**
@@ -10,7 +10,7 @@ export function persistenceFinding(
   options: StoreSettings,
   info: ServerInfo,
   config: ServerConfig,
-): Told | undefined {
+): NodeFinding | undefined {
   const snapshots = config.save !== undefined && config.save !== "";
   if (options.admission === "strict") return snapshots ? undefined : strictFinding(info);
   const remedy =
@@ -44,7 +44,7 @@ export function persistenceFinding(
   };
 }
 
-function strictFinding(info: ServerInfo): Told | undefined {
+function strictFinding(info: ServerInfo): NodeFinding | undefined {
   if (info.appendOnly) return undefined;
   return {
     level: "info",

@@ -71,8 +71,8 @@ export function probeCall(options: StoreSettings, cluster: boolean): NodeCall<Pr
   const keys = [probeKey(options)];
   if (options.fencing && !cluster) keys.push(nodeRecordKey);
   const form = { script: scripts.probe, read: readProbe };
-  const asked = [...neededCommands(options, cluster), ...wakeUpCommands(cluster)];
-  return new ScriptCall(form, keys, asked);
+  const commands = [...neededCommands(options, cluster), ...wakeUpCommands(cluster)];
+  return new ScriptCall(form, keys, commands);
 }
 
 /** Parses four lines: "D sec usec", the denied commands, a write refusal, and the record. */

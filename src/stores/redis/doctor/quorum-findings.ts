@@ -42,7 +42,7 @@ function* sizeFindings(
       level: "info",
       code: "single-node",
       what: "there is one node",
-      why: "while it is down nothing can be locked, and what it forgets nobody else knows",
+      why: "while it is down nothing can be locked, and what it forgets is lost",
       remedy: "use three or five independent servers where that is not enough",
     };
   } else if (count % 2 === 0) {
@@ -74,7 +74,7 @@ function* hostFindings(examinations: readonly Examination[]): Generator<Finding>
   const runIds = sharing(examinations, ({ info }) => info?.runId);
   for (const [address, names] of sharing(examinations, (each) => each.address)) {
     // Skip nodes that were already reported as the same server.
-    if ([...runIds.values()].some((twins) => names.every((name) => twins.includes(name)))) continue;
+    if ([...runIds.values()].some((same) => names.every((name) => same.includes(name)))) continue;
     yield {
       level: "warning",
       code: "same-host",
@@ -172,9 +172,9 @@ function* clusterFinding(examinations: readonly Examination[]): Generator<Findin
     yield aboutNode(node.name, {
       level: "info",
       code: "cluster-sampled",
-      what: "of the Cluster, one server each was asked",
+      what: "of the Cluster, one server was examined",
       why: "what is said here need not hold for its other servers",
-      remedy: "give each of them a client of its own, and ask the doctor once for each",
+      remedy: "give each server a client of its own, and run the doctor for each",
     });
   }
 }

@@ -29,7 +29,7 @@ const ttlPlaces = new Map([
  *
  * If the connection is another one when the reply arrives, a driver may have sent WAIT again alone,
  * on a connection that never wrote: its reply is void. For the same reason an acquire without a
- * reply is not repeated (`asksMax`): the repeat would find the key, and write nothing.
+ * reply is not repeated (`acquiresMax`): the repeat would find the key, and write nothing.
  */
 export function acknowledged(
   connection: RedisConnection,

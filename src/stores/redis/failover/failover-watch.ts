@@ -56,7 +56,7 @@ export class FailoverWatch {
       if (this.#replicas.has(node)) return;
       const cause = new ReplicationError(
         "demoted",
-        `${node.name} is a replica now: whether its master knows what was granted, nobody can tell`,
+        `${node.name} is a replica now: it is unknown whether its master has what was granted`,
       );
       this.#replicas.set(node, cause);
       this.#host.onReplaced(node, cause);

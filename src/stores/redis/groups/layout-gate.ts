@@ -5,16 +5,16 @@ import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { RedisNode } from "../node/node.ts";
 import { quorumOf } from "../protocol/ballot.ts";
 import type { LayoutAct } from "./layout-call.ts";
-import { askPlace, contradiction, floorOf, toldBy } from "./layout-round.ts";
-import type { Answer, Place, Told } from "./layout-round.ts";
+import { sendStep, contradiction, floorOf, statesIn } from "./layout-round.ts";
+import type { Answer, Members, LayoutState } from "./layout-round.ts";
 import type { Layout } from "./layout.ts";
 import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface GateContext {
   readonly layout: Layout;
   /** In the order of the layout's ids. */
-  readonly groups: readonly Place[];
-  readonly retired: readonly Place[];
+  readonly groups: readonly Members[];
+  readonly retired: readonly Members[];
   readonly options: StoreSettings;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
@@ -47,7 +47,7 @@ export class LayoutGate {
   #opening: Promise<Refusal | undefined> | undefined;
   /** Set while the opening has to wait: the monotonic end, and the reason. */
   #pause: { readonly untilMs: number; readonly refusal: Refusal } | undefined;
-  #told = false;
+  #hasWarned = false;
 
   constructor(context: GateContext) {
     this.#context = context;
@@ -89,54 +89,55 @@ export class LayoutGate {
     resources: readonly string[],
   ): Promise<Refusal | undefined | "unopened"> {
     const { groups, options } = this.#context;
-    const place = groups[group];
-    if (place === undefined) throw new RangeError(`there is no group ${group}`);
-    const answers = await this.#ask(place, { act: "look" });
-    const misfit = this.#misfit(answers);
-    if (misfit !== undefined) return { error: misfit, retryable: false };
-    const told = toldBy(answers);
+    const members = groups[group];
+    if (members === undefined) throw new RangeError(`there is no group ${group}`);
+    const answers = await this.#send(members, { act: "look" });
+    const setupError = this.#setupError(answers);
+    if (setupError !== undefined) return { error: setupError, retryable: false };
+    const states = statesIn(answers);
     const size = quorumOf(options.nodeCount);
-    const open = told.filter(({ kind }) => kind === "open");
+    const open = states.filter(({ kind }) => kind === "open");
     if (open.length >= size) {
       this.#open.add(group);
-      if (open.length < told.length) await this.#ask(place, { act: "heal", floor: floorOf(told) });
+      if (open.length < states.length)
+        await this.#send(members, { act: "heal", floor: floorOf(states) });
       return undefined;
     }
     this.#open.delete(group);
     const other = contradiction(answers);
     if (other !== undefined) return { error: other, retryable: false };
-    return told.length < size ? unreachable(answers, size, resources) : "unopened";
+    return states.length < size ? unreachable(answers, size, resources) : "unopened";
   }
 
   /** Claims every node, and opens the groups when all have been claimed for long enough. */
   async #openAll(): Promise<Refusal | undefined> {
     const { layout, groups, retired } = this.#context;
     // Changes nothing before it is certain that the opening can be completed.
-    const seen = await this.#askAll([...groups, ...retired], { act: "look" });
-    const misfit = this.#misfit(seen);
-    if (misfit !== undefined) return { error: misfit, retryable: false };
-    const told = toldBy(seen);
-    if (told.some(({ kind }) => kind === "open")) {
+    const seen = await this.#sendAll([...groups, ...retired], { act: "look" });
+    const setupError = this.#setupError(seen);
+    if (setupError !== undefined) return { error: setupError, retryable: false };
+    const states = statesIn(seen);
+    if (states.some(({ kind }) => kind === "open")) {
       // Another client opened the layout but did not reach every node.
-      await this.#askAll(groups, { act: "heal", floor: floorOf(told) });
+      await this.#sendAll(groups, { act: "heal", floor: floorOf(states) });
       return undefined;
     }
     const before = this.#obstacle(seen);
     if (before !== undefined) return before;
-    const missing = layout.missing(told.flatMap((one) => (one.kind === "open" ? [] : one.ids)));
+    const missing = layout.missing(states.flatMap((one) => (one.kind === "open" ? [] : one.ids)));
     if (missing.length > 0) return { error: this.#unspoken(missing), retryable: false };
-    const claims = await this.#askAll([...groups, ...retired], { act: "claim" });
+    const claims = await this.#sendAll([...groups, ...retired], { act: "claim" });
     const after = this.#obstacle(claims);
     if (after !== undefined) return after;
-    const waitMs = this.#waitMs(toldBy(claims));
-    const leftMs = Math.max(...toldBy(claims).map((one) => waitMs - waitedMs(one)));
+    const waitMs = this.#waitMs(statesIn(claims));
+    const leftMs = Math.max(...statesIn(claims).map((one) => waitMs - waitedMs(one)));
     if (leftMs > 0) return this.#waitFor(leftMs);
-    await this.#askAll(groups, { act: "open", waitMs, floor: floorOf(toldBy(claims)) });
+    await this.#sendAll(groups, { act: "open", waitMs, floor: floorOf(statesIn(claims)) });
     return undefined;
   }
 
   /** Returns an error if one server is in two groups, as far as the replies show. */
-  #misfit(answers: readonly Answer[]): HoldfastError | undefined {
+  #setupError(answers: readonly Answer[]): HoldfastError | undefined {
     const { layout, groups, retired } = this.#context;
     const seen = new Map<string, RedisNode>();
     for (const node of [...groups, ...retired].flatMap(({ nodes }) => nodes)) {
@@ -148,17 +149,17 @@ export class LayoutGate {
       }
       seen.set(node.runId, node);
     }
-    const mixedUp = answers.filter(({ place, reply }) => {
+    const mixedUp = answers.filter(({ members, reply }) => {
       if (reply.kind !== "reply" || reply.reply.kind !== "other") return false;
-      return layout.isMixedUp(reply.reply.format, place.id);
+      return layout.isMixedUp(reply.reply.format, members.id);
     });
     return contradiction(mixedUp);
   }
 
   /** Returns the longest life of a lease of this layout, or of any that the nodes remember. */
-  #waitMs(told: readonly Told[]): number {
+  #waitMs(states: readonly LayoutState[]): number {
     const { options, layout } = this.#context;
-    const known = told.flatMap((one) => (one.kind === "open" ? [] : [one]));
+    const known = states.flatMap((one) => (one.kind === "open" ? [] : [one]));
     const ttlMaxMs = Math.max(options.ttlMaxMs, ...known.map((one) => one.ttlMaxMs));
     return Math.max(layout.holdMs, quarantineMs(options, ttlMaxMs), ...known.map((k) => k.holdMs));
   }
@@ -168,9 +169,11 @@ export class LayoutGate {
     const about = `${Math.ceil(leftMs / 1_000)} s`;
     const refusal = this.#later(`leases of the one before may live for about ${about} more`);
     this.#pause = { untilMs: scheduler.clock.monotonicMs() + leftMs, refusal };
-    if (!this.#told) {
-      this.#told = true;
+    if (!this.#hasWarned) {
+      this.#hasWarned = true;
       events.emit("warning", {
+        level: "info",
+        code: "layout-waits",
         what: `layout ${layout.version} replaces an older one in about ${about}`,
         why: "until then no node grants, so that no lease of the old groups meets one of the new",
         remedy: "nothing: waiting acquires go on by themselves; restart clients of the old groups",
@@ -205,16 +208,16 @@ export class LayoutGate {
     );
   }
 
-  async #askAll(places: readonly Place[], step: LayoutAct): Promise<Answer[]> {
-    return (await Promise.all(places.map((place) => this.#ask(place, step)))).flat();
+  async #sendAll(groups: readonly Members[], step: LayoutAct): Promise<Answer[]> {
+    return (await Promise.all(groups.map((members) => this.#send(members, step)))).flat();
   }
 
-  #ask(place: Place, step: LayoutAct): Promise<Answer[]> {
-    return askPlace(this.#context, place, step);
+  #send(members: Members, step: LayoutAct): Promise<Answer[]> {
+    return sendStep(this.#context, members, step);
   }
 }
 
-function waitedMs(one: Told): number {
+function waitedMs(one: LayoutState): number {
   return one.kind === "open" ? Infinity : one.waitedMs;
 }
 

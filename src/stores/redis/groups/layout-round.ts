@@ -8,21 +8,21 @@ import type { Layout } from "./layout.ts";
 import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 /** Nodes of one group, current or retired. */
-export interface Place {
+export interface Members {
   readonly id: string;
   readonly nodes: readonly RedisNode[];
 }
 
 export interface Answer {
   readonly node: RedisNode;
-  readonly place: Place;
+  readonly members: Members;
   readonly reply: NodeReply<LayoutReply>;
 }
 
 /** Reply of a node that is in this layout, or may join it. */
-export type Told = Exclude<LayoutReply, { readonly kind: "other" }>;
+export type LayoutState = Exclude<LayoutReply, { readonly kind: "other" }>;
 
-interface Asking {
+interface StepContext {
   readonly layout: Layout;
   readonly options: StoreSettings;
   readonly scheduler: Scheduler;
@@ -31,23 +31,27 @@ interface Asking {
 /**
  * Sends a layout step to every node of the group. Waits for all of them, up to the node timeout.
  */
-export function askPlace(asking: Asking, place: Place, step: LayoutAct): Promise<Answer[]> {
-  const { layout, options, scheduler } = asking;
-  const { nodes } = place;
+export function sendStep(
+  context: StepContext,
+  members: Members,
+  step: LayoutAct,
+): Promise<Answer[]> {
+  const { layout, options, scheduler } = context;
+  const { nodes } = members;
   return new Promise((resolve) => {
     const answers: Answer[] = [];
     let left = nodes.length;
     if (left === 0) return resolve(answers);
     const round: Round<LayoutReply> = new Round({
       nodes,
-      call: layoutCall(layout, place.id, step),
+      call: layoutCall(layout, members.id, step),
       scheduler,
       timeoutMs: nodeTimeoutMs(options, options.ttlMaxMs),
       wanted: () => left > 0,
       onReply(index, reply, late) {
         const node = nodes[index];
         if (late || node === undefined) return;
-        answers.push({ node, place, reply });
+        answers.push({ node, members, reply });
         left -= 1;
         if (left > 0) return;
         round.end();
@@ -57,7 +61,7 @@ export function askPlace(asking: Asking, place: Place, step: LayoutAct): Promise
   });
 }
 
-export function toldBy(answers: readonly Answer[]): Told[] {
+export function statesIn(answers: readonly Answer[]): LayoutState[] {
   return answers.flatMap(({ reply }) => {
     return reply.kind === "reply" && reply.reply.kind !== "other" ? [reply.reply] : [];
   });
@@ -67,15 +71,15 @@ export function toldBy(answers: readonly Answer[]): Told[] {
  * Returns an error for the first node that is in another layout, or in another group of this one.
  */
 export function contradiction(answers: readonly Answer[]): StoreError | undefined {
-  for (const { node, place, reply } of answers) {
+  for (const { node, members, reply } of answers) {
     if (reply.kind !== "reply" || reply.reply.kind !== "other") continue;
     const { message } = reply.reply.error;
-    return new StoreError(`${node.name} was given as of group "${place.id}", but ${message}`);
+    return new StoreError(`${node.name} was given as of group "${members.id}", but ${message}`);
   }
   return undefined;
 }
 
 /** Returns the greatest fence that any node may have granted: later fences must be greater. */
-export function floorOf(told: readonly Told[]): number {
-  return Math.max(0, ...told.map((one) => (one.kind === "open" ? one.floor : one.highest)));
+export function floorOf(states: readonly LayoutState[]): number {
+  return Math.max(0, ...states.map((one) => (one.kind === "open" ? one.floor : one.highest)));
 }

@@ -1,5 +1,5 @@
 import { ReplicationError } from "../../../core/errors.ts";
-import type { Told } from "./node-finding.ts";
+import type { NodeFinding } from "./node-finding.ts";
 
 /** Error of Redis 7 for a denied command inside a script. */
 const deniedInScript = /^ERR The user executing the script can't/;
@@ -8,7 +8,7 @@ const deniedInScript = /^ERR The user executing the script can't/;
  * Returns the finding for an error reply. Undefined if the error does not point to a lasting fault
  * of the set-up.
  */
-export function faultFinding(cause: unknown): Told | undefined {
+export function faultFinding(cause: unknown): NodeFinding | undefined {
   if (!(cause instanceof Error)) return undefined;
   // The cause is the reply of the server itself.
   if (cause instanceof ReplicationError) return faultFinding(cause.cause);
@@ -54,7 +54,7 @@ export function faultFinding(cause: unknown): Told | undefined {
 }
 
 /** Returns the finding for a master that refuses writes. */
-export function writesRefused(message: string): Told {
+export function writesRefused(message: string): NodeFinding {
   const code = /^[A-Z]+/.exec(message)?.[0] ?? "";
   const remedies: Readonly<Record<string, string>> = {
     NOREPLICAS: "bring its replicas back, or set min-replicas-to-write to 0",
@@ -71,7 +71,10 @@ export function writesRefused(message: string): Told {
 }
 
 /** Takes the names of the denied commands or, if they are unknown, the server's message. */
-export function missingPermissions(names: readonly string[] | undefined, message = ""): Told {
+export function missingPermissions(
+  names: readonly string[] | undefined,
+  message = "",
+): NodeFinding {
   const allow = names?.map((name) => `+${name.toLowerCase().replace(" ", "|")}`).join(" ");
   return {
     level: "error",
@@ -89,11 +92,11 @@ export function missingPermissions(names: readonly string[] | undefined, message
 }
 
 /** Takes the denied commands, or the `cause` with which SUBSCRIBE failed. */
-export function noWakeUps(names: readonly string[], cause?: unknown): Told {
+export function noWakeUps(names: readonly string[], cause?: unknown): NodeFinding {
   const level = "warning";
   const code = "no-wake-ups";
   const why =
-    "waiters are not notified of a release: they ask every retry.maxDelay, and get locks later";
+    "waiters are not notified of a release: they try every retry.maxDelay, and get locks later";
   const message = cause instanceof Error ? cause.message : String(cause);
   if (cause !== undefined && !message.startsWith("NOPERM")) {
     return {

@@ -1,4 +1,4 @@
-import { megabytes, type Told } from "./node-finding.ts";
+import { megabytes, type NodeFinding } from "./node-finding.ts";
 import type { ServerInfo } from "./server-info.ts";
 
 /** Share of maxmemory above which a server without eviction will soon refuse writes. */
@@ -8,14 +8,14 @@ const fullShare = 0.95;
  * Returns the findings that follow from INFO alone. Used on first contact, on reconnect, and by the
  * doctor.
  */
-export function infoFindings(info: ServerInfo): readonly Told[] {
+export function infoFindings(info: ServerInfo): readonly NodeFinding[] {
   return [versionFinding, loadingFinding, replicaFinding, memoryFinding].flatMap((rule) => {
-    const told = rule(info);
-    return told === undefined ? [] : [told];
+    const finding = rule(info);
+    return finding === undefined ? [] : [finding];
   });
 }
 
-function versionFinding({ version }: ServerInfo): Told | undefined {
+function versionFinding({ version }: ServerInfo): NodeFinding | undefined {
   const major = Number.parseInt(version ?? "", 10);
   if (Number.isNaN(major) || major >= 7) return undefined;
   if (major < 6) {
@@ -38,7 +38,7 @@ function versionFinding({ version }: ServerInfo): Told | undefined {
   };
 }
 
-function loadingFinding({ loading }: ServerInfo): Told | undefined {
+function loadingFinding({ loading }: ServerInfo): NodeFinding | undefined {
   if (!loading) return undefined;
   return {
     level: "warning",
@@ -49,7 +49,7 @@ function loadingFinding({ loading }: ServerInfo): Told | undefined {
   };
 }
 
-function replicaFinding({ role, masterLinkUp }: ServerInfo): Told | undefined {
+function replicaFinding({ role, masterLinkUp }: ServerInfo): NodeFinding | undefined {
   if (role !== "replica") return undefined;
   return {
     level: "error",
@@ -60,7 +60,7 @@ function replicaFinding({ role, masterLinkUp }: ServerInfo): Told | undefined {
   };
 }
 
-function memoryFinding(info: ServerInfo): Told | undefined {
+function memoryFinding(info: ServerInfo): NodeFinding | undefined {
   const { evictionPolicy, memoryMax, memoryUsed } = info;
   if (evictionPolicy !== "noeviction") {
     // Locks have a TTL, so the volatile policies evict them like the allkeys policies do.

@@ -1,11 +1,11 @@
-import type { Told } from "./node-finding.ts";
+import type { NodeFinding } from "./node-finding.ts";
 
 const hourMs = 3_600_000;
 /** Limit: older notes are ignored, because those clients have probably been corrected since. */
 const offSeenMsMax = 24 * hourMs;
 
 /** Finding for a client with admission off, at a node whose record is strict. */
-export const clientIsOff: Told = {
+export const clientIsOff: NodeFinding = {
   level: "warning",
   code: "mixed-admission",
   what: 'its record is that of admission: "strict", and this client\'s option is "off"',
@@ -21,7 +21,7 @@ export const clientIsOff: Told = {
  * Returns the finding for a strict client, at a node that a client with admission off has used;
  * undefined if that is long ago.
  */
-export function offClientSeen(agoMs: number): Told | undefined {
+export function offClientSeen(agoMs: number): NodeFinding | undefined {
   if (!(agoMs < offSeenMsMax)) return undefined;
   const hours = Math.max(1, Math.ceil(agoMs / hourMs));
   return {
@@ -34,3 +34,12 @@ export function offClientSeen(agoMs: number): Told | undefined {
     remedy: 'set admission: "strict" and the same maxTtl for every client of these nodes',
   };
 }
+
+/** Warning about a node that was admitted on clocks alone. */
+export const admittedByClock: NodeFinding = {
+  level: "warning",
+  code: "admitted-by-clock",
+  what: "the node was admitted without a copy of the counters",
+  why: "too few admitted nodes were left: until then fences rest on the clients' clocks",
+  remedy: "check why so many nodes lost their data; keep appendonly on",
+};

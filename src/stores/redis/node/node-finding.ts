@@ -1,18 +1,11 @@
 import type { Finding } from "../../../core/report/doctor.ts";
-import type { LockEvents } from "../../../core/events.ts";
 
 /** A finding that does not yet name its node. */
-export type Told = Omit<Finding, "node">;
+export type NodeFinding = Omit<Finding, "node">;
 
-export function aboutNode(node: string, told: Told): Finding {
-  const { level, code, what, why, remedy } = told;
+export function aboutNode(node: string, finding: NodeFinding): Finding {
+  const { level, code, what, why, remedy } = finding;
   return { level, code, node, what, why, remedy };
-}
-
-/** Returns the finding as a `warning` event. */
-export function warningAbout(node: string, told: Told): LockEvents["warning"] {
-  const { level, code, what, why, remedy } = told;
-  return { what: `${node}: ${what}`, why, remedy, node, level, code };
 }
 
 const megabyte = 1_048_576;

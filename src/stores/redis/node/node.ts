@@ -4,11 +4,11 @@ import type { Emitter } from "../../../core/events.ts";
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
 import { batchWeightMax, weightOf, type Batches } from "../batch.ts";
 import { ClockWatch, stampOf, type DriftAllowance } from "./clock-watch.ts";
-import { Introduction } from "./introduction.ts";
+import { ServerIdentity } from "./server-identity.ts";
 import type { NodeCall } from "../node-call.ts";
 import { noLongerWanted, type NodeFailure } from "../node-reply.ts";
 import { Outbox } from "./outbox.ts";
-import { Probing } from "./probing.ts";
+import { ProbeSchedule } from "./probe-schedule.ts";
 import { replicationFault } from "../commands/replication-faults.ts";
 import type { StampWatch } from "./stamp-watch.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
@@ -26,7 +26,7 @@ export interface NodeOptions {
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
-  readonly onIntroduced: (node: RedisNode) => void;
+  readonly onIdentified: (node: RedisNode) => void;
   readonly onClockStep: (node: RedisNode, stepMs: number) => void;
   readonly stamps?: StampWatch;
   /** Called when the server lacks a script: it may be another server than before. */
@@ -38,7 +38,7 @@ export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly #events: Emitter;
-  readonly #introduction: Introduction;
+  readonly #identity: ServerIdentity;
   readonly #clockWatch: ClockWatch;
   readonly #stamps: StampWatch | undefined;
   readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
@@ -46,16 +46,16 @@ export class RedisNode {
   readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
-  readonly #probing = new Probing();
+  readonly #probes = new ProbeSchedule();
   readonly #silentMsMax: number;
   #disconnected = false;
   #failing = false;
   #lastFault: unknown;
   #clockEpoch = 0;
-  #heardRunId: string | undefined;
+  #lastRunId: string | undefined;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
-    const { events, onIntroduced, clock } = options;
+    const { events, onIdentified, clock } = options;
     this.name = name;
     this.connection = connection;
     this.#events = events;
@@ -70,28 +70,28 @@ export class RedisNode {
       ({ call }) => weightOf(call.part),
       (items) => this.#flush(items),
     );
-    this.#introduction = new Introduction(connection, () => onIntroduced(this));
+    this.#identity = new ServerIdentity(connection, () => onIdentified(this));
     this.#sender = new Sender({
       connection,
       clock,
-      mustVerify: () => this.#introduction.mustVerify,
+      mustVerify: () => this.#identity.mustVerify,
       infoDenied: () => this.infoDenied,
-      heard: (reply, sent) => this.#heard(reply, sent),
+      heard: (reply, sent) => this.#onReceived(reply, sent),
       failed: (cause) => this.#failed(cause),
     });
   }
 
   get runId(): string | undefined {
-    return this.#introduction.runId;
+    return this.#identity.runId;
   }
 
   /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
-  get heardRunId(): string | undefined {
-    return this.#heardRunId;
+  get lastRunId(): string | undefined {
+    return this.#lastRunId;
   }
 
   get version(): string | undefined {
-    return this.#introduction.version;
+    return this.#identity.version;
   }
 
   /**
@@ -119,12 +119,12 @@ export class RedisNode {
 
   /** True if this user may not run INFO: the server's version and restarts are then unknown. */
   get infoDenied(): boolean {
-    return this.#introduction.denied;
+    return this.#identity.denied;
   }
 
   /** Sends INFO to learn which process answers. Rejects if there is no usable reply. */
-  meet(): Promise<void> {
-    return this.#introduction.ask();
+  identify(): Promise<void> {
+    return this.#identity.identify();
   }
 
   /**
@@ -132,24 +132,24 @@ export class RedisNode {
    * Never settles before it returns. `index` is the index of this node in the listener's list.
    */
   run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
-    if (this.#introduction.known) {
+    if (this.#identity.known) {
       this.#start({ call, to, index });
       return;
     }
-    this.#introduction.ask().then(
+    this.#identity.identify().then(
       () => this.#start({ call, to, index }),
       (error: unknown) => to.settle(index, this.#failed(error)),
     );
   }
 
   /** True if a round should skip this silent or disconnected node, because no probe is due. */
-  holdsBack(nowMs: number): boolean {
+  shouldSkip(nowMs: number): boolean {
     const isSick = this.#disconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
-    return isSick && this.#probing.holdsBack(nowMs);
+    return isSick && this.#probes.shouldSkip(nowMs);
   }
 
   /** Called when a round skips the node. Reports the fault once per outage. */
-  leaveAlone(nowMs: number): void {
+  reportSkipped(nowMs: number): void {
     if (this.#failing) return;
     const silentMs = Math.round(this.#sender.silentMs(nowMs));
     this.#fault("unknown", new Error(`no answer for ${silentMs} ms`));
@@ -157,8 +157,8 @@ export class RedisNode {
 
   /** Called when a round stops waiting. Returns the failure, and reports it once per outage. */
   timedOut(error: Error): NodeFailure {
-    if (this.#introduction.isConnecting) {
-      this.#introduction.giveUpConnecting();
+    if (this.#identity.isConnecting) {
+      this.#identity.giveUpConnecting();
       return this.#failed(new NotConnectedError(this.connection.library, "connecting"));
     }
     this.#fault("unknown", error);
@@ -187,9 +187,9 @@ export class RedisNode {
     else this.#sender.sendBatch(this.#batches, items);
   }
 
-  #heard(reply: unknown, sent: Instant): void {
+  #onReceived(reply: unknown, sent: Instant): void {
     this.#disconnected = false;
-    this.#probing.heard();
+    this.#probes.succeeded();
     if (this.#failing) {
       this.#failing = false;
       this.#events.emit("node-recovered", { node: this.name });
@@ -198,8 +198,8 @@ export class RedisNode {
     if (reply === undefined) this.#onScriptMissing(this);
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
-    this.#heardRunId = stamp.runId;
-    this.#introduction.noticeRunId(stamp.runId);
+    this.#lastRunId = stamp.runId;
+    this.#identity.noticeRunId(stamp.runId);
     // Before the reply is counted: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
     this.#stamps?.observe(this, stamp, this.#clockWatch);

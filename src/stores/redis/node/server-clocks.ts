@@ -1,7 +1,7 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { ClockWatch } from "./clock-watch.ts";
-import { duration, warningAbout, type Told } from "./node-finding.ts";
+import { duration, aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
 /** Limit. A wall clock that is further off is set wrong: NTP keeps clocks within milliseconds. */
@@ -74,11 +74,11 @@ export class ServerClocks {
     for (const [node, seen] of this.#seen) {
       if (!seen.isApart || this.#warned.has(node)) continue;
       this.#warned.add(node);
-      this.#events.emit("warning", warningAbout(node.name, this.#finding(seen)));
+      this.#events.emit("warning", aboutNode(node.name, this.#finding(seen)));
     }
   }
 
-  #finding({ wallOffsetMs, errorMs }: Seen): Told {
+  #finding({ wallOffsetMs, errorMs }: Seen): NodeFinding {
     const all = [...this.#seen.values()];
     const agreeing = all.filter((other) => {
       const apartMs = Math.abs(other.wallOffsetMs - wallOffsetMs);
@@ -86,10 +86,10 @@ export class ServerClocks {
     });
     const byMs = duration(Math.abs(wallOffsetMs));
     const isBehind = wallOffsetMs > 0;
-    const told = { level: "warning", code: "clock-offset" } as const;
+    const common = { level: "warning", code: "clock-offset" } as const;
     if (agreeing.length > 1 && agreeing.length * 2 > all.length) {
       return {
-        ...told,
+        ...common,
         what:
           `this client's clock is ${byMs} ${isBehind ? "behind" : "ahead of"} the server's; ` +
           `${agreeing.length} of ${all.length} servers agree that it is this client's that is off`,
@@ -98,7 +98,7 @@ export class ServerClocks {
       };
     }
     return {
-      ...told,
+      ...common,
       what: `the server's clock is ${byMs} ${isBehind ? "ahead of" : "behind"} this client's`,
       why: "the clock that is off will be set right one day, and a step ends locks early or late",
       remedy: "run NTP on the server and on this machine, slewing instead of stepping",

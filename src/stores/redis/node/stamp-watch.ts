@@ -1,7 +1,7 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { ClockWatch, Stamp } from "./clock-watch.ts";
 import { clientIsOff } from "./mixed-admission.ts";
-import { warningAbout } from "./node-finding.ts";
+import { aboutNode } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 
@@ -25,6 +25,6 @@ export class StampWatch {
     this.#clocks.observe(node, watch);
     if (!this.#isOff || runId === "-" || this.#strictNodes.has(node)) return;
     this.#strictNodes.add(node);
-    this.#events.emit("warning", warningAbout(node.name, clientIsOff));
+    this.#events.emit("warning", aboutNode(node.name, clientIsOff));
   }
 }

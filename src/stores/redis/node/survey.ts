@@ -4,7 +4,7 @@ import type { RedisNode } from "./node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
 import { readServerInfo, type ServerInfo } from "./server-info.ts";
-import { warningAbout, type Told } from "./node-finding.ts";
+import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
 /** Findings that can disappear. Reported again if they come back after that. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
@@ -16,7 +16,7 @@ interface Look {
   runId: string | undefined;
   /** Monotonic time of the request under way, if any. A driver may lose a request silently. */
   underWaySinceMs: number | undefined;
-  readonly told: Set<string>;
+  readonly reported: Set<string>;
 }
 
 /**
@@ -61,7 +61,7 @@ export class Survey {
     look.underWaySinceMs = nowMs;
     const task = this.#scheduler.at(nowMs, false, () => {
       this.#tasks.delete(task);
-      void this.#ask(node, look);
+      void this.#send(node, look);
     });
     this.#tasks.add(task);
   }
@@ -81,14 +81,14 @@ export class Survey {
   #lookAt(node: RedisNode): Look {
     let look = this.#looks.get(node);
     if (look === undefined) {
-      look = { runId: undefined, underWaySinceMs: undefined, told: new Set() };
+      look = { runId: undefined, underWaySinceMs: undefined, reported: new Set() };
       this.#looks.set(node, look);
     }
     return look;
   }
 
   /** Never rejects: a server that does not reply is reported by the votes. */
-  async #ask(node: RedisNode, look: Look): Promise<void> {
+  async #send(node: RedisNode, look: Look): Promise<void> {
     try {
       const info = readServerInfo(await node.connection.send("", ["INFO"]));
       if (this.#closed) return;
@@ -96,9 +96,9 @@ export class Survey {
       this.#onInfo(node, info);
       const found = infoFindings(info);
       for (const code of curable) {
-        if (!found.some((told) => told.code === code)) look.told.delete(code);
+        if (!found.some((each) => each.code === code)) look.reported.delete(code);
       }
-      for (const told of found) this.#tell(node, look, told, told.code);
+      for (const finding of found) this.#report(node, look, finding, finding.code);
     } catch {
     } finally {
       look.underWaySinceMs = undefined;
@@ -106,15 +106,15 @@ export class Survey {
   }
 
   #onFault(node: RedisNode | undefined, cause: unknown): void {
-    const told = faultFinding(cause);
-    if (node === undefined || told === undefined) return;
-    const key = curable.has(told.code) ? told.code : `${told.code} ${told.what}`;
-    this.#tell(node, this.#lookAt(node), told, key);
+    const finding = faultFinding(cause);
+    if (node === undefined || finding === undefined) return;
+    const key = curable.has(finding.code) ? finding.code : `${finding.code} ${finding.what}`;
+    this.#report(node, this.#lookAt(node), finding, key);
   }
 
-  #tell(node: RedisNode, look: Look, told: Told, key: string): void {
-    if (told.level === "info" || look.told.has(key)) return;
-    look.told.add(key);
-    this.#events.emit("warning", warningAbout(node.name, told));
+  #report(node: RedisNode, look: Look, finding: NodeFinding, key: string): void {
+    if (finding.level === "info" || look.reported.has(key)) return;
+    look.reported.add(key);
+    this.#events.emit("warning", aboutNode(node.name, finding));
   }
 }

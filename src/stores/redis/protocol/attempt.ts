@@ -18,7 +18,7 @@ import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import {
-  confirmedBits,
+  confirmedNodes,
   confirmGrantsOf,
   confirmedOf,
   dropStepped,
@@ -37,7 +37,8 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { addVote, RedisGrant, type GrantTerms } from "./grant.ts";
+import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
@@ -68,7 +69,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   readonly #place: Place | undefined;
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
-  readonly #terms: GrantTerms;
+  readonly #fields: GrantFields;
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Rounds after the first one: repeated acquires, and the raise. */
@@ -98,9 +99,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.enough = quorum.size;
     this.scheduler = quorum.scheduler;
     this.#ballots = newBallots(quorum.nodes.length);
-    this.#terms = quorum.terms(ttlMs);
+    this.#fields = quorum.fields(ttlMs);
     this.nowMs = quorum.clock.monotonicMs();
-    this.#endsMs = attemptEndsMs(quorum.options, request, this.#terms.validityMs, this.nowMs);
+    this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.nowMs);
     this.timeoutMs = this.#usefulMs(this.nowMs);
     this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
@@ -114,7 +115,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   wanted(): boolean {
     if (this.#undecided()) return true;
     if (this.#givingBack !== undefined) return false;
-    return leftMs(this.#quorum.clock, this.#request.started, this.#terms.validityMs) >= 1;
+    return leftMs(this.#quorum.clock, this.#request.started, this.#fields.validityMs) >= 1;
   }
 
   onReply(index: number, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -170,12 +171,12 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (late && reply.kind !== "reply") return;
     const nowMs = this.#quorum.clock.monotonicMs();
     ballot.ms = nowMs - this.#request.started.monotonicMs;
-    const canRepeat = ballot.asked < this.#quorum.options.asksMax && this.#endsMs - nowMs >= 1;
+    const canRepeat = ballot.sent < this.#quorum.options.acquiresMax && this.#endsMs - nowMs >= 1;
     if (reply.kind === "reply") {
       ballot.silent = false;
       this.#onVote(index, ballot, reply.reply);
     } else if (reply.kind === "unknown" && canRepeat && this.#phase === "granting") {
-      ballot.asked += 1;
+      ballot.sent += 1;
       ballot.cause = reply.error;
       this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
       return;
@@ -189,7 +190,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     switch (reply.kind) {
       case "granted":
         ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.heardRunId)) return;
+        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.lastRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
@@ -253,38 +254,38 @@ class Attempt implements RoundOptions<AcquireReply> {
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
-    if (this.#quorum.misfit(this.#ballots) !== undefined) return this.#fail();
-    if (leftMs(clock, started, this.#terms.validityMs) < 1) return this.#fail();
-    const spared = this.#end("granted");
-    const votes = confirmedBits(this.#ballots);
-    const spare = (this.#place?.tenures ?? 1) - 1;
-    const grant = new RedisGrant(this.#terms, this.#request, this.#fence, votes, spare);
+    if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
+    if (leftMs(clock, started, this.#fields.validityMs) < 1) return this.#fail();
+    const skipped = this.#end("granted");
+    const votes = confirmedNodes(this.#ballots);
+    const reservedFences = (this.#place?.tenures ?? 1) - 1;
+    const grant = new RedisGrant(this.#fields, this.#request, this.#fence, votes, reservedFences);
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
-    if (spared !== 0) this.#quorum.spared.set(grant, spared);
+    if (skipped !== 0) this.#quorum.skipped.set(grant, skipped);
     if (this.#raised) this.#quorum.onRaised(grant);
     this.#quorum.onGranted(grant);
     this.#resolve({ kind: "granted", grant });
   }
 
   #fail(): void {
-    const spared = this.#end("failed");
+    const skipped = this.#end("failed");
     const { owner, ttlMs, resources } = this.#request;
     const place = placeLeft("=", this.#place);
-    const what = { keys: this.#keys, owner, ttlMs, place, spared, ...leftBehind(this.#ballots) };
+    const what = { keys: this.#keys, owner, ttlMs, place, skipped, ...leftBehind(this.#ballots) };
     const cleanup = releaseAll(this.#quorum, what, (begun) => (this.#cleanup = begun));
     const refusal = { resources, ballots: this.#ballots, holder: this.#holder, cleanup };
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  /** Returns the nodes that were never sent the acquire, one bit each. */
-  #end(phase: "granted" | "failed"): number {
+  /** Returns the nodes that were never sent the acquire. */
+  #end(phase: "granted" | "failed"): NodeSet {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);
-    const spared = this.#first?.spared ?? 0;
+    const skipped = this.#first?.skipped ?? 0;
     this.#first?.end();
     if (this.#more !== undefined) for (const round of this.#more) round.end();
-    return spared;
+    return skipped;
   }
 
   /**

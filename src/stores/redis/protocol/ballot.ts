@@ -2,6 +2,7 @@ import type { Vote, VoteKind } from "../../../core/errors.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { AcquireReply } from "../replies.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { TimedOut } from "./round.ts";
 
 /** State of one node in an attempt or a renewal. */
@@ -16,7 +17,7 @@ export class Ballot {
   /** True if the node can no longer confirm the final fence. */
   out = false;
   /** Number of acquire requests sent to the node. */
-  asked = 1;
+  sent = 1;
   /** True if the node may have set our keys, or may still set them. */
   maybeApplied = true;
   /** True if the node timed out and has not replied since. */
@@ -121,13 +122,13 @@ export function confirmedOf(ballots: readonly Ballot[]): number {
   return count;
 }
 
-/** Returns the nodes whose votes count, one bit each. */
-export function confirmedBits(ballots: readonly Ballot[]): number {
-  let bits = 0;
+/** Returns the nodes whose votes count. */
+export function confirmedNodes(ballots: readonly Ballot[]): NodeSet {
+  let nodes = 0;
   for (let index = 0; index < ballots.length; index += 1) {
-    if (ballots[index]?.confirmed === true) bits |= 1 << index;
+    if (ballots[index]?.confirmed === true) nodes |= 1 << index;
   }
-  return bits;
+  return nodes;
 }
 
 /**
@@ -159,15 +160,15 @@ interface LeftBehind {
    * the only request. They need no release.
    */
   readonly without: ReadonlySet<number>;
-  /** Nodes, one bit each, that timed out. */
-  readonly silent: number;
+  /** Nodes that timed out. */
+  readonly silent: NodeSet;
 }
 
 export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
   const without = new Set<number>();
   let silent = 0;
   for (const [index, ballot] of ballots.entries()) {
-    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.asked === 1)) without.add(index);
+    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.sent === 1)) without.add(index);
     if (ballot.silent) silent |= 1 << index;
   }
   return { without, silent };
@@ -175,7 +176,7 @@ export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
 
 /** Records why the acquire got no reply. */
 export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
-  const neverSent = failure.kind === "unsent" && ballot.asked === 1;
+  const neverSent = failure.kind === "unsent" && ballot.sent === 1;
   ballot.maybeApplied = !neverSent;
   ballot.vote = neverSent || failure.kind === "error" ? "failed" : "unknown";
   ballot.cause = failure.error;

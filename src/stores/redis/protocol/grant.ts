@@ -1,12 +1,12 @@
 import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "./lock-key.ts";
-import { bitCount } from "./bits.ts";
+import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import type { GivingBack } from "./release.ts";
 import type { ShortOwners } from "./short-owners.ts";
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
-export interface GrantTerms {
+export interface GrantFields {
   /** Identity of the quorum that granted. */
   readonly home: object;
   readonly prefix: string;
@@ -25,11 +25,11 @@ export interface GrantTerms {
 export class RedisGrant implements Grant {
   /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
   fenceNumber: number;
-  /** Nodes, one bit each, whose votes the grant rests on. */
-  votes: number;
+  /** Nodes whose votes the grant rests on. */
+  votes: NodeSet;
   /** Number of hand-overs left. Each one uses the next of the fences reserved with the grant. */
-  spare: number;
-  #terms: GrantTerms;
+  reservedFences: number;
+  #fields: GrantFields;
   readonly #owner: string | number;
   /** perf (held): a single resource is stored without an array. */
   readonly #names: string | readonly string[];
@@ -38,24 +38,24 @@ export class RedisGrant implements Grant {
   #givenBack: GivingBack | undefined = undefined;
 
   constructor(
-    terms: GrantTerms,
+    fields: GrantFields,
     request: { readonly resources: readonly string[]; readonly owner: string },
     fenceNumber: number,
-    votes: number,
-    spare: number,
+    votes: NodeSet,
+    reservedFences: number,
   ) {
     const { resources, owner } = request;
     const [name] = resources;
-    this.#terms = terms;
+    this.#fields = fields;
     this.#names = resources.length === 1 && name !== undefined ? name : resources;
-    this.#owner = terms.owners.shorten(owner);
+    this.#owner = fields.owners.shorten(owner);
     this.fenceNumber = fenceNumber;
     this.votes = votes;
-    this.spare = spare;
+    this.reservedFences = reservedFences;
   }
 
   get owner(): string {
-    return this.#terms.owners.restore(this.#owner);
+    return this.#fields.owners.restore(this.#owner);
   }
 
   get resources(): readonly string[] {
@@ -63,7 +63,7 @@ export class RedisGrant implements Grant {
   }
 
   get keys(): readonly string[] {
-    const { prefix } = this.#terms;
+    const { prefix } = this.#fields;
     const names = this.#names;
     return typeof names === "string" ? [lockKey(prefix, names)] : lockKeys(prefix, names);
   }
@@ -71,38 +71,38 @@ export class RedisGrant implements Grant {
   /** The key of a grant with one resource; undefined if it has several. */
   get onlyKey(): string | undefined {
     const names = this.#names;
-    return typeof names === "string" ? lockKey(this.#terms.prefix, names) : undefined;
+    return typeof names === "string" ? lockKey(this.#fields.prefix, names) : undefined;
   }
 
   get home(): object {
-    return this.#terms.home;
+    return this.#fields.home;
   }
 
   get ttlMs(): number {
-    return this.#terms.ttlMs;
+    return this.#fields.ttlMs;
   }
 
   get validityMs(): number {
-    return this.#terms.validityMs;
+    return this.#fields.validityMs;
   }
 
   /** Longest time for which the keys may remain after a release that reached no node. */
   get lifeMs(): number {
-    return this.#terms.lifeMs;
+    return this.#fields.lifeMs;
   }
 
   /** Notes that the keys may get this TTL, even if the extend that follows fails. */
   livesFor(ttlMs: number): void {
-    if (ttlMs > this.#terms.lifeMs) this.#terms = { ...this.#terms, lifeMs: ttlMs };
+    if (ttlMs > this.#fields.lifeMs) this.#fields = { ...this.#fields, lifeMs: ttlMs };
   }
 
   /** TTL for a proof: 0, or a life for keys that may end before the lease does. */
   get proofTtlMs(): number {
-    return this.#terms.lifeInDoubt ? this.#terms.lifeMs : 0;
+    return this.#fields.lifeInDoubt ? this.#fields.lifeMs : 0;
   }
 
   get fence(): bigint | undefined {
-    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.spare);
+    return this.fenceNumber === 0 ? undefined : BigInt(this.fenceNumber - this.reservedFences);
   }
 
   /** True once the release has begun: no request may set the keys again. */
@@ -117,9 +117,9 @@ export class RedisGrant implements Grant {
   /**
    * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
    */
-  passOn(): boolean {
-    if (this.spare === 0 || this.isOver) return false;
-    this.spare -= 1;
+  handOver(): boolean {
+    if (this.reservedFences === 0 || this.isOver) return false;
+    this.reservedFences -= 1;
     return true;
   }
 
@@ -132,11 +132,11 @@ export class RedisGrant implements Grant {
    * request sent at `sentMs`. The grant rests on `votes` from now on. Returns the number of this
    * confirmation. Returns -1 if an earlier, longer extend ends later: its votes are kept.
    */
-  confirm(votes: number, sentMs: number, ttlMs: number): number {
+  confirm(votes: NodeSet, sentMs: number, ttlMs: number): number {
     const untilMs = sentMs + ttlMs;
-    if (untilMs < this.#terms.longUntilMs) return -1;
-    const terms = this.#terms;
-    if (ttlMs > terms.ttlMs) this.#terms = { ...terms, longUntilMs: untilMs };
+    if (untilMs < this.#fields.longUntilMs) return -1;
+    const fields = this.#fields;
+    if (ttlMs > fields.ttlMs) this.#fields = { ...fields, longUntilMs: untilMs };
     this.votes = votes;
     this.#confirmations += 1;
     return this.#confirmations;
@@ -154,9 +154,9 @@ export class RedisGrant implements Grant {
    * that lacks the last extend. A later proof restores their life. Returns how many votes are left.
    */
   loseVote(node: number): number {
-    if (!this.#terms.lifeInDoubt) this.#terms = { ...this.#terms, lifeInDoubt: true };
+    if (!this.#fields.lifeInDoubt) this.#fields = { ...this.#fields, lifeInDoubt: true };
     this.votes &= ~(1 << node);
-    return bitCount(this.votes);
+    return sizeOf(this.votes);
   }
 }
 
@@ -164,7 +164,7 @@ export class RedisGrant implements Grant {
 export function confirm(
   quorum: Pick<Quorum, "distinct">,
   grant: RedisGrant,
-  votes: number,
+  votes: NodeSet,
   sentMs: number,
   ttlMs: number,
 ): number {

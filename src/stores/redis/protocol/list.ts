@@ -66,14 +66,16 @@ async function scanned(quorum: Quorum, index: number): Promise<Scan> {
 async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
   const { prefix } = quorum.options;
   // The user's client may add a prefix to keys, but not to patterns: read it back.
-  const whole = textOf(await ask(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix));
+  const whole = textOf(
+    await sendTo(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix),
+  );
   const own = whole.slice(0, whole.length - prefix.length);
   const match = whole.replaceAll(/[\\*?[\]]/g, "\\$&") + "*";
   const found = new Set<string>();
   let cursor = "0";
   for (let page = 0; page < pagesMax; page += 1) {
     const rest = ["MATCH", match, "COUNT", String(pageKeys), "TYPE", "string"];
-    const reply = await ask(quorum, index, ["SCAN", cursor, ...rest], "");
+    const reply = await sendTo(quorum, index, ["SCAN", cursor, ...rest], "");
     const [next, keys] = reply as [unknown, unknown];
     const names = textsOf(keys)
       .map((key) => key.slice(own.length))
@@ -93,7 +95,7 @@ async function locksAmong(
   const [first] = names;
   if (first === undefined) return [];
   const command = ["EVAL", findLocks.source, String(names.length), ...names];
-  const values = textsOf(await ask(quorum, index, command, first));
+  const values = textsOf(await sendTo(quorum, index, command, first));
   return names.filter((_name, place) => {
     return holderOf(values[place] ?? "", undefined).foreign !== true;
   });
@@ -103,7 +105,7 @@ async function locksAmong(
  * Sends through the connection and not through `RedisNode.run`: the node reads the server's time
  * from replies, and a value of another application could look like one.
  */
-function ask(
+function sendTo(
   quorum: Quorum,
   index: number,
   command: readonly string[],

@@ -88,7 +88,7 @@ export class OwedReleases {
   /** Sends without waiting for replies: a silent node must not delay the releases of the others. */
   #tryAll(): void {
     this.#timer = undefined;
-    const asked = new Set<RedisNode>();
+    const tried = new Set<RedisNode>();
     const nowMs = this.#scheduler.clock.monotonicMs();
     for (const debt of this.#debts) {
       if (nowMs >= debt.untilMs) {
@@ -97,12 +97,12 @@ export class OwedReleases {
       }
       // Sent a moment ago: the reply is probably on its way.
       if (nowMs - debt.sinceMs < firstPauseMs) continue;
-      if (this.#silent.has(debt.node) && asked.has(debt.node)) continue;
-      asked.add(debt.node);
+      if (this.#silent.has(debt.node) && tried.has(debt.node)) continue;
+      tried.add(debt.node);
       void this.#try(debt);
     }
-    for (const node of asked) this.#silent.add(node);
-    this.#pauseMs = asked.size === 0 ? firstPauseMs : Math.min(pauseMsMax, this.#pauseMs * 2);
+    for (const node of tried) this.#silent.add(node);
+    this.#pauseMs = tried.size === 0 ? firstPauseMs : Math.min(pauseMsMax, this.#pauseMs * 2);
     this.#arm();
   }
 

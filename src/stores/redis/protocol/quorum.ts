@@ -7,7 +7,8 @@ import type { RedisNode } from "../node/node.ts";
 import type { BlankReport } from "../replies.ts";
 import type { Gaps } from "./gaps.ts";
 import type { Ballot } from "./ballot.ts";
-import type { GrantTerms, RedisGrant } from "./grant.ts";
+import type { GrantFields, RedisGrant } from "./grant.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 import type { StoreSettings } from "./store-settings.ts";
@@ -26,12 +27,12 @@ export interface Quorum {
   readonly owed: OwedReleases;
   /** Set if clients of other libraries get a gap after each release. */
   readonly gaps: Gaps | undefined;
-  /** Nodes, one bit each, that were sent no acquire for a grant: they need no release. */
-  readonly spared: WeakMap<RedisGrant, number>;
+  /** Nodes that were sent no acquire for a grant: they need no release. */
+  readonly skipped: WeakMap<RedisGrant, NodeSet>;
   /** Queue entries to give up together with a grant. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
   /** Returns the fields that all grants of this TTL share. */
-  terms(ttlMs: number): GrantTerms;
+  fields(ttlMs: number): GrantFields;
   /** True if enough nodes are known to be admitted. Always true if admission is off. */
   isPrepared(): boolean;
   /** Called before an attempt if too few nodes are known to be admitted: tries to admit more. */
@@ -43,12 +44,12 @@ export interface Quorum {
   /** Called when a grant needed a raise round to agree on its fence. */
   onRaised(grant: RedisGrant): void;
   /** Returns the error if this set-up can never grant: the same server was given twice. */
-  misfit(ballots: readonly Ballot[]): HoldfastError | undefined;
+  setupError(ballots: readonly Ballot[]): HoldfastError | undefined;
   /** Checks again whether that is still so. Bounded, never rejects. */
   recheck(): Promise<void>;
   /**
-   * Returns these nodes, one bit each, without those whose server is also that of another of them:
+   * Returns these nodes without those whose server is also that of another of them:
    * a server has one vote.
    */
-  distinct(votes: number): number;
+  distinct(votes: NodeSet): NodeSet;
 }

@@ -27,8 +27,9 @@ const lateHint = "A quorum granted, but when it was certain too little of the TT
 export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome {
   const { resources, ballots, holder, cleanup } = refusal;
   const { nodes, size } = quorum;
-  const misfit = quorum.misfit(ballots);
-  if (misfit !== undefined) return { kind: "failed", error: misfit, retryable: false, cleanup };
+  const setupError = quorum.setupError(ballots);
+  if (setupError !== undefined)
+    return { kind: "failed", error: setupError, retryable: false, cleanup };
   const granted = countOf(ballots, "granted");
   const held = countOf(ballots, "held");
   const wasLate = granted >= size && ballots.filter((ballot) => ballot.confirmed).length >= size;

@@ -8,7 +8,7 @@ import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { bitCount, bitsOf, indicesOf } from "./bits.ts";
+import { indicesIn, nodeSetOf, sizeOf, type NodeSet } from "./node-set.ts";
 import { Round, type RoundOptions } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
@@ -24,11 +24,11 @@ export interface ReleaseRequest {
   /** Nodes that certainly have nothing of this owner: they get no release. */
   readonly without?: ReadonlySet<number>;
   /**
-   * Nodes, one bit each, that were sent no acquire because they do not reply: they get no release.
+   * Nodes that were sent no acquire because they do not reply: they get no release.
    */
-  readonly spared?: number;
-  /** Nodes, one bit each, that just timed out: they get the release, but are not waited for. */
-  readonly silent?: number;
+  readonly skipped?: NodeSet;
+  /** Nodes that just timed out: they get the release, but are not waited for. */
+  readonly silent?: NodeSet;
 }
 
 /** A release that has begun. */
@@ -48,10 +48,10 @@ export function release(
   quorum: Quorum,
   grant: RedisGrant,
   place: PlaceLeft = "",
-  spared = 0,
+  skipped = 0,
 ): Promise<ReleaseOutcome> {
   const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
-  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, spared };
+  const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, skipped };
   return new Promise((resolve) => {
     const givingBack = new Release(quorum, request, true, resolve);
     grant.end(givingBack);
@@ -107,12 +107,12 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
-  /** Nodes, one bit each, that have not replied, even if they timed out. */
-  #unheard = 0;
-  /** Nodes, one bit each, whose grant arrived late and that the release is to delete. */
-  #grantedLate = 0;
-  /** Nodes, one bit each, that are not waited for. */
-  readonly #silent: number;
+  /** Nodes that have not replied, even if they timed out. */
+  #unanswered: NodeSet = 0;
+  /** Nodes whose grant arrived late and that the release is to delete. */
+  #grantedLate: NodeSet = 0;
+  /** Nodes that are not waited for. */
+  readonly #silent: NodeSet;
   /** Number of nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
   /** Number of nodes that lacked some key at the first run. A repeat may itself have deleted it. */
@@ -130,10 +130,10 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     this.call = quorum.dialect.release(keys, owner, place, fenceNumber);
     this.nowMs = quorum.clock.monotonicMs();
     this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
-    this.among = askedIn(quorum.nodes.length, request);
+    this.among = receiversIn(quorum.nodes.length, request);
     this.enough = this.among === undefined ? quorum.size : undefined;
     this.#left = this.among?.length ?? quorum.nodes.length;
-    this.#silent = (request.silent ?? 0) & bitsOf(this.among, quorum.nodes.length);
+    this.#silent = (request.silent ?? 0) & nodeSetOf(this.among, quorum.nodes.length);
     this.#quorum = quorum;
     this.#request = request;
     this.#untilCertain = untilCertain;
@@ -142,17 +142,17 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
-    this.#unheard = bitsOf(this.among, this.nodes.length);
+    this.#unanswered = nodeSetOf(this.among, this.nodes.length);
     this.#round = new Round(this);
     if (this.#silent === 0) return;
-    for (const index of indicesOf(this.#silent)) this.#owe(index);
-    this.#left -= bitCount(this.#silent);
+    for (const index of indicesIn(this.#silent)) this.#owe(index);
+    this.#left -= sizeOf(this.#silent);
     if (this.#left === 0) this.#finish();
   }
 
   covers(index: number): boolean {
     const bit = 1 << index;
-    if ((this.#unheard & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
+    if ((this.#unanswered & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
     this.#grantedLate |= bit;
     return true;
   }
@@ -163,7 +163,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   onReply(index: number, reply: NodeReply<ReleaseReply>, late: boolean): void {
     const debt = this.#debts?.[index];
-    if (!isTimeOut(reply)) this.#heard(index, reply);
+    if (!isTimeOut(reply)) this.#onAnswer(index, reply);
     if (!endsDebt(reply)) this.#owe(index);
     else if (debt !== undefined) this.#quorum.owed.settle(debt);
     if (late || (this.#silent & (1 << index)) !== 0) return;
@@ -179,8 +179,8 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   }
 
   #finish(): void {
-    // Spared nodes are not sent the release any more.
-    this.#unheard &= ~(this.#round?.spared ?? 0);
+    // Skipped nodes are not sent the release any more.
+    this.#unanswered &= ~(this.#round?.skipped ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
@@ -189,9 +189,9 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
    * Called when a node replies. If the release did not find a late grant, it ran before the
    * acquire: releases that node again.
    */
-  #heard(index: number, reply: NodeReply<ReleaseReply>): void {
+  #onAnswer(index: number, reply: NodeReply<ReleaseReply>): void {
     const bit = 1 << index;
-    this.#unheard &= ~bit;
+    this.#unanswered &= ~bit;
     if ((this.#grantedLate & bit) === 0 || !endsDebt(reply) || isWhole(reply)) return;
     const { keys, owner, ttlMs, lifeMs = ttlMs } = this.#request;
     releaseOn(this.#quorum, index, { keys, owner, ttlMs, lifeMs, place: "" });
@@ -233,9 +233,12 @@ function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
 }
 
 /** Returns the nodes to send the release to; undefined for all. */
-function askedIn(count: number, { without, spared = 0 }: ReleaseRequest): number[] | undefined {
-  if (spared === 0 && (without === undefined || without.size === 0)) return undefined;
+function receiversIn(
+  count: number,
+  { without, skipped = 0 }: ReleaseRequest,
+): number[] | undefined {
+  if (skipped === 0 && (without === undefined || without.size === 0)) return undefined;
   return Array.from({ length: count }, (_, index) => index).filter((index) => {
-    return (spared & (1 << index)) === 0 && without?.has(index) !== true;
+    return (skipped & (1 << index)) === 0 && without?.has(index) !== true;
   });
 }

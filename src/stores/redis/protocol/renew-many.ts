@@ -1,5 +1,5 @@
 import { HoldfastError, StoreError } from "../../../core/errors.ts";
-import type { ExtendOutcome, Grant, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, Grant, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -22,7 +22,7 @@ export interface ManyToRenew {
 export function renewMany(
   quorum: Quorum,
   { grants, ttlMs, alone }: ManyToRenew,
-  tell: TellExtended,
+  onOutcome: OnExtended,
 ): void {
   const { renew } = quorum.dialect;
   let keys: string[] = [];
@@ -33,8 +33,8 @@ export function renewMany(
     const call = renew?.(keys, own, ttlMs);
     if (call !== undefined && own.length > 0) {
       const request = { call, grants: own, ttlMs };
-      renewTogether(quorum, request, (index, outcome, heard) => {
-        tell(at[index] ?? -1, outcome, heard);
+      renewTogether(quorum, request, (index, outcome, received) => {
+        onOutcome(at[index] ?? -1, outcome, received);
       });
     }
     [keys, own, places] = [[], [], []];
@@ -44,8 +44,8 @@ export function renewMany(
     const key = lone?.onlyKey;
     if (lone === undefined || key === undefined) {
       alone(grant).then(
-        (outcome) => tell(place, outcome, now(quorum.clock)),
-        (error: unknown) => tell(place, failedOf(error), now(quorum.clock)),
+        (outcome) => onOutcome(place, outcome, now(quorum.clock)),
+        (error: unknown) => onOutcome(place, failedOf(error), now(quorum.clock)),
       );
       continue;
     }

@@ -1,13 +1,13 @@
 import type { Instant } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
 import { Ballot, newBallots } from "./ballot.ts";
-import { bitCount } from "./bits.ts";
+import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
@@ -26,24 +26,28 @@ export interface RenewalRequest {
  * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
  * whole call, gets a request for that grant alone.
  */
-export function renewTogether(quorum: Quorum, request: RenewalRequest, tell: TellExtended): void {
-  new Renewal(quorum, request, tell).start();
+export function renewTogether(
+  quorum: Quorum,
+  request: RenewalRequest,
+  onOutcome: OnExtended,
+): void {
+  new Renewal(quorum, request, onOutcome).start();
 }
 
 const undecided = -1;
 const unconfirmed = 0;
 
-/** One of the grants, and the nodes' replies for it: one bit per node. */
+/** One of the grants, and the nodes' replies for it. */
 class Renewing {
   readonly place: number;
   readonly grant: RedisGrant;
-  yes = 0;
-  no = 0;
-  failed = 0;
+  yes: NodeSet = 0;
+  no: NodeSet = 0;
+  failed: NodeSet = 0;
   /** Number that `RedisGrant.confirm` returned, or `undecided`, or `unconfirmed`. */
   confirmation = undecided;
   /** Requests for this grant alone, and the replies by node. */
-  questions: Round<TouchReply>[] | undefined = undefined;
+  rounds: Round<TouchReply>[] | undefined = undefined;
   alone: Ballot[] | undefined = undefined;
 
   constructor(place: number, grant: RedisGrant) {
@@ -61,7 +65,7 @@ class Renewal implements RoundOptions<RenewReply> {
   readonly nowMs: number;
   readonly #quorum: Quorum;
   readonly #ttlMs: number;
-  readonly #tell: TellExtended;
+  readonly #onOutcome: OnExtended;
   readonly #extended: ExtendOutcome;
   readonly #all: Renewing[] = [];
   /** Replies to the common request, by node. */
@@ -69,7 +73,7 @@ class Renewal implements RoundOptions<RenewReply> {
   #left: number;
   #round: Round<RenewReply> | undefined;
 
-  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, tell: TellExtended) {
+  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: OnExtended) {
     this.call = call;
     this.nodes = quorum.nodes;
     this.enough = quorum.size;
@@ -78,8 +82,8 @@ class Renewal implements RoundOptions<RenewReply> {
     this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
     this.#quorum = quorum;
     this.#ttlMs = ttlMs;
-    this.#tell = tell;
-    this.#extended = { kind: "extended", validityMs: quorum.terms(ttlMs).validityMs };
+    this.#onOutcome = onOutcome;
+    this.#extended = { kind: "extended", validityMs: quorum.fields(ttlMs).validityMs };
     for (const grant of grants) {
       grant.livesFor(ttlMs);
       this.#all.push(new Renewing(this.#all.length, grant));
@@ -100,19 +104,19 @@ class Renewal implements RoundOptions<RenewReply> {
   onReply(index: number, reply: NodeReply<RenewReply>): void {
     if (reply.kind === "error" && this.#all.length > 1 && isPermanent(reply.error)) {
       // Refused as a whole, perhaps because of one grant: send each of them alone.
-      for (const each of this.#all) this.#askAlone(each, index);
+      for (const each of this.#all) this.#sendAlone(each, index);
     } else if (reply.kind !== "reply") {
       this.#allFailed(index, reply);
     } else if (reply.reply.kind !== "told") {
       this.#allFailed(index, { kind: "reply", reply: reply.reply });
     } else {
       const { verdicts } = reply.reply;
-      this.#answered(index);
-      for (const each of this.#all) this.#hear(each, index, verdicts.charAt(each.place));
+      this.#noteAnswer(index);
+      for (const each of this.#all) this.#onVerdict(each, index, verdicts.charAt(each.place));
     }
     this.#takeBackStepped();
-    const heard = now(this.#quorum.clock);
-    for (const each of this.#all) this.#decide(each, heard);
+    const received = now(this.#quorum.clock);
+    for (const each of this.#all) this.#decide(each, received);
   }
 
   #allFailed(index: number, reply: NodeReply<TouchReply>): void {
@@ -121,50 +125,50 @@ class Renewal implements RoundOptions<RenewReply> {
     for (const each of this.#all) each.failed |= 1 << index;
   }
 
-  #answered(index: number): void {
+  #noteAnswer(index: number): void {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     ballot.vote = "granted";
     ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
   }
 
-  #hear(each: Renewing, index: number, verdict: string): void {
-    if (verdict === "K") this.#agreed(each, index);
+  #onVerdict(each: Renewing, index: number, verdict: string): void {
+    if (verdict === "K") this.#addYes(each, index);
     else if (verdict === "N") each.no |= 1 << index;
-    else this.#askAlone(each, index);
+    else this.#sendAlone(each, index);
   }
 
-  #agreed(each: Renewing, index: number): void {
+  #addYes(each: Renewing, index: number): void {
     each.yes |= 1 << index;
     each.failed &= ~(1 << index);
     if (each.confirmation <= unconfirmed) return;
     addVote(this.#quorum, each.grant, index, each.confirmation);
   }
 
-  #askAlone(each: Renewing, index: number): void {
+  #sendAlone(each: Renewing, index: number): void {
     const { nodes, scheduler, timeoutMs } = this;
     const { grant } = each;
     const { dialect } = this.#quorum;
     const call = dialect.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
     const wanted = (): boolean => !grant.isOver;
     const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
-      this.#hearAlone(each, index, reply);
+      this.#onReplyAlone(each, index, reply);
     };
     const among = [index];
-    const question = new Round({ nodes, among, scheduler, call, timeoutMs, wanted, onReply });
+    const round = new Round({ nodes, among, scheduler, call, timeoutMs, wanted, onReply });
     // The outcome is certain already: sent only to bring the node up to date, so do not wait.
-    if (each.confirmation !== undecided) return question.end();
-    each.questions ??= [];
-    each.questions.push(question);
+    if (each.confirmation !== undecided) return round.end();
+    each.rounds ??= [];
+    each.rounds.push(round);
   }
 
-  #hearAlone(each: Renewing, index: number, reply: NodeReply<TouchReply>): void {
+  #onReplyAlone(each: Renewing, index: number, reply: NodeReply<TouchReply>): void {
     each.alone ??= newBallots(this.nodes.length);
     const ballot = each.alone[index];
     if (ballot === undefined) return;
     noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
-    if (this.#ballots[index]?.vote === "pending") this.#answered(index);
-    if (ballot.vote === "granted") this.#agreed(each, index);
+    if (this.#ballots[index]?.vote === "pending") this.#noteAnswer(index);
+    if (ballot.vote === "granted") this.#addYes(each, index);
     else if (ballot.vote === "held") each.no |= 1 << index;
     else each.failed |= 1 << index;
     this.#takeBackStepped();
@@ -180,10 +184,10 @@ class Renewal implements RoundOptions<RenewReply> {
     }
   }
 
-  #decide(each: Renewing, heard: Instant): void {
+  #decide(each: Renewing, received: Instant): void {
     if (each.confirmation !== undecided) return;
     const { grant, place, yes, no } = each;
-    const pending = this.nodes.length - bitCount(yes) - bitCount(no) - bitCount(each.failed);
+    const pending = this.nodes.length - sizeOf(yes) - sizeOf(no) - sizeOf(each.failed);
     const outcome = outcomeOf(this.#quorum, yes, no, pending);
     if (outcome === undefined) return;
     const confirmation =
@@ -191,11 +195,11 @@ class Renewal implements RoundOptions<RenewReply> {
     each.confirmation = Math.max(unconfirmed, confirmation);
     this.#left -= 1;
     if (this.#left === 0) this.#round?.end();
-    if (each.questions !== undefined) for (const question of each.questions) question.end();
-    if (outcome === "done") return this.#tell(place, this.#extended, heard);
-    if (outcome === "gone") return this.#tell(place, { kind: "gone" }, heard);
+    if (each.rounds !== undefined) for (const round of each.rounds) round.end();
+    if (outcome === "done") return this.#onOutcome(place, this.#extended, received);
+    if (outcome === "gone") return this.#onOutcome(place, { kind: "gone" }, received);
     const error = quorumError(this.#quorum, grant, this.#ballotsOf(each), "extend");
-    this.#tell(place, { kind: "failed", error }, heard);
+    this.#onOutcome(place, { kind: "failed", error }, received);
   }
 
   #ballotsOf({ yes, no, failed, alone }: Renewing): Ballot[] {

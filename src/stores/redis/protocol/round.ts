@@ -3,7 +3,7 @@ import type { NodeCall } from "../node-call.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Listener } from "../node/sender.ts";
-import { bitsOf, indicesOf } from "./bits.ts";
+import { indicesIn, nodeSetOf, type NodeSet } from "./node-set.ts";
 
 /** A node that timed out, and the reply that stands for it. */
 export interface TimedOut {
@@ -16,7 +16,7 @@ export interface RoundOptions<Reply> {
   /** Nodes to send the call to; all if left out. */
   readonly among?: readonly number[] | undefined;
   /**
-   * Number of replies that suffices. If so many other nodes respond, silent nodes are spared: they
+   * Number of replies that suffices. If so many other nodes respond, silent nodes are skipped: they
    * get the call only if the others have replied and the round still lasts.
    */
   readonly enough?: number | undefined;
@@ -44,19 +44,19 @@ export class Round<Reply> implements Task, Listener<Reply> {
   /** For the scheduler. */ dueMs = 0;
   /** For the scheduler. */ heapIndex = -1;
   readonly #options: RoundOptions<Reply>;
-  /** Nodes, one bit each, that have neither replied nor timed out. At most 31. */
-  #pending = 0;
-  /** Nodes, one bit each, that are spared so far: they were sent nothing. */
-  #spared = 0;
+  /** Nodes that have neither replied nor timed out. */
+  #pending: NodeSet = 0;
+  /** Nodes that are skipped so far: they were sent nothing. */
+  #skipped: NodeSet = 0;
 
   constructor(options: RoundOptions<Reply>) {
     this.#options = options;
     const { nodes, among, scheduler, timeoutMs } = options;
-    this.#pending = bitsOf(among, nodes.length);
+    this.#pending = nodeSetOf(among, nodes.length);
     const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
     scheduler.schedule(this, nowMs + timeoutMs);
-    if (options.enough !== undefined) this.#spare(options.enough, nowMs);
-    this.#ask(this.#pending & ~this.#spared);
+    if (options.enough !== undefined) this.#skipSilent(options.enough, nowMs);
+    this.#send(this.#pending & ~this.#skipped);
   }
 
   /** True: waiting for a reply keeps the process running. */
@@ -70,18 +70,18 @@ export class Round<Reply> implements Task, Listener<Reply> {
 
   /** Nodes that have neither replied nor timed out. */
   get pending(): readonly number[] {
-    return indicesOf(this.#pending);
+    return indicesIn(this.#pending);
   }
 
-  /** Pending nodes, one bit each, that were sent nothing. */
-  get spared(): number {
-    return this.#spared;
+  /** Pending nodes that were sent nothing. */
+  get skipped(): NodeSet {
+    return this.#skipped;
   }
 
   /** Stops waiting, because the outcome is certain. Replies that arrive after this are late. */
   end(): void {
     this.#pending = 0;
-    this.#spared = 0;
+    this.#skipped = 0;
     this.#options.scheduler.cancel(this);
   }
 
@@ -95,14 +95,14 @@ export class Round<Reply> implements Task, Listener<Reply> {
     if (inTime && this.#pending === 0) this.end();
     this.#options.onReply(index, reply, !inTime);
     // All nodes that were sent the call have replied, and that was not enough.
-    if (this.#pending === this.#spared) this.#askSpared();
+    if (this.#pending === this.#skipped) this.#sendToSkipped();
   }
 
   /** Runs when the time is up. */
   run(): void {
     const { nodes, timeoutMs } = this.#options;
-    const late = indicesOf(this.#pending & ~this.#spared);
-    const spared = indicesOf(this.#spared);
+    const late = indicesIn(this.#pending & ~this.#skipped);
+    const skipped = indicesIn(this.#skipped);
     this.end();
     const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
     const replies: TimedOut[] = [];
@@ -112,39 +112,39 @@ export class Round<Reply> implements Task, Listener<Reply> {
     }
     this.#options.onTimeUp?.(replies);
     for (const { index, reply } of replies) this.#options.onReply(index, reply, false);
-    for (const index of spared) this.#options.onReply(index, leftAlone, false);
+    for (const index of skipped) this.#options.onReply(index, skippedReply, false);
   }
 
-  #ask(bits: number): void {
+  #send(among: NodeSet): void {
     const { nodes, call } = this.#options;
     for (let index = 0; index < nodes.length; index += 1) {
-      if ((bits & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
+      if ((among & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
     }
   }
 
-  #spare(enough: number, nowMs: number): void {
+  #skipSilent(enough: number, nowMs: number): void {
     const { nodes } = this.#options;
-    let spared = 0;
+    let skipped = 0;
     let left = nodes.length;
     for (let index = 0; index < nodes.length; index += 1) {
-      if (nodes[index]?.holdsBack(nowMs) !== true) continue;
-      spared |= 1 << index;
+      if (nodes[index]?.shouldSkip(nowMs) !== true) continue;
+      skipped |= 1 << index;
       left -= 1;
     }
-    if (spared === 0 || left < enough) return;
-    this.#spared = spared;
-    for (const index of indicesOf(spared)) nodes[index]?.leaveAlone(nowMs);
+    if (skipped === 0 || left < enough) return;
+    this.#skipped = skipped;
+    for (const index of indicesIn(skipped)) nodes[index]?.reportSkipped(nowMs);
   }
 
-  #askSpared(): void {
-    const spared = this.#spared;
-    if (spared === 0) return;
-    this.#spared = 0;
-    this.#ask(spared);
+  #sendToSkipped(): void {
+    const skipped = this.#skipped;
+    if (skipped === 0) return;
+    this.#skipped = 0;
+    this.#send(skipped);
   }
 }
 
-const leftAlone: NodeReply<never> = {
+const skippedReply: NodeReply<never> = {
   kind: "unsent",
-  error: new Error("it does not answer, and was not asked"),
+  error: new Error("it does not answer, and was skipped"),
 };

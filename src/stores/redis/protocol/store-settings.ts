@@ -1,5 +1,6 @@
 import { InvalidOptionError } from "../../../core/errors.ts";
 import type { AcquireRequest } from "../../../core/store.ts";
+import type { Deployment } from "../commands/deployment.ts";
 
 /** How many replicas must have a grant before it counts, and how long the server waits for them. */
 export interface ReplicaSettings {
@@ -8,22 +9,18 @@ export interface ReplicaSettings {
 }
 
 /** Options of a store, checked and with all defaults. */
-export interface StoreSettings {
+export interface StoreSettings extends Deployment {
   readonly replicas: ReplicaSettings | undefined;
   /** Limit of acquires sent to a node in one attempt, if replies are lost. */
-  readonly asksMax: number;
+  readonly acquiresMax: number;
   readonly nodeTimeoutMs: number | undefined;
   readonly driftFactor: number;
   readonly driftFixedMs: number;
   readonly prefix: string;
   readonly fencing: boolean;
-  readonly admission: "strict" | "off";
-  readonly ttlMaxMs: number;
   readonly crossSlot: "refuse" | "ordered";
   readonly foreignGapMs: number;
   readonly nodeCount: number;
-  /** Format that a node's record must have for this client to be granted anything there. */
-  readonly wireFormat: string;
 }
 
 const timeoutMsMin = 50;

@@ -5,7 +5,7 @@ import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { TouchReply } from "../replies.ts";
 import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
-import { bitCount } from "./bits.ts";
+import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { Round, type RoundOptions } from "./round.ts";
@@ -91,8 +91,8 @@ class Touch implements RoundOptions<TouchReply> {
     }
     noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
     takeBackStepped(this.nodes, this.#ballots);
-    const votes = bitsWith(this.#ballots, "granted");
-    const refusals = bitsWith(this.#ballots, "held");
+    const votes = nodesWith(this.#ballots, "granted");
+    const refusals = nodesWith(this.#ballots, "held");
     const { pending } = tallyOf(this.#ballots);
     const outcome = outcomeOf(this.#quorum, votes, refusals, pending);
     if (outcome === undefined) return;
@@ -136,9 +136,9 @@ export function noteTouch(
 
 /**
  * Takes back votes given before a forward clock step: the key may have expired early. Returns the
- * nodes concerned, one bit each.
+ * nodes concerned.
  */
-export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
+export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): NodeSet {
   let stepped = 0;
   for (let index = 0; index < ballots.length; index += 1) {
     const ballot = ballots[index];
@@ -150,27 +150,27 @@ export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly B
   return stepped;
 }
 
-function bitsWith(ballots: readonly Ballot[], vote: VoteKind): number {
-  let bits = 0;
+function nodesWith(ballots: readonly Ballot[], vote: VoteKind): NodeSet {
+  let nodes = 0;
   for (let index = 0; index < ballots.length; index += 1) {
-    if (ballots[index]?.vote === vote) bits |= 1 << index;
+    if (ballots[index]?.vote === vote) nodes |= 1 << index;
   }
-  return bits;
+  return nodes;
 }
 
 /**
- * Decides by the nodes that have it and lack it, one bit each, and the number of pending nodes;
+ * Decides by the nodes that have it and lack it, and the number of pending nodes;
  * undefined: too early. A server that was given as two nodes counts once.
  */
 export function outcomeOf(
   quorum: Pick<Quorum, "nodes" | "size" | "distinct">,
-  votes: number,
-  refusals: number,
+  votes: NodeSet,
+  refusals: NodeSet,
   pending: number,
 ): "done" | "gone" | "failed" | undefined {
   const { size } = quorum;
-  const done = bitCount(quorum.distinct(votes));
-  const gone = bitCount(quorum.distinct(refusals));
+  const done = sizeOf(quorum.distinct(votes));
+  const gone = sizeOf(quorum.distinct(refusals));
   const nodeCount = quorum.nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
@@ -188,6 +188,6 @@ export function quorumError(
   const { nodes, size } = quorum;
   return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
     quorum: size,
-    cause: quorum.misfit([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
+    cause: quorum.setupError([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
   });
 }

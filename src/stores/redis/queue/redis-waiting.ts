@@ -19,7 +19,8 @@ import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
 import { lockKeys } from "../protocol/lock-key.ts";
-import type { OneStep } from "../protocol/one-step.ts";
+import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
+import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../replies.ts";
@@ -35,7 +36,7 @@ const tenuresMax = 32;
 /** A wait of one call. The same ticket is used on all nodes. */
 export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
-  readonly #oneStep: OneStep;
+  readonly #protocol: Protocol;
   readonly #wakeUps: WakeUps;
   readonly #resources: readonly string[];
   readonly #keys: readonly string[];
@@ -45,15 +46,15 @@ export class RedisWaiting implements Waiting {
   #isTicketFixed = false;
   #channels: readonly string[] | undefined;
   #listener: (() => void) | undefined;
-  /** Nodes, one bit each, that have notified this waiter since the last attempt began. */
-  #told = 0;
+  /** Nodes that have notified this waiter since the last attempt began. */
+  #notified: NodeSet = 0;
   #together: Task | undefined;
   #ttlMs = 0;
   #leaving: Round<ReleaseReply> | undefined;
 
-  constructor(quorum: Quorum, oneStep: OneStep, wakeUps: WakeUps, resources: readonly string[]) {
+  constructor(quorum: Quorum, protocol: Protocol, wakeUps: WakeUps, resources: readonly string[]) {
     this.#quorum = quorum;
-    this.#oneStep = oneStep;
+    this.#protocol = protocol;
     this.#wakeUps = wakeUps;
     this.#resources = resources;
     this.#keys = lockKeys(quorum.options.prefix, resources);
@@ -76,11 +77,11 @@ export class RedisWaiting implements Waiting {
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
     }
-    this.#forgetTold();
+    this.#forgetNotices();
     this.#ttlMs = request.ttlMs;
     this.#fixTicket();
     const { ticket } = this.#place;
-    const outcome = await this.#oneStep.attempt(request, this.#place);
+    const outcome = await this.#protocol.attempt(request, this.#place);
     // The queue entry is removed together with the release of the grant.
     if (outcome.kind === "granted") this.#stopListening();
     if (outcome.kind !== "held") return outcome;
@@ -111,7 +112,7 @@ export class RedisWaiting implements Waiting {
 
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
-    if (listener !== undefined && this.#isTold) this.#tell();
+    if (listener !== undefined && this.#isNotified) this.#notifyListener();
   }
 
   async leave(): Promise<void> {
@@ -140,33 +141,33 @@ export class RedisWaiting implements Waiting {
     const { dialect, options } = this.#quorum;
     const channels = this.#keys.map((key) => dialect.channelOf(key, this.#wakeUps.base));
     this.#channels = [...new Set(channels)];
-    this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onTold(node));
+    this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onNotified(node));
     return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));
   }
 
   #stopListening(): void {
-    this.#forgetTold();
+    this.#forgetNotices();
     if (this.#channels === undefined) return;
     this.#wakeUps.forget(this.#number);
     this.#wakeUps.leave(this.#channels);
     this.#channels = undefined;
   }
 
-  #onTold(node: number): void {
-    const wasTold = this.#isTold;
-    this.#told |= 1 << node;
-    if (this.#isTold) {
+  #onNotified(node: number): void {
+    const wasNotified = this.#isNotified;
+    this.#notified |= 1 << node;
+    if (this.#isNotified) {
       // Once per attempt: repeated notifications must not delay the attempt.
-      if (!wasTold) this.#leaveGap();
-      this.#tell();
+      if (!wasNotified) this.#leaveGap();
+      this.#notifyListener();
     } else if (this.#together === undefined) {
       const { scheduler, clock } = this.#quorum;
       const dueMs = clock.monotonicMs() + togetherMs;
       this.#together = scheduler.at(dueMs, true, () => {
         this.#together = undefined;
-        this.#told = -1;
+        this.#notified = -1;
         this.#leaveGap();
-        this.#tell();
+        this.#notifyListener();
       });
     }
   }
@@ -178,20 +179,18 @@ export class RedisWaiting implements Waiting {
   }
 
   /** True if a quorum of nodes has notified the waiter, or the time for that is over. */
-  get #isTold(): boolean {
-    let count = 0;
-    for (let rest = this.#told; rest !== 0; rest &= rest - 1) count += 1;
-    return count >= this.#quorum.size;
+  get #isNotified(): boolean {
+    return sizeOf(this.#notified) >= this.#quorum.size;
   }
 
-  #tell(): void {
+  #notifyListener(): void {
     if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
     this.#together = undefined;
     this.#listener?.();
   }
 
-  #forgetTold(): void {
-    this.#told = 0;
+  #forgetNotices(): void {
+    this.#notified = 0;
     if (this.#together !== undefined) this.#quorum.scheduler.cancel(this.#together);
     this.#together = undefined;
   }

@@ -8,7 +8,7 @@ import type { Quorum } from "../protocol/quorum.ts";
 /**
  * Leases that rest on the nodes of one quorum. Removes the votes of a node that became doubtful.
  */
-export class StandingGrants {
+export class HeldGrants {
   readonly #context: StoreContext;
   readonly #quorum: Quorum;
 
@@ -35,7 +35,9 @@ export class StandingGrants {
   onClockStep(node: RedisNode, stepMs: number): void {
     this.#quorum.events.emit("clock-jump", { node: node.name, stepMs });
     if (stepMs < 0) return;
-    this.#context.reconsider((grant) => (this.#standsWithout(node, grant) ? undefined : "clock"));
+    this.#context.reconsider((grant) =>
+      this.#keepsQuorumWithout(node, grant) ? undefined : "clock",
+    );
   }
 
   /**
@@ -44,10 +46,10 @@ export class StandingGrants {
    */
   onReplaced(node: RedisNode, cause: ReplicationError): void {
     this.#quorum.events.emit("node-replaced", { node: node.name, why: cause.message });
-    this.#context.doubt((grant) => (this.#standsWithout(node, grant) ? undefined : cause));
+    this.#context.doubt((grant) => (this.#keepsQuorumWithout(node, grant) ? undefined : cause));
   }
 
-  #standsWithout(node: RedisNode, grant: Grant): boolean {
+  #keepsQuorumWithout(node: RedisNode, grant: Grant): boolean {
     const index = this.#quorum.nodes.indexOf(node);
     return this.#partsHere(grant).every((part) => part.loseVote(index) >= this.#quorum.size);
   }

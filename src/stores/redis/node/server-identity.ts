@@ -1,6 +1,6 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 
-interface Met {
+interface Identity {
   readonly runId: string | undefined;
   readonly version: string | undefined;
   readonly denied: boolean;
@@ -10,13 +10,13 @@ interface Met {
  * Learns which process and version answers for a node. Sends INFO before the first command on each
  * connection: after a reconnect, the address may lead to another server.
  */
-export class Introduction {
+export class ServerIdentity {
   readonly #connection: RedisConnection;
-  readonly #onNews: () => void;
+  readonly #onChange: () => void;
   #known = false;
   /** Connection of the last reply, if the client shows it. */
   #line: object | undefined;
-  #asking: Promise<void> | undefined;
+  #pending: Promise<void> | undefined;
   #runId: string | undefined;
   #version: string | undefined;
   #denied = false;
@@ -24,10 +24,10 @@ export class Introduction {
   #connecting = 0;
   #hasGivenUp = false;
 
-  /** `onNews` is called after the first reply, and after each reply that differs from the last. */
-  constructor(connection: RedisConnection, onNews: () => void) {
+  /** `onChange` is called after the first reply, and after each that differs from the last. */
+  constructor(connection: RedisConnection, onChange: () => void) {
     this.#connection = connection;
-    this.#onNews = onNews;
+    this.#onChange = onChange;
   }
 
   get known(): boolean {
@@ -56,29 +56,29 @@ export class Introduction {
    * Sends INFO. Calls of one turn share a request. Calls of later turns send their own until one
    * has a reply: a driver may lose a request silently. Rejects if it cannot be sent.
    */
-  ask(): Promise<void> {
-    if (this.#asking === undefined) {
-      this.#asking = this.#ask();
+  identify(): Promise<void> {
+    if (this.#pending === undefined) {
+      this.#pending = this.#identify();
       queueMicrotask(() => {
-        this.#asking = undefined;
+        this.#pending = undefined;
       });
     }
-    return this.#asking;
+    return this.#pending;
   }
 
-  async #ask(): Promise<void> {
+  async #identify(): Promise<void> {
     const connecting = this.#hasGivenUp ? undefined : this.#connection.firstConnect?.();
-    if (connecting !== undefined) await this.#until(connecting);
-    const met = this.#connection.topology === "standalone" ? await this.#info() : undefined;
-    const { runId, version, denied = false } = met ?? {};
-    const isNews = !this.#known || runId !== this.#runId || denied !== this.#denied;
+    if (connecting !== undefined) await this.#untilConnected(connecting);
+    const reply = this.#connection.topology === "standalone" ? await this.#info() : undefined;
+    const { runId, version, denied = false } = reply ?? {};
+    const hasChanged = !this.#known || runId !== this.#runId || denied !== this.#denied;
     this.#line = this.#connection.line?.();
     this.#known = true;
     this.#runId = runId;
     this.#version = version;
     this.#denied = denied;
     this.#mustVerify = !denied && !(Number.parseInt(version ?? "", 10) >= 7);
-    if (isNews) this.#onNews();
+    if (hasChanged) this.#onChange();
   }
 
   /** True while calls wait for the first connect of the client: nothing was sent for them. */
@@ -91,7 +91,7 @@ export class Introduction {
     this.#hasGivenUp = true;
   }
 
-  async #until(connecting: Promise<void>): Promise<void> {
+  async #untilConnected(connecting: Promise<void>): Promise<void> {
     this.#connecting += 1;
     try {
       await connecting;
@@ -109,7 +109,7 @@ export class Introduction {
     }
   }
 
-  async #info(): Promise<Met> {
+  async #info(): Promise<Identity> {
     try {
       const info = String(await this.#connection.send("", ["INFO", "server"]));
       const runId = /run_id:(\w+)/.exec(info)?.[1];

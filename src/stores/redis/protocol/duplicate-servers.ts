@@ -3,14 +3,14 @@ import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Survey } from "../node/survey.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Ballot } from "./ballot.ts";
-import { indicesOf } from "./bits.ts";
+import { indicesIn, type NodeSet } from "./node-set.ts";
 
 interface Pair {
   readonly nodes: readonly [RedisNode, RedisNode];
   readonly error: HoldfastError;
 }
 
-interface TwinsHost {
+interface DuplicateServersContext {
   readonly nodes: readonly RedisNode[];
   readonly scheduler: Scheduler;
   /** Limit for the requests of a recheck. */
@@ -24,8 +24,8 @@ interface TwinsHost {
  * minority. The error stands while the last known run ids are equal. So it ends if an address was
  * wrong only for a moment, and the node is connected to another server.
  */
-export class Twins {
-  readonly #host: TwinsHost;
+export class DuplicateServers {
+  readonly #context: DuplicateServersContext;
   /** Run id of each node's server, as INFO reported it last. */
   readonly #reported: (string | undefined)[] = [];
   /** Run id that last granted on each node. All are different. */
@@ -33,32 +33,35 @@ export class Twins {
   #found: Pair | undefined;
   #recheck: Promise<void> | undefined;
 
-  constructor(host: TwinsHost) {
-    this.#host = host;
+  constructor(context: DuplicateServersContext) {
+    this.#context = context;
   }
 
   /**
    * Called when the server of `node` reported its run id. Without one, the last known id stands.
    */
   observe(node: RedisNode, runId: string | undefined): void {
-    const index = this.#host.nodes.indexOf(node);
+    const index = this.#context.nodes.indexOf(node);
     if (runId === undefined || this.#reported[index] === runId) return;
     this.#reported[index] = runId;
     const pair = this.#pair();
     if (pair?.error.message !== this.#found?.error.message) this.#found = pair;
   }
 
-  /** Returns the error if it is known already, or if two of these grants come from one server. */
-  among(ballots: readonly Ballot[]): HoldfastError | undefined {
+  /**
+   * Returns the error of the set-up, if it is known already or if two of these grants come from one
+   * server.
+   */
+  setupError(ballots: readonly Ballot[]): HoldfastError | undefined {
     return this.#found?.error ?? this.#sameRunId(ballots);
   }
 
-  /** Returns these nodes, one bit each, and of several nodes with one server only the first. */
-  distinct(votes: number): number {
+  /** Returns these nodes, and of several nodes with one server only the first. */
+  distinct(votes: NodeSet): NodeSet {
     if (this.#found === undefined) return votes;
     let kept = votes;
     const seen = new Set<string>();
-    for (const index of indicesOf(votes)) {
+    for (const index of indicesIn(votes)) {
       const runId = this.#reported[index];
       if (runId === undefined) continue;
       if (seen.has(runId)) kept &= ~(1 << index);
@@ -69,19 +72,19 @@ export class Twins {
 
   /** Sends INFO to both nodes of the error again. Bounded, never rejects. */
   recheck(): Promise<void> {
-    this.#recheck ??= this.#askAgain().finally(() => {
+    this.#recheck ??= this.#sendAgain().finally(() => {
       this.#recheck = undefined;
     });
     return this.#recheck;
   }
 
-  async #askAgain(): Promise<void> {
-    const { scheduler, timeoutMs } = this.#host;
-    const asked = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.meet()));
+  async #sendAgain(): Promise<void> {
+    const { scheduler, timeoutMs } = this.#context;
+    const replies = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.identify()));
     await new Promise<void>((resolve) => {
       const untilMs = scheduler.clock.monotonicMs() + timeoutMs;
       const timer = scheduler.at(untilMs, true, resolve);
-      void asked.then(() => {
+      void replies.then(() => {
         scheduler.cancel(timer);
         resolve();
       });
@@ -89,12 +92,12 @@ export class Twins {
   }
 
   #pair(): Pair | undefined {
-    const { nodes } = this.#host;
+    const { nodes } = this.#context;
     for (const [index, runId] of this.#reported.entries()) {
       const first = runId === undefined ? index : this.#reported.indexOf(runId);
       const [one, other] = [nodes[index], nodes[first]];
       if (first === index || one === undefined || other === undefined) continue;
-      return { nodes: [one, other], error: twinsError(one.name, other.name) };
+      return { nodes: [one, other], error: sameServerError(one.name, other.name) };
     }
     return undefined;
   }
@@ -102,13 +105,13 @@ export class Twins {
   #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
     // perf (sequential): the same processes as last time, which were different.
     if (this.#areKnown(ballots)) return undefined;
-    const { nodes } = this.#host;
+    const { nodes } = this.#context;
     const seen = new Map<string, number>();
     for (const [index, { vote, runId }] of ballots.entries()) {
       if (vote !== "granted" || runId === undefined || runId === "-") continue;
-      this.#host.survey.noticeRunId(nodes[index], runId);
+      this.#context.survey.noticeRunId(nodes[index], runId);
       const twin = seen.get(runId);
-      if (twin !== undefined) return twinsError(nodes[index]?.name, nodes[twin]?.name);
+      if (twin !== undefined) return sameServerError(nodes[index]?.name, nodes[twin]?.name);
       seen.set(runId, index);
     }
     for (const [runId, index] of seen) {
@@ -130,7 +133,7 @@ export class Twins {
   }
 }
 
-function twinsError(one: string | undefined, other: string | undefined): HoldfastError {
+function sameServerError(one: string | undefined, other: string | undefined): HoldfastError {
   return new InvalidOptionError(
     "nodes",
     "different servers",

@@ -18,7 +18,7 @@ import { touch } from "./touch.ts";
 import { checkTtl, nodeTimeoutMs } from "./store-settings.ts";
 
 /** Runs the protocol on one quorum, for resources that one script call can lock together. */
-export class OneStep implements RaisingStore {
+export class Protocol implements RaisingStore {
   readonly #quorum: Quorum;
 
   constructor(quorum: Quorum) {
@@ -31,7 +31,8 @@ export class OneStep implements RaisingStore {
       checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     }
     const keys = lockKeys(prefix, request.resources);
-    if (this.#quorum.misfit([]) !== undefined) return this.#recheckAndAttempt(request, keys, place);
+    if (this.#quorum.setupError([]) !== undefined)
+      return this.#recheckAndAttempt(request, keys, place);
     if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys, place);
     return this.#prepareAndAttempt(request, keys, place);
   }
@@ -43,7 +44,7 @@ export class OneStep implements RaisingStore {
     place: Place | undefined,
   ): Promise<AttemptOutcome> {
     await request.cancellation.orUntil(this.#quorum.recheck());
-    const error = this.#quorum.misfit([]);
+    const error = this.#quorum.setupError([]);
     if (error === undefined) return await this.#prepareAndAttempt(request, keys, place);
     return { kind: "failed", error, retryable: false, cleanup: undefined };
   }
@@ -65,7 +66,7 @@ export class OneStep implements RaisingStore {
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     return touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend").then((outcome) => {
       if (outcome.kind !== "done") return outcome;
-      return { kind: "extended", validityMs: this.#quorum.terms(ttlMs).validityMs };
+      return { kind: "extended", validityMs: this.#quorum.fields(ttlMs).validityMs };
     });
   }
 
@@ -77,9 +78,9 @@ export class OneStep implements RaisingStore {
 
   release(grant: Grant): Promise<ReleaseOutcome> {
     const own = asRedisGrant(grant);
-    const { places, spared, gaps } = this.#quorum;
+    const { places, skipped, gaps } = this.#quorum;
     gaps?.begin(own.resources);
-    return release(this.#quorum, own, places.get(own), spared.get(own));
+    return release(this.#quorum, own, places.get(own), skipped.get(own));
   }
 
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {

@@ -1,18 +1,18 @@
-import type { GrantTerms } from "./grant.ts";
+import type { GrantFields } from "./grant.ts";
 import { ShortOwners } from "./short-owners.ts";
 import { driftMs, type StoreSettings } from "./store-settings.ts";
 
 /** Makes the fields that grants share. perf (held): one object while the TTL is the same. */
-export class Terms {
+export class SharedGrantFields {
   readonly #options: StoreSettings;
   readonly #owners = new ShortOwners();
-  #last: GrantTerms | undefined;
+  #last: GrantFields | undefined;
 
   constructor(options: StoreSettings) {
     this.#options = options;
   }
 
-  of(home: object, ttlMs: number): GrantTerms {
+  of(home: object, ttlMs: number): GrantFields {
     if (this.#last?.ttlMs !== ttlMs) {
       const { prefix } = this.#options;
       const owners = this.#owners;
