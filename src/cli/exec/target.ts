@@ -5,8 +5,8 @@
  * or its family (a daemon: its parent has ended). All of them work under the lock.
  * Idea: a process belongs to the command if its parent does, if a process of the command leads its
  * group or session, or if it was started with the mark of this run in its environment.
- * Limits: processes of other users cannot be signalled. On other systems than Linux there are neither
- * sessions nor marks: a process in a group of its own escapes if its parent has ended before.
+ * Limits: processes of other users cannot be signalled. On other systems than Linux there are
+ * neither sessions nor marks: a process in a group of its own escapes if its parent has ended.
  */
 
 export interface Target {
