@@ -122,7 +122,12 @@ test("rounds in which the floor is far from its median are measured again", () =
 
 test("results of some workloads replace theirs among those that are kept, and nothing else", () => {
   const at = (workload: string, contender: string): Series => ({
-    ...{ workload, contender, label: "1", nodes: 1, values: {}, problems: {} },
+    workload,
+    contender,
+    label: "1",
+    nodes: 1,
+    values: {},
+    problems: {},
   });
   const run = (commit: string, names: string[], notes: string[]): Run =>
     ({ machine: { commit }, options: { names }, notes }) as unknown as Run;
@@ -139,7 +144,9 @@ test("results of some workloads replace theirs among those that are kept, and no
   };
   const { runs, series: left } = merged(kept, measured);
   expect(left.map(({ workload, contender }) => `${workload} ${contender}`)).toEqual([
-    ...["renew old", "held new", "import new"],
+    "renew old",
+    "held new",
+    "import new",
   ]);
   expect(runs.map(({ machine, options, notes }) => [machine.commit, options.names, notes])).toEqual(
     [
