@@ -41,6 +41,7 @@ import { Protocol } from "./protocol/protocol.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
 import type { Quorum } from "./protocol/quorum.ts";
+import { Rounds } from "./protocol/round.ts";
 import { foreignIn } from "./protocol/refused-outcome.ts";
 import { renewMany } from "./protocol/renew-many.ts";
 import { evenWarning, infoDeniedWarning } from "./warnings.ts";
@@ -95,7 +96,8 @@ export class RedisStore implements OpenStore, RaisingStore {
     const size = quorumOf(nodes.length);
     const fields = new SharedGrantFields(options);
     const proposals = new Proposals(clock, clocks);
-    const common = { nodes, size, options, clock, scheduler, events, proposals };
+    const rounds = new Rounds(nodes, size, scheduler);
+    const common = { nodes, size, rounds, options, clock, scheduler, events, proposals };
     this.#failovers = new FailoverWatch({
       scheduler,
       look: (node) => this.#survey.look(node),

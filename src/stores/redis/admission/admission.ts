@@ -19,13 +19,14 @@ import type { BlankReport } from "../replies.ts";
 import { greatestCounters, verdict, type NodeView, type Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";
 import type { Proposals } from "../protocol/proposals.ts";
-import { Round } from "../protocol/round.ts";
+import type { Rounds } from "../protocol/round.ts";
 import { nodeTimeoutMs, quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface AdmissionContext {
   readonly nodes: readonly RedisNode[];
   readonly size: number;
   readonly options: StoreSettings;
+  readonly rounds: Rounds;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
@@ -161,17 +162,13 @@ export class Admission {
   }
 
   #read(enough: boolean): Promise<NodeView[]> {
-    const { nodes, size, scheduler, options, clock } = this.#context;
+    const { nodes, size, rounds, options, clock } = this.#context;
     return new Promise((resolve) => {
       const views: NodeView[] = nodes.map(() => ({ kind: "silent", forMs: 0 }));
       let left = nodes.length;
       let admitted = 0;
       let blank = 0;
-      const round = new Round({
-        nodes,
-        call: nodeRecordCall(options),
-        scheduler,
-        timeoutMs: this.#timeoutMs,
+      const round = rounds.toAll(nodeRecordCall(options), this.#timeoutMs, {
         wanted: () => left > 0,
         onReply: (index, reply, late) => {
           if (late || left <= 0) return;
@@ -224,14 +221,9 @@ export class Admission {
   }
 
   #send(index: number, request: Parameters<typeof admitCall>[0]): Promise<AdmitReply | undefined> {
-    const { nodes, scheduler } = this.#context;
+    const { rounds } = this.#context;
     return new Promise((resolve) => {
-      const round: Round<AdmitReply> = new Round({
-        nodes,
-        among: [index],
-        call: admitCall(request),
-        scheduler,
-        timeoutMs: this.#timeoutMs,
+      const round = rounds.toSome(1 << index, admitCall(request), this.#timeoutMs, {
         wanted: () => true,
         onReply(_, reply) {
           round.end();

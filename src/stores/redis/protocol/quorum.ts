@@ -11,6 +11,7 @@ import type { GrantFields, RedisGrant } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
+import type { Rounds } from "./round.ts";
 import type { StoreSettings } from "./store-settings.ts";
 
 /** Context that all protocol steps share: one store's nodes, and how to send requests to them. */
@@ -20,6 +21,7 @@ export interface Quorum {
   readonly size: number;
   readonly options: StoreSettings;
   readonly dialect: Dialect;
+  readonly rounds: Rounds;
   readonly clock: SteadyClock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
