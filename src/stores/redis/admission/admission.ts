@@ -15,10 +15,13 @@ import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import { offClientSeen } from "../node/mixed-admission.ts";
 import { warningAbout } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
+import type { Survey } from "../node/survey.ts";
 import type { BlankReport } from "../replies.ts";
-import { greatestCounters, verdict, type NodeView, type Verdict } from "./admission-rule.ts";
+import { greatestCounters, verdict, whenLeft, whyBlank } from "./admission-rule.ts";
+import type { NodeView, Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";
 import type { Proposals } from "../protocol/proposals.ts";
+import type { Admissions } from "../protocol/quorum.ts";
 import type { Rounds } from "../protocol/round.ts";
 import { nodeTimeoutMs, quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
@@ -31,6 +34,7 @@ export interface AdmissionContext {
   readonly scheduler: Scheduler;
   readonly events: Emitter;
   readonly proposals: Proposals;
+  readonly survey: Survey;
 }
 
 export interface AdmissionState {
@@ -44,9 +48,10 @@ const sweepPauseMsMax = 5_000;
 const unknownState: AdmissionState = { kind: "unknown", untilMs: Infinity };
 
 /** Admissions of one store's nodes, as one client knows them. */
-export class Admission {
+export class Admission implements Admissions {
   readonly #context: AdmissionContext;
   readonly #timeoutMs: number;
+  isPrepared: boolean;
   readonly #states: AdmissionState[];
   /**
    * Monotonic time since which a node has not replied; undefined if it replied to the last read.
@@ -61,6 +66,7 @@ export class Admission {
   constructor(context: AdmissionContext) {
     this.#context = context;
     this.#timeoutMs = nodeTimeoutMs(context.options, context.options.ttlMaxMs);
+    this.isPrepared = context.options.admission === "off";
     this.#states = context.nodes.map(() => unknownState);
     this.#silentSinceMs = context.nodes.map(() => undefined);
   }
@@ -74,17 +80,10 @@ export class Admission {
     if (!this.isPrepared) await this.sweep();
   }
 
-  /** True if enough nodes are known to vote, or admission is off. */
-  get isPrepared(): boolean {
-    if (this.#context.options.admission === "off") return true;
-    let admitted = 0;
-    for (const state of this.#states) if (state.kind === "admitted") admitted += 1;
-    return admitted >= this.#context.size;
-  }
-
   /** Called when a node replies that it may not vote. Returns the reason. */
   noticeBlank(index: number, report: BlankReport): Error {
-    const { options, clock } = this.#context;
+    const { options, clock, nodes, survey } = this.#context;
+    survey.look(nodes[index]);
     // Strict clients admit it. This client may know too few nodes to copy the counters from.
     if (options.admission === "off") {
       return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
@@ -238,7 +237,7 @@ export class Admission {
     const { clock, events, nodes } = this.#context;
     const untilMs = clock.monotonicMs() + found.leftMs;
     const before = this.state(index).untilMs;
-    this.#states[index] = { kind: "quarantined", untilMs };
+    this.#setState(index, { kind: "quarantined", untilMs });
     // Emitted when the end becomes known, and again if it moves by more than a second.
     if (Math.abs(untilMs - before) > 1_000 && nodes[index] !== undefined) {
       events.emit("node-quarantined", { node: nodes[index].name, remainingMs: found.leftMs });
@@ -248,7 +247,7 @@ export class Admission {
   #setBlank(index: number, everAdmitted: boolean, leftMs: number): void {
     const { nodes, events, clock } = this.#context;
     if (this.state(index).kind === "quarantined") return;
-    this.#states[index] = { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs };
+    this.#setState(index, { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs });
     const node = nodes[index]?.name ?? "";
     events.emit("node-blank", { node, why: whyBlank(everAdmitted) });
     if (Number.isFinite(leftMs)) events.emit("node-quarantined", { node, remainingMs: leftMs });
@@ -257,7 +256,7 @@ export class Admission {
   #setAdmitted(index: number, record: NodeRecord): void {
     const { nodes, events } = this.#context;
     const before = this.state(index).kind;
-    this.#states[index] = { kind: "admitted", untilMs: 0 };
+    this.#setState(index, { kind: "admitted", untilMs: 0 });
     const { mode } = record;
     if (before !== "quarantined" || mode === undefined) return;
     events.emit("node-admitted", { node: nodes[index]?.name ?? "", mode });
@@ -269,6 +268,13 @@ export class Admission {
     });
   }
 
+  #setState(index: number, state: AdmissionState): void {
+    const { options, size } = this.#context;
+    this.#states[index] = state;
+    const admitted = this.#states.filter(({ kind }) => kind === "admitted").length;
+    this.isPrepared = options.admission === "off" || admitted >= size;
+  }
+
   #schedule(): void {
     if (this.#closed) return;
     const { scheduler, clock } = this.#context;
@@ -278,15 +284,4 @@ export class Admission {
     if (this.#next !== undefined) scheduler.cancel(this.#next);
     this.#next = scheduler.at(nowMs + pauseMs, false, () => void this.sweep());
   }
-}
-
-function whyBlank(everAdmitted: boolean): string {
-  return everAdmitted
-    ? "it restarted, or another server took its place, since it was admitted"
-    : "it has no record of its own (a first start, or its data is gone)";
-}
-
-function whenLeft(leftMs: number): string {
-  if (!Number.isFinite(leftMs)) return "when it may vote is not known yet";
-  return leftMs <= 0 ? "it may vote soon" : `it may vote in about ${Math.ceil(leftMs / 1_000)} s`;
 }

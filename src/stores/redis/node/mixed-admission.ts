@@ -1,4 +1,6 @@
-import type { NodeFinding } from "./node-finding.ts";
+import type { Emitter } from "../../../core/events.ts";
+import { warningAbout, type NodeFinding } from "./node-finding.ts";
+import type { RedisNode } from "./node.ts";
 
 const hourMs = 3_600_000;
 /** Limit: older notes are ignored, because those clients have probably been corrected since. */
@@ -33,4 +35,21 @@ export function offClientSeen(agoMs: number): NodeFinding | undefined {
       "still held here",
     remedy: 'set admission: "strict" and the same maxTtl for every client of these nodes',
   };
+}
+
+/** Warns, once per node, if the record of a node is strict and this client has admission off. */
+export class MixedAdmission {
+  readonly #events: Emitter;
+  readonly #strictNodes = new Set<RedisNode>();
+
+  constructor(events: Emitter) {
+    this.#events = events;
+  }
+
+  /** Called when a reply shows that the record of the node is strict: only then it has a run id. */
+  onStrictRecord(node: RedisNode): void {
+    if (this.#strictNodes.has(node)) return;
+    this.#strictNodes.add(node);
+    this.#events.emit("warning", warningAbout(node.name, clientIsOff));
+  }
 }

@@ -90,7 +90,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#place = place;
     this.#resolve = resolve;
     this.#ballots = newBallots(quorum.nodes.length);
-    this.#fields = quorum.fields(ttlMs);
+    this.#fields = quorum.fields.of(ttlMs);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
     this.#call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
@@ -187,7 +187,7 @@ class Attempt implements RoundListener<AcquireReply> {
         return;
       case "blank":
         ballot.vote = "blank";
-        ballot.cause = this.#quorum.onBlank(index, reply.report);
+        ballot.cause = this.#quorum.admissions.noticeBlank(index, reply.report);
         return;
       case "refused":
         ballot.vote = "failed";
@@ -203,7 +203,8 @@ class Attempt implements RoundListener<AcquireReply> {
     if (ballot === undefined) return;
     if (reply.kind === "reply") {
       noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.clockEpoch);
-      if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
+      if (reply.reply.kind === "blank")
+        this.#quorum.admissions.noticeBlank(index, reply.reply.report);
     } else if (!late) {
       noteRaiseFailure(ballot, reply);
     }
@@ -242,7 +243,7 @@ class Attempt implements RoundListener<AcquireReply> {
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
-    if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
+    if (this.#quorum.duplicates.check(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#fields.validityMs) < 1) return this.#fail();
     const skipped = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);
@@ -251,9 +252,14 @@ class Attempt implements RoundListener<AcquireReply> {
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
     if (skipped !== 0) this.#quorum.skipped.set(grant, skipped);
-    if (this.#raised) this.#quorum.onRaised(grant);
-    this.#quorum.onGranted(grant);
+    if (this.#raised) this.#reportRaise(grant);
+    this.#quorum.grantObserver?.onGranted(grant.ttlMs);
     this.#resolve({ kind: "granted", grant });
+  }
+
+  #reportRaise({ resources, fence }: RedisGrant): void {
+    if (fence === undefined) return;
+    this.#quorum.events.emit("fence-raised", { resources, label: undefined, fence });
   }
 
   #fail(): void {

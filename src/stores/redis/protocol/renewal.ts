@@ -75,7 +75,7 @@ class Renewal implements RoundListener<RenewReply> {
     this.#quorum = quorum;
     this.#ttlMs = ttlMs;
     this.#onOutcome = onOutcome;
-    this.#extended = { kind: "extended", validityMs: quorum.fields(ttlMs).validityMs };
+    this.#extended = { kind: "extended", validityMs: quorum.fields.of(ttlMs).validityMs };
     for (const grant of grants) {
       grant.livesFor(ttlMs);
       this.#all.push(new Renewing(this.#all.length, grant));

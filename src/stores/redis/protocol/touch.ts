@@ -118,7 +118,7 @@ export function noteTouch(
     ballot.cause = reply.error;
   } else if (reply.reply.kind === "blank") {
     ballot.vote = "blank";
-    ballot.cause = quorum.onBlank(index, reply.reply.report);
+    ballot.cause = quorum.admissions.noticeBlank(index, reply.reply.report);
   } else if (reply.reply.kind === "refused") {
     ballot.vote = "failed";
     ballot.cause = reply.reply.error;
@@ -157,14 +157,14 @@ function nodesWith(ballots: readonly Ballot[], vote: VoteKind): NodeSet {
  * undefined: too early. A server that was given as two nodes counts once.
  */
 export function outcomeOf(
-  quorum: Pick<Quorum, "nodes" | "size" | "distinct">,
+  quorum: Pick<Quorum, "nodes" | "size" | "duplicates">,
   votes: NodeSet,
   refusals: NodeSet,
   pending: number,
 ): "done" | "gone" | "failed" | undefined {
   const { size } = quorum;
-  const done = sizeOf(quorum.distinct(votes));
-  const gone = sizeOf(quorum.distinct(refusals));
+  const done = sizeOf(quorum.duplicates.distinct(votes));
+  const gone = sizeOf(quorum.duplicates.distinct(refusals));
   const nodeCount = quorum.nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
@@ -182,6 +182,6 @@ export function quorumError(
   const { nodes, size } = quorum;
   return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
     quorum: size,
-    cause: quorum.setupError([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
+    cause: quorum.duplicates.setupError ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
   });
 }
