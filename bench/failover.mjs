@@ -121,7 +121,7 @@ async function runRound({ acks, delaysMs }) {
   await Promise.all(work);
 
   const promoted = replicas.at(-1);
-  if (promoted === undefined) throw new Error("nobody to promote");
+  if (promoted === undefined) throw new Error("no replica to promote");
   await promoted.connection.send("REPLICAOF", "NO", "ONE");
   const other = await dial(promoted.server.port);
   const others = createLocks(redis(other), { ttl: "20s" });

@@ -128,7 +128,7 @@ function median(values) {
 }
 
 /** @param {string} name @param {readonly Awaited<ReturnType<typeof measure>>[]} seen */
-function tell(name, seen) {
+function report(name, seen) {
   const of = (/** @type {"perSecond" | "clientUs" | "serverUs"} */ key) => {
     const values = seen.map((one) => one[key]);
     const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -179,7 +179,7 @@ async function throughput() {
       }
     }
     for (const [index, groups] of counts.entries()) {
-      tell(`${groups} × ${nodesPerGroup}, ${inFlight} in flight`, seen[index] ?? []);
+      report(`${groups} × ${nodesPerGroup}, ${inFlight} in flight`, seen[index] ?? []);
     }
   }
   for (const bench of benches) await bench.close();
@@ -194,7 +194,7 @@ async function limited() {
     const cycle = async (/** @type {number} */ n) => {
       await (await locks.acquire(`resource:${n}`)).release();
     };
-    tell(`${groups} × ${nodesPerGroup}, 512 in flight`, [
+    report(`${groups} × ${nodesPerGroup}, 512 in flight`, [
       await measure(clients, 2_000 * groups, 512, cycle),
     ]);
     await close();
@@ -222,7 +222,7 @@ async function across() {
       };
       seen.push(await measure(clients, cycles / 2, 64, cycle));
     }
-    tell(`${name}, 64 in flight`, seen);
+    report(`${name}, 64 in flight`, seen);
   }
   await close();
 }
@@ -262,13 +262,13 @@ async function held() {
     `client, heap per lease                         ${((after.heap - before.heap) / heldCount).toFixed(0)} B${note}`,
   );
   heading();
-  tell("acquire alone, 256 in flight", [acquired]);
+  report("acquire alone, 256 in flight", [acquired]);
   const renewals = [];
   for (let round = 0; round < 3; round += 1) {
     renewals.push(await measure(clients, heldCount, 256, async (n) => await leases[n]?.extend()));
   }
-  tell("renewal, 256 in flight", renewals);
-  tell("release, 256 in flight", [
+  report("renewal, 256 in flight", renewals);
+  report("release, 256 in flight", [
     await measure(clients, heldCount, 256, async (n) => await leases[n]?.release()),
   ]);
   await close();

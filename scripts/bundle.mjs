@@ -31,7 +31,7 @@ const programs = {
 
 /** Modules that stay in one file. Without this there is a file for each set of entries. */
 const groups = [
-  { name: "core", test: /\/src\/(core|runtime|index\.ts$)/, priority: 9 },
+  { name: "core", test: /\/src\/(core|runtime|(index|store)\.ts$)/, priority: 9 },
   { name: "clients", test: /\/src\/clients\//, priority: 8 },
   { name: "redis", test: /\/src\/stores\/redis\//, priority: 8 },
   { name: "embedded", test: /\/src\/stores\/embedded\//, priority: 8 },

@@ -79,7 +79,7 @@ function wrongWithRedis() {
   if (program === undefined) return "redis-server was not found";
   const { stdout } = spawnSync(program, ["--version"], { encoding: "utf8" });
   const version = /\bv=(\d+)[.\d]*/.exec(stdout ?? "");
-  if (version === null) return "redis-server --version did not tell a version";
+  if (version === null) return "redis-server --version printed no version";
   return Number(version[1]) >= redisMajorMin ? undefined : `found version ${version[0].slice(2)}`;
 }
 

@@ -84,7 +84,7 @@ export function rollUpTypes(entries, sharedPath, read) {
 }
 
 /** The modules read so far, and the targets of their names. */
-class Modules {
+export class Modules {
   /** @type {Map<string, Module>} */
   #modules = new Map();
   #read;

@@ -42,6 +42,7 @@ export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
 export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
 export type {
   ErrorCode,
+  ErrorDetails,
   Holder,
   LossReason,
   ReplicationFault,
@@ -52,15 +53,7 @@ export type { LockEventName, LockEvents, LockListener } from "./core/events.ts";
 export type { Lease, LeaseState } from "./core/lease/lease.ts";
 export type { Locks, Resources, Work } from "./core/locks.ts";
 export type { LockDefaults, LockOptions, RetryOptions } from "./core/options.ts";
-export type {
-  AsyncContext,
-  Clock,
-  Diagnostics,
-  Instant,
-  Random,
-  Runtime,
-  Stalls,
-} from "./core/ports.ts";
+export type { Runtime } from "./core/ports.ts";
 export type {
   Inspection,
   NodeInspection,
@@ -69,3 +62,4 @@ export type {
   Store,
   StoreCapabilities,
 } from "./core/store.ts";
+export type { StallReport } from "./core/time/stall-report.ts";

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackage } from "../scripts/build.mjs";
+import { storeConformance } from "../src/testing/index.ts";
 import { projectRoot } from "./support/source-files.ts";
 
 /**
@@ -99,9 +100,9 @@ describe("an installation without any peer", () => {
 
   test.each(specifiers)("%s loads by import and by require, with the same names", async (name) => {
     const quoted = JSON.stringify(name);
-    const tell = `console.log(JSON.stringify(Object.keys(loaded).filter((key) => key !== "__esModule").sort()))`;
-    const imported = await node("module", `import * as loaded from ${quoted}; ${tell}`);
-    const required = await node("commonjs", `const loaded = require(${quoted}); ${tell}`);
+    const print = `console.log(JSON.stringify(Object.keys(loaded).filter((key) => key !== "__esModule").sort()))`;
+    const imported = await node("module", `import * as loaded from ${quoted}; ${print}`);
+    const required = await node("commonjs", `const loaded = require(${quoted}); ${print}`);
     expect(imported.stderr).toBe("");
     expect(JSON.parse(imported.stdout)).not.toEqual([]);
     expect(required.stdout).toBe(imported.stdout);
@@ -171,6 +172,37 @@ describe("an installation without any peer", () => {
   });
 });
 
+describe("a store of the user's own", () => {
+  test("compiles with holdfast/store alone, and passes the conformance suite", async () => {
+    linkTypes("@types", "node");
+    linkTypes("undici-types");
+    const guide = readFileSync(join(projectRoot, "docs", "guides", "writing-a-store.md"), "utf8");
+    const [, store = ""] = /<!-- runnable: store -->\n+```ts\n([^]*?)^```$/m.exec(guide) ?? [];
+    expect(store).toContain("export function tableStore(): Store");
+    writeFileSync(join(consumer, "store.mts"), store);
+    const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"];
+    const target = ["--target", "es2022", "--module", "nodenext", "--types", "node"];
+    const tsc = tool("typescript", "bin", "tsc");
+    await run(process.execPath, [tsc, ...strict, ...target, "store.mts"], consumer);
+    const suite = `
+      import { createLocks } from "holdfast";
+      import { manualRuntime, storeConformance } from "holdfast/testing";
+      import { tableStore } from "./store.mjs";
+      for (const { name, run } of storeConformance) {
+        const store = tableStore();
+        const { capabilities, maxTtlMs } = store;
+        const { runtime, clock } = manualRuntime();
+        const open = async (defaults) => createLocks(store, { ...defaults, runtime });
+        const advance = (ms) => clock.advance(ms);
+        await run({ open, advance, capabilities, maxTtlMs, namespace: "own" });
+        console.log(name);
+      }`;
+    writeFileSync(join(consumer, "suite.mjs"), suite);
+    const { stdout } = await run(process.execPath, ["suite.mjs"], consumer);
+    expect(stdout.trimEnd().split("\n")).toEqual(storeConformance.map(({ name }) => name));
+  });
+});
+
 describe("the types", () => {
   test.each(["nodenext", "bundler"])("compile strictly for a user with %s", async (resolution) => {
     linkTypes("@types", "node");
@@ -209,7 +241,7 @@ test("publint reports no problem", async () => {
 /** Returns the only package: npm 11 lists what it packed, npm 12 keys it by name. */
 function onlyOf(listed: readonly Packed[] | Record<string, Packed>): Packed {
   const [only] = Object.values(listed);
-  if (only === undefined) throw new Error("npm pack told nothing");
+  if (only === undefined) throw new Error("npm pack printed nothing");
   return only;
 }
 

@@ -28,6 +28,7 @@ const samples: Readonly<Record<string, Sample>> = {
     rule: rules.importsFollowTheLayers,
     wrong: {
       "src/index.ts": `export { redis } from "./stores/redis/index.ts";`,
+      "src/store.ts": `export { nodeRuntime } from "./runtime/b.ts";`,
       "src/core/a.ts": `import { b } from "../runtime/b.ts";`,
       "src/core/type.ts": `export type A = import("../stores/memory/a.ts").A;`,
       "src/core/dynamic.ts": `export const a = () => import("../runtime/b.ts");`,
@@ -50,6 +51,7 @@ const samples: Readonly<Record<string, Sample>> = {
     },
     right: {
       "src/index.ts": `export * from "./core/a.ts"; import "./runtime/b.ts";`,
+      "src/store.ts": `export type { A } from "./core/a.ts";`,
       "src/core/a.ts": `import "./nested/b.ts"; // import "../runtime/b.ts"`,
       "src/core/nested/b.ts": `import "../a.ts"; const text = 'import "../../runtime/b.ts"';`,
       "src/runtime/a.ts": `import "../core/a.ts"; import "./b.ts";`,

@@ -36,13 +36,13 @@ function majority(nodes, call) {
   return new Promise((resolve) => {
     let yes = 0;
     let no = 0;
-    const heard = (/** @type {boolean} */ agreed) => {
+    const settle = (/** @type {boolean} */ agreed) => {
       if (agreed) yes += 1;
       else no += 1;
       if (yes === needed) resolve(true);
       else if (no > nodes.length - needed) resolve(false);
     };
-    for (const node of nodes) call(node).then(heard, () => heard(false));
+    for (const node of nodes) call(node).then(settle, () => settle(false));
   });
 }
 

@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { countCommand } from "./clients.mjs";
 
 /**
- * @typedef {(reply: string | number | null | Error) => void} Heard
+ * @typedef {(reply: string | number | null | Error) => void} OnReply
  * @typedef {{ send(command: string): Promise<string | number | null>, close(): void }} RespSocket
  */
 
@@ -22,13 +22,13 @@ export function encode(...parts) {
 /** Parses the complete replies in a text, passes each to its receiver, and keeps the rest. */
 export class Replies {
   #unread = "";
-  /** @type {Heard[]} */
+  /** @type {OnReply[]} */
   #waiting = [];
   #first = 0;
 
-  /** @param {Heard} heard */
-  expect(heard) {
-    this.#waiting.push(heard);
+  /** @param {OnReply} onReply */
+  expect(onReply) {
+    this.#waiting.push(onReply);
   }
 
   /** @param {string} chunk */
@@ -40,7 +40,7 @@ export class Replies {
       if (lineEnd < 0) break;
       const line = text.slice(at + 1, lineEnd);
       let end = lineEnd + 2;
-      /** @type {Parameters<Heard>[0]} */
+      /** @type {Parameters<OnReply>[0]} */
       let reply = line;
       const kind = text[at];
       if (kind === ":") reply = Number(line);
@@ -58,14 +58,14 @@ export class Replies {
   }
 
   #next() {
-    const heard = this.#waiting[this.#first];
-    if (heard === undefined) throw new Error("a reply that nobody asked for");
+    const onReply = this.#waiting[this.#first];
+    if (onReply === undefined) throw new Error("a reply without a request");
     this.#first += 1;
     if (this.#first > 1_000 && this.#first * 2 > this.#waiting.length) {
       this.#waiting = this.#waiting.slice(this.#first);
       this.#first = 0;
     }
-    return heard;
+    return onReply;
   }
 }
 

@@ -46,7 +46,7 @@ async function contendedCase(bench, { nodes, ports, shape, counterPort }) {
   const among = bench.contenders(nodes).filter((id) => contenders.includes(id) || !left.has(id));
   const pollMs = await tunedPollMs(bench, { ports, shape, among });
   const title = `contended, N = ${nodes}, ${label} inside`;
-  bench.tell(`${title}: ${among.length} contenders, raw polling every ${pollMs} ms`);
+  bench.log(`${title}: ${among.length} contenders, raw polling every ${pollMs} ms`);
   bench.note(`${title}: raw polling and peers try again every ${pollMs} ms (± half of it)`);
   const durationMs = bench.timeMs(2_500, 500);
   // Tasks that wait at the end are served afterwards. A library that starves some of them must not

@@ -24,7 +24,7 @@ async function growthOfLeases(bench) {
   const steps = [10, 100, 1_000, 10_000, 100_000].filter((count) => count <= most);
   const ports = await bench.ports("spare");
   for (const contender of bench.contenders(1, quick ? ["floor", "fenced"] : contenders)) {
-    bench.tell(`growth, N = 1: up to ${most} leases, ${contender}`);
+    bench.log(`growth, N = 1: up to ${most} leases, ${contender}`);
     const settings = {
       ports,
       ttlMs: 30_000,
@@ -85,7 +85,7 @@ async function growthOfWaiters(bench) {
     const among = bench.options.quick ? ["floor", "fenced"] : contenders;
     for (const contender of bench.contenders(1, among)) {
       if (bench.isLate("growth")) return;
-      bench.tell(`growth, N = 1: ${tasksEach} waiters, ${contender}`);
+      bench.log(`growth, N = 1: ${tasksEach} waiters, ${contender}`);
       const series = bench.seriesOf("growth", `${tasksEach} waiters`, 1, contender);
       const waitMs = durationMs + 15_000;
       const workers = await openWorkers(contender, 1, {

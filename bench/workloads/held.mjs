@@ -11,7 +11,7 @@ export async function held(bench) {
   const count = scale < 1 ? 1_000 : quick ? 10_000 : 100_000;
   const ports = await bench.ports("spare");
   const contenders = bench.contenders(1);
-  bench.tell(`held, N = 1: ${count} leases, ${contenders.length} contenders`);
+  bench.log(`held, N = 1: ${count} leases, ${contenders.length} contenders`);
   await takeTurns(bench, {
     contenders,
     // The heap does not depend on the load of the machine.

@@ -30,7 +30,7 @@ export async function coldImport(bench) {
   const contenders = bench.contenders(1, Object.keys(imports));
   // Many short processes, so that a delayed one does not count.
   const rounds = scale < 1 ? 3 : quick ? 11 : 51;
-  bench.tell(`import: ${rounds} processes each, ${contenders.length} contenders`);
+  bench.log(`import: ${rounds} processes each, ${contenders.length} contenders`);
   const seriesOf = (/** @type {string} */ contender) =>
     bench.seriesOf("import", "fresh process", 1, contender);
   await takeTurns(bench, {

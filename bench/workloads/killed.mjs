@@ -19,7 +19,7 @@ export async function killed(bench) {
     const ports = await bench.ports(nodes === 1 ? "one" : "five");
     const among = ["floor", "fenced", "unfenced", "redis-semaphore", "redlock5", "verrou"];
     const contenders = bench.contenders(nodes, quick ? ["floor", "fenced"] : among);
-    bench.tell(`killed, N = ${nodes}: ${contenders.length} contenders`);
+    bench.log(`killed, N = ${nodes}: ${contenders.length} contenders`);
     for (let round = 0; round < Math.min(rounds, quick ? 1 : 3); round += 1) {
       for (const contender of shuffled(contenders)) {
         if (bench.isLate("killed")) return;

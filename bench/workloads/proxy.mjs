@@ -19,9 +19,9 @@ export async function startProxy(target) {
     port: Number(port),
     /** @param {number} delayMs each way */
     async delay(delayMs) {
-      const told = once(child, "message", { signal: AbortSignal.timeout(20_000) });
+      const started = once(child, "message", { signal: AbortSignal.timeout(20_000) });
       child.send(delayMs);
-      await told;
+      await started;
     },
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;

@@ -27,7 +27,7 @@ export async function renew(bench) {
   for (const nodes of bench.options.nodes) {
     const ports = await bench.ports(nodes === 1 ? "spare" : "five");
     const contenders = bench.contenders(nodes, few).filter((id) => id !== "limit");
-    bench.tell(`renew, N = ${nodes}: ${count} leases, ${contenders.length} contenders`);
+    bench.log(`renew, N = ${nodes}: ${count} leases, ${contenders.length} contenders`);
     await takeTurns(bench, {
       contenders,
       rounds,
@@ -71,7 +71,7 @@ export async function renew(bench) {
   }
   bench.note(
     `renew: TTL ${ttlMs} ms, renewed every ${renewEveryMs} ms; redlock-universal renews when a ` +
-      "fifth of the TTL is left and cannot be told otherwise; redlock 4 and verrou do not renew, " +
+      "fifth of the TTL is left and has no option for it; redlock 4 and verrou do not renew, " +
       "so a timer of the benchmark calls their extend",
   );
 }

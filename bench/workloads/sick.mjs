@@ -30,7 +30,7 @@ export async function sick(bench) {
   const ports = [...others.map(({ port }) => port), proxy.port];
   const few = bench.options.quick ? ["floor", "fenced", "unfenced"] : undefined;
   const contenders = bench.contenders(5, few).filter((id) => id !== "limit");
-  bench.tell(`sick, N = 5: ${contenders.length} contenders`);
+  bench.log(`sick, N = 5: ${contenders.length} contenders`);
   const open = (/** @type {string} */ contender) => openWarm(bench, contender, ports);
   try {
     await takeTurns(bench, {

@@ -32,7 +32,7 @@ export async function waiting(bench) {
   for (const count of steps) {
     for (const contender of contenders) {
       if (bench.isLate("waiting")) return;
-      bench.tell(`waiting, N = 1: ${count} waiters, ${contender}`);
+      bench.log(`waiting, N = 1: ${count} waiters, ${contender}`);
       const rounds = quick ? 1 : bench.options.rounds;
       for (let round = 0; round < rounds; round += 1) {
         await waitingCase(bench, { ports, contender, count, round });

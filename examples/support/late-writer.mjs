@@ -29,7 +29,7 @@ export async function writeLate(url) {
     return true;
   });
 
-  const unguarded = await fetch(url, { method: "PUT", body: "from nobody" });
+  const unguarded = await fetch(url, { method: "PUT", body: "without a fence" });
   console.log(`a write without a fence: ${unguarded.status} ${unguarded.statusText}`);
   assert.equal(unguarded.status, 428);
 

@@ -26,7 +26,8 @@ export type ErrorCode =
   | "CLOSED"
   | "INVALID_OPTION";
 
-interface ErrorDetails {
+/** What an error is about, and what caused it. */
+export interface ErrorDetails {
   readonly resources?: readonly string[] | undefined;
   readonly cause?: unknown;
 }

@@ -1,4 +1,4 @@
-import type { FindingLevel } from "./report/doctor.ts";
+import type { Finding } from "./report/doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
 import { loggable } from "./report/loggable.ts";
 import type { Diagnostics } from "./ports.ts";
@@ -72,23 +72,25 @@ export interface LockEvents {
   "clock-jump": { readonly node: string; readonly stepMs: number };
   /** An acquisition needed a second round to agree on its fence. */
   "fence-raised": About & { readonly fence: bigint };
-  /** The set-up works, but should be changed. */
-  warning: {
-    readonly what: string;
-    readonly why: string;
-    readonly remedy: string;
-    /** Set if the warning is a finding, with the values that `locks.doctor()` reports. */
-    readonly level?: FindingLevel;
-    readonly code?: string;
-    readonly node?: string;
-  };
+  /** A problem of a server or of the set-up, noticed without a request to the doctor. */
+  warning: Finding;
 }
 
 export type LockEventName = keyof LockEvents;
 export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
 
+/** Emits the events of one manager. */
+export interface Emitter {
+  /** Adds a listener. Returns a function that removes it. */
+  on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
+  /** True if the event has a listener. Call it before an event is built that costs much. */
+  wants(name: LockEventName): boolean;
+  /** Calls the listeners. A listener that throws is reported, and the others are called. */
+  emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
+}
+
 /** Passes events to listeners and to the diagnostics port. perf: cheap without listeners. */
-export class Emitter {
+export class LockEmitter implements Emitter {
   readonly #diagnostics: Diagnostics;
   readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();
 
@@ -110,7 +112,6 @@ export class Emitter {
     };
   }
 
-  /** True if the event has a listener. perf: call it before an event object is built. */
   wants(name: LockEventName): boolean {
     const listeners = this.#listeners.get(name);
     return (

@@ -1,4 +1,3 @@
-import type { Cancellation } from "./acquire/cancellation.ts";
 import type { Finding } from "./report/doctor.ts";
 import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
@@ -13,6 +12,16 @@ export interface StoreCapabilities {
   readonly multiResource: boolean;
 }
 
+/** What can cancel one call: the caller's signal, or the close of its manager. */
+export interface Cancellation {
+  readonly cancelled: boolean;
+  /** Sets the one listener, called at the cancellation; undefined removes it. */
+  listen(listener: (() => void) | undefined): void;
+  /** Resolves when `work` does, or earlier if cancelled. `work` must not reject. */
+  orUntil(work: Promise<void>): Promise<void>;
+}
+
+/** One attempt to acquire. */
 export interface AcquireRequest {
   /** Sorted, without duplicates, at least one. */
   readonly resources: readonly string[];
@@ -76,7 +85,7 @@ export type ExtendOutcome =
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 /** Called once per grant, with its index in the list and the time at which the reply arrived. */
-export type TellExtended = (place: number, outcome: ExtendOutcome, heard: Instant) => void;
+export type OnExtended = (index: number, outcome: ExtendOutcome, received: Instant) => void;
 
 export type ProveOutcome =
   | { readonly kind: "proven" }
@@ -142,6 +151,7 @@ export interface NodeStatus {
   readonly lastFault: unknown;
 }
 
+/** What a manager lends to the store that it opens. */
 export interface StoreContext {
   readonly runtime: SteadyRuntime;
   readonly scheduler: Scheduler;
@@ -173,6 +183,7 @@ export interface Waiting {
 
 /** A store in use by one manager. Every promise settles within a limit that its options set. */
 export interface OpenStore {
+  /** Tries once to lock all resources of the request, all or nothing. Never waits for a holder. */
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
   /** Begins a wait. If left out, or undefined for these resources, waiters poll. */
   waiting?(resources: readonly string[]): Waiting | undefined;
@@ -181,18 +192,21 @@ export interface OpenStore {
    * its next attempt; 0 if it does not. Left out if there are no such clients.
    */
   gapRemainingMs?(resources: readonly string[]): number;
+  /** Gives the grant a new TTL, counted from now. Never shortens what it has. */
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   /**
-   * Extends many grants at once. Calls `tell` once per grant, as soon as its outcome is certain,
-   * and not before this returns. Left out if grants are always extended one by one.
+   * Extends many grants at once. Calls `onExtended` once per grant, as soon as its outcome is
+   * certain, and not before this returns. Left out if grants are always extended one by one.
    */
-  extendMany?(grants: readonly Grant[], ttlMs: number, tell: TellExtended): void;
+  extendMany?(grants: readonly Grant[], ttlMs: number, onExtended: OnExtended): void;
+  /** Checks that the store still has the grant, without a change of its expiry. */
   prove(grant: Grant): Promise<ProveOutcome>;
   /**
    * Turns the grant into that of the next holder: gives it a greater, reserved fence, without a
    * request. Returns false if that is not possible. Left out if no fences are reserved.
    */
-  passOn?(grant: Grant): boolean;
+  handOver?(grant: Grant): boolean;
+  /** Deletes what the store has of this grant, and nothing of a later one. */
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
   /**

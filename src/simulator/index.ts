@@ -8,6 +8,7 @@ export {
   type MutexModel,
 } from "./checkers/mutex-models.ts";
 export { Assumptions, type Break } from "./assumptions.ts";
+export type { Register } from "./workload/register.ts";
 export type {
   ConfirmationRecord,
   GrantRecord,

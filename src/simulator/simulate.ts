@@ -18,6 +18,7 @@
 import type { Break } from "./assumptions.ts";
 import { judge } from "./checkers/judge.ts";
 import type { History, Violation } from "./history.ts";
+import type { Sabotage } from "./sabotage.ts";
 import type { FaultKind, Scenario } from "./scenario.ts";
 import type { TraceEvent } from "./trace.ts";
 import { World } from "./world.ts";
@@ -87,18 +88,28 @@ export function simulateNow(
   return run.report(host);
 }
 
-class Run {
+export interface RunOptions extends SimulationOptions {
+  /** Breaks rules on purpose, to test the checkers. @default none */
+  readonly sabotage?: Sabotage;
+  /** Limit for the events of the run. */
+  readonly stepsMax?: number;
+}
+
+/** One run of a scenario, event by event. */
+export class Run {
   readonly #scenario: Scenario;
   readonly #world: World;
+  readonly #stepsMax: number;
   #steps = 0;
 
-  constructor(scenario: Scenario, options: SimulationOptions) {
+  constructor(scenario: Scenario, options: RunOptions) {
     this.#scenario = scenario;
-    this.#world = new World(scenario, options.keepTrace ?? false);
+    this.#world = new World(scenario, options.keepTrace ?? false, options.sabotage);
+    this.#stepsMax = options.stepsMax ?? stepsMax;
   }
 
   goesOn(): boolean {
-    return !this.#world.isOver && this.#steps < stepsMax;
+    return !this.#world.isOver && this.#steps < this.#stepsMax;
   }
 
   step(): boolean {
@@ -108,7 +119,7 @@ class Run {
 
   report(host: SimulatorHost): SimulationReport {
     const { scene, witness, assumptions, storage, struck, inhabitants } = this.#world;
-    if (!this.#world.isOver) witness.report("no-progress", `no end after ${stepsMax} events`);
+    if (!this.#world.isOver) witness.report("no-progress", `no end after ${this.#steps} events`);
     for (const error of host.takeUnhandledRejections?.() ?? []) {
       witness.report("unhandled-rejection", String(error));
     }

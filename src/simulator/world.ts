@@ -12,6 +12,7 @@ import { SimulatedNode } from "./node/simulated-node.ts";
 import { Orphans, type Inhabitant } from "./orphans.ts";
 import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
+import type { Sabotage } from "./sabotage.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scene } from "./scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -37,6 +38,7 @@ export class World implements FaultTargets {
   readonly inhabitants: Inhabitant[] = [];
   readonly struck: Map<Fault["kind"], number> = new Map();
   readonly #scenario: Scenario;
+  readonly #sabotage: Sabotage;
   readonly #guarantees: Guarantees;
   readonly #present: (Inhabitant | undefined)[] = [];
   readonly #undos = new Set<Undo>();
@@ -48,8 +50,9 @@ export class World implements FaultTargets {
   readonly #falseLosses: FalseLosses;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
-  constructor(scenario: Scenario, keepTrace: boolean) {
+  constructor(scenario: Scenario, keepTrace: boolean, sabotage: Sabotage = {}) {
     this.#scenario = scenario;
+    this.#sabotage = sabotage;
     const { seed, nodes, store, work } = scenario;
     this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
     this.#votes = new Votes(this.scene, scenario);
@@ -155,7 +158,8 @@ export class World implements FaultTargets {
       onReleasing: (owner, resources) => this.#falseLosses.onReleasing(owner, resources),
       onReleased: (owner, outcome) => this.#falseLosses.onReleased(owner, outcome),
     });
-    const locks = this.#locks(machine, recording.over(this.#store(links)));
+    const recorded = recording.over(this.#store(links));
+    const locks = this.#locks(machine, this.#sabotage.recorded?.(recorded, scene) ?? recorded);
     const parts = { machine, locks, recording, storage, witness, promises, fencing };
     const onTenure = (): void => {
       if (this.#phase !== "liveness") return;
@@ -210,18 +214,21 @@ export class World implements FaultTargets {
       },
       links.length,
     );
-    return {
+    const { connection, store } = this.#sabotage;
+    const connections = connection === undefined ? links : links.map((link) => connection(link));
+    const honest: Store = {
       name: "simulated",
       capabilities: { fencing, multiResource: true },
       maxTtlMs,
-      open: (context) => new RedisStore(links, options, context),
+      open: (context) => new RedisStore(connections, options, context),
     };
+    return store?.(honest, this.scene) ?? honest;
   }
 
   #locks(machine: SimulatedProcess, store: Store): Locks {
     const locks = lockManager(machine.runtime, store);
     tellEvents(this.scene, machine.name, locks);
-    return locks;
+    return this.#sabotage.locks?.(locks, this.scene) ?? locks;
   }
 
   #plan(fault: Fault): void {

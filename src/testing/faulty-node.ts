@@ -2,7 +2,7 @@ import { NotConnectedError, type RedisConnection } from "../clients/contract.ts"
 import type { Clock } from "../core/ports.ts";
 
 /** A fault of one command. */
-export type Fault =
+export type NodeFault =
   /** The command reaches the server only after `ms`. */
   | { readonly kind: "delay-request"; readonly ms: number }
   /** The command runs at once. Its reply arrives `ms` later. */
@@ -27,8 +27,8 @@ export type Fault =
 export interface SentCommand {
   readonly key: string;
   readonly command: readonly string[];
-  /** Fault that was applied; undefined if none was. */
-  readonly fault: Fault["kind"] | undefined;
+  /** NodeFault that was applied; undefined if none was. */
+  readonly fault: NodeFault["kind"] | undefined;
 }
 
 export interface FaultScope {
@@ -39,7 +39,7 @@ export interface FaultScope {
 }
 
 interface Injected {
-  readonly fault: Fault;
+  readonly fault: NodeFault;
   readonly when: (command: readonly string[], key: string) => boolean;
   left: number;
 }
@@ -88,7 +88,7 @@ export class FaultyNode implements RedisConnection {
   }
 
   /** Applies `fault` to commands in `scope` from now on. Returns a function that ends it. */
-  inject(fault: Fault, scope: FaultScope = {}): () => void {
+  inject(fault: NodeFault, scope: FaultScope = {}): () => void {
     const { when = () => true, times = Infinity } = scope;
     const injected: Injected = { fault, when, left: times };
     this.#faults.add(injected);
@@ -130,7 +130,7 @@ export class FaultyNode implements RedisConnection {
   }
 
   /** Returns the oldest fault that matches the command. */
-  #faultFor(key: string, command: readonly string[]): Fault | undefined {
+  #faultFor(key: string, command: readonly string[]): NodeFault | undefined {
     for (const injected of this.#faults) {
       if (injected.left <= 0 || !injected.when(command, key)) continue;
       injected.left -= 1;
@@ -140,7 +140,7 @@ export class FaultyNode implements RedisConnection {
     return undefined;
   }
 
-  async #spoil(fault: Fault, key: string, command: readonly string[]): Promise<unknown> {
+  async #spoil(fault: NodeFault, key: string, command: readonly string[]): Promise<unknown> {
     switch (fault.kind) {
       case "delay-request":
         await this.#delay(fault.ms);

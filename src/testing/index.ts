@@ -1,7 +1,7 @@
 export {
   FaultyNode,
   faultyNode,
-  type Fault,
+  type NodeFault,
   type FaultScope,
   type SentCommand,
 } from "./faulty-node.ts";

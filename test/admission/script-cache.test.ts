@@ -151,9 +151,9 @@ test("a flushed server is blank at once, although its script cache is full", asy
 test("a node can be marked as quarantined even if the server is out of memory", async () => {
   const server = await backFromOldSnapshot();
   await server.command("CONFIG", "SET", "maxmemory", "1");
-  const told = await inFull(server, "rival").catch(String);
+  const reply = await inFull(server, "rival").catch(String);
   await server.command("CONFIG", "SET", "maxmemory", "0");
-  expect(told).toMatch(/^B /);
+  expect(reply).toMatch(/^B /);
   // The script is in the cache now.
   expect(await server.command("SCRIPT", "EXISTS", scripts.acquire.sha)).toEqual([1]);
   expect(await bySha(server, "rival")).toMatch(/^B /);

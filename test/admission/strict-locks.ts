@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, onTestFinished } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
@@ -100,6 +101,6 @@ export async function openDoor(target: number): Promise<Door> {
 }
 
 /** Creates clients for servers at these ports. They may still be connecting. */
-export function dialAll(ports: readonly number[]): object[] {
+export function dialAll(ports: readonly number[]): RedisClient[] {
   return ports.map((port) => dial(port));
 }

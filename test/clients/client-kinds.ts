@@ -5,12 +5,13 @@ import { Cluster as ValkeyCluster, Redis as Valkey } from "iovalkey";
 import { createClient as createClient6, createCluster as createCluster6 } from "redis";
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5";
 import { eventually } from "../support/redis-eventually.ts";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 
 // GLIDE's core writes each error to stderr by default.
 Logger.setLoggerConfig("off");
 
 export interface OpenClient {
-  readonly client: unknown;
+  readonly client: RedisClient;
   close(): unknown;
 }
 

@@ -64,16 +64,16 @@ describe.each(allKinds)("$name", (kind) => {
 describe.each(allKinds)("$name", (kind) => {
   test("subscribes to sharded channels on the nodes that own them", async () => {
     const connection = adapt(await kind.openCluster(ports));
-    const heard: string[] = [];
+    const received: string[] = [];
     const channels = resources.slice(0, 10).map((resource) => `wake:{${resource}}`);
     const leaves = await Promise.all(
-      channels.map((channel) => subscribed(connection, channel, () => heard.push(channel))),
+      channels.map((channel) => subscribed(connection, channel, () => received.push(channel))),
     );
     for (const channel of channels) {
       await (await cluster.nodeOf(channel)).command("SPUBLISH", channel, "x");
     }
-    await eventually(() => heard.length >= channels.length);
-    expect(heard.sort()).toEqual(channels.sort());
+    await eventually(() => received.length >= channels.length);
+    expect(received.sort()).toEqual(channels.sort());
     await Promise.all(leaves.map((leave) => leave()));
     await eventually(async () => (await shardChannels()) === 0);
   });

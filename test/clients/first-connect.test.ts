@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type CreateLocksOptions, QuorumError, type Locks } from "../../src/index.ts";
 import { redis, redlock } from "../../src/stores/redis/index.ts";
 import { timersOnDemand, withoutTimers } from "../redis/waiting-scene.ts";
@@ -29,21 +30,21 @@ function portOf(index: number): number {
   return servers[index]?.port ?? 0;
 }
 
-function closing(opened: OpenClient): object {
+function closing(opened: OpenClient): RedisClient {
   onTestFinished(async () => {
     await opened.close();
   });
-  return opened.client as object;
+  return opened.client;
 }
 
 function managerOn(
-  client: object | readonly object[],
+  client: RedisClient | readonly RedisClient[],
   options: CreateLocksOptions = {},
   nodeTimeout = 10_000,
 ): Locks {
   const store = Array.isArray(client)
-    ? redlock(client as object[], { admission: "off", nodeTimeout })
-    : redis(client, { admission: "off", nodeTimeout });
+    ? redlock(client as readonly RedisClient[], { admission: "off", nodeTimeout })
+    : redis(client as RedisClient, { admission: "off", nodeTimeout });
   const locks = createLocks(store, { ttl: "20s", ...options });
   onTestFinished(() => locks.close());
   return locks;

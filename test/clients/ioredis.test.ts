@@ -79,11 +79,11 @@ describe.each(ioredisKinds)("$name", (kind) => {
 
   test("leaves the user's keyPrefix out of channels", async () => {
     const connection = await openConnection(kind, server.port, { keyPrefix: "app:" });
-    const heard: string[] = [];
-    await subscribed(connection, "channel", (message) => heard.push(message));
+    const received: string[] = [];
+    await subscribed(connection, "channel", (message) => received.push(message));
     await server.command("PUBLISH", "channel", "hello");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["hello"]);
+    await eventually(() => received.length > 0);
+    expect(received).toEqual(["hello"]);
   });
 
   test("replies with integers as strings if the user set stringNumbers", async () => {
@@ -93,10 +93,10 @@ describe.each(ioredisKinds)("$name", (kind) => {
       "a",
       null,
     ]);
-    const heard: string[] = [];
-    await subscribed(connection, "numbers", (message) => heard.push(message));
+    const received: string[] = [];
+    await subscribed(connection, "numbers", (message) => received.push(message));
     await server.command("PUBLISH", "numbers", "1");
-    await eventually(() => heard.length > 0);
+    await eventually(() => received.length > 0);
   });
 
   test("works with the user's auto-pipelining, including errors", async () => {
@@ -152,11 +152,11 @@ describe.each([{ protocol: 2 }, { protocol: 3 }, { protocol: 3, replyMapping: "r
       ]);
       expect(reply).toEqual([1, "a", null, ["k"]]);
       expect(await connection.send("k", ["SET", "k", "v", "NX", "GET", "PX", "60000"])).toBeNull();
-      const heard: string[] = [];
-      await subscribed(connection, "resp", (message) => heard.push(message));
+      const received: string[] = [];
+      await subscribed(connection, "resp", (message) => received.push(message));
       await server.command("PUBLISH", "resp", "hello");
-      await eventually(() => heard.length > 0);
-      expect(heard).toEqual(["hello"]);
+      await eventually(() => received.length > 0);
+      expect(received).toEqual(["hello"]);
     });
   },
 );

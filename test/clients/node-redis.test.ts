@@ -40,24 +40,24 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
       ]);
       expect(await connection.send("k", ["SET", "k", "v"])).toBe("OK");
       // The user's own calls keep the user's mapping.
-      const client = opened.client as { get(key: string): Promise<unknown> };
+      const client = opened.client as unknown as { get(key: string): Promise<unknown> };
       expect(await client.get("k")).toEqual(Buffer.from("v"));
     });
 
     test("delivers strings for any type mapping of the user", async () => {
       const options = { RESP, commandOptions: { typeMapping: buffers } };
       const connection = await openConnection(kind, server.port, options);
-      const heard: unknown[] = [];
-      await subscribed(connection, "mapped", (message) => heard.push(message));
+      const received: unknown[] = [];
+      await subscribed(connection, "mapped", (message) => received.push(message));
       await server.command("PUBLISH", "mapped", "hello");
-      await eventually(() => heard.length > 0);
-      expect(heard).toEqual(["hello"]);
+      await eventually(() => received.length > 0);
+      expect(received).toEqual(["hello"]);
     });
   });
 
   test("recognises a client behind withCommandOptions and withTypeMapping", async () => {
     const opened = await kind.open(server.port);
-    const client = opened.client as {
+    const client = opened.client as unknown as {
       withTypeMapping(mapping: object): unknown;
       withCommandOptions(options: object): unknown;
     };
@@ -104,9 +104,9 @@ describe("node-redis 6", () => {
     expect(await connection.send("k", ["ECHO", "text"])).toBe("text");
     const keys = (await server.command("KEYS", "*")) as string[];
     expect(keys.sort()).toEqual(["app:a", "app:b", "app:c", "app:d", "app:e"]);
-    const heard: string[] = [];
-    await subscribed(connection, "channel", (message) => heard.push(message));
+    const received: string[] = [];
+    await subscribed(connection, "channel", (message) => received.push(message));
     await server.command("PUBLISH", "channel", "hello");
-    await eventually(() => heard.length > 0);
+    await eventually(() => received.length > 0);
   });
 });

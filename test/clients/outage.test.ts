@@ -87,7 +87,7 @@ describe.each(ioredisKinds)("$name", (kind) => {
     const server = await startOwn();
     const opened = await kind.open(server.port);
     const connection = adapt(opened);
-    const client = opened.client as { status: string; stream: { end(): void } };
+    const client = opened.client as unknown as { status: string; stream: { end(): void } };
     client.stream.end();
     expect(client.status).toBe("ready");
     await expect(connection.send("k", ["SET", "late", "x"])).rejects.toThrow(NotConnectedError);
@@ -128,7 +128,7 @@ describe.each(nodeRedisKinds)("$name", (kind) => {
     const server = await startOwn();
     const opened = await kind.open(server.port);
     const connection = adapt(opened);
-    const client = opened.client as { readonly isReady: boolean };
+    const client = opened.client as unknown as { readonly isReady: boolean };
     const outcomes: Promise<unknown>[] = [];
     const killed = server.kill();
     // The library writes a command one turn of the event loop after accepting it. With a command in

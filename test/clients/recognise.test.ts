@@ -1,6 +1,12 @@
+import type { GlideClient, GlideClusterClient } from "@valkey/valkey-glide";
+import { type Cluster, Redis } from "ioredis";
+import type * as ioredis6 from "ioredis6";
+import type * as iovalkey from "iovalkey";
 import { createClient, createClientPool } from "redis";
-import { Redis } from "ioredis";
-import { expect, test } from "vitest";
+import type * as redis6 from "redis";
+import type * as redis5 from "redis5";
+import { expect, expectTypeOf, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 
 test.each([
@@ -14,7 +20,7 @@ test.each([
   ["something that only has a status", { status: "ready" }],
   ["something that only sends commands", { sendCommand() {}, isReady: true }],
   ["something that only sends", { send() {} }],
-  ["a topology nobody knows", { send() {}, library: "x", topology: "ring" }],
+  ["an unknown topology", { send() {}, library: "x", topology: "ring" }],
 ])("%s is not recognised as a client", (_, value) => {
   expect(connectionOf(value)).toBeUndefined();
 });
@@ -49,4 +55,19 @@ test("recognising a client opens no connection", () => {
   const client = new Redis({ lazyConnect: true });
   connectionOf(client);
   expect(client.status).toBe("wait");
+});
+
+test("the type of a client accepts every supported one, and neither a pool nor an address", () => {
+  expectTypeOf<Redis | ioredis6.Redis | iovalkey.Redis>().toExtend<RedisClient>();
+  expectTypeOf<Cluster | ioredis6.Cluster | iovalkey.Cluster>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis6.createClient>>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis5.createClient>>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis6.createCluster>>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis5.createCluster>>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis6.createSentinel>>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis5.createSentinel>>().toExtend<RedisClient>();
+  expectTypeOf<GlideClient | GlideClusterClient>().toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis6.createClientPool>>().not.toExtend<RedisClient>();
+  expectTypeOf<ReturnType<typeof redis5.createClientPool>>().not.toExtend<RedisClient>();
+  expectTypeOf<string | Map<string, string>>().not.toExtend<RedisClient>();
 });

@@ -1,6 +1,7 @@
 import { createSentinel as createSentinel6 } from "redis";
 import { createSentinel as createSentinel5 } from "redis5";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { clusterRelease, release } from "../../src/stores/redis/scripts/generated.ts";
@@ -13,8 +14,8 @@ import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
 
 const key = "invoice:42";
 
-function locksOf(client: unknown): Locks {
-  const locks = createLocks(redis(client as object, { nodeTimeout: "2s" }), { ttl: "20s" });
+function locksOf(client: RedisClient): Locks {
+  const locks = createLocks(redis(client, { nodeTimeout: "2s" }), { ttl: "20s" });
   onTestFinished(() => locks.close());
   return locks;
 }

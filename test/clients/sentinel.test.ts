@@ -29,11 +29,11 @@ test.each(sentinelLibraries)("the master is served through $name", async ({ name
     expect(connection).not.toHaveProperty("subscribe");
     return;
   }
-  const heard: string[] = [];
-  const leave = await subscribed(connection, "channel", (message) => heard.push(message));
+  const received: string[] = [];
+  const leave = await subscribed(connection, "channel", (message) => received.push(message));
   await sentinel.master.command("PUBLISH", "channel", "hello");
-  await eventually(() => heard.length > 0);
-  expect(heard).toEqual(["hello"]);
+  await eventually(() => received.length > 0);
+  expect(received).toEqual(["hello"]);
   await leave();
 });
 

@@ -41,34 +41,34 @@ async function subscriberCount(channel: string, on: RedisServer): Promise<unknow
 describe.each(allKinds)("$name", (kind) => {
   test("delivers the messages of each channel to its listeners until they leave", async () => {
     const connection = await openConnection(kind, server.port);
-    const heard: string[] = [];
-    const leaveFirst = await subscribed(connection, "канал", (m) => heard.push(`first ${m}`));
-    const leaveSecond = await subscribed(connection, "канал", (m) => heard.push(`second ${m}`));
-    const leaveOther = await subscribed(connection, "other", (m) => heard.push(`other ${m}`));
+    const received: string[] = [];
+    const leaveFirst = await subscribed(connection, "канал", (m) => received.push(`first ${m}`));
+    const leaveSecond = await subscribed(connection, "канал", (m) => received.push(`second ${m}`));
+    const leaveOther = await subscribed(connection, "other", (m) => received.push(`other ${m}`));
     await server.command("PUBLISH", "канал", "één");
     await server.command("PUBLISH", "other", "two");
-    await eventually(() => heard.length === 3);
-    expect(heard).toEqual(["first één", "second één", "other two"]);
+    await eventually(() => received.length === 3);
+    expect(received).toEqual(["first één", "second één", "other two"]);
     await leaveFirst();
     await leaveOther();
     await server.command("PUBLISH", "other", "three");
     await server.command("PUBLISH", "канал", "four");
-    await eventually(() => heard.length === 4);
-    expect(heard[3]).toBe("second four");
+    await eventually(() => received.length === 4);
+    expect(received[3]).toBe("second four");
     await leaveSecond();
     await leaveSecond();
   });
 
   test("counts a listener that was added twice as two subscriptions", async () => {
     const connection = await openConnection(kind, server.port);
-    const heard: string[] = [];
-    const listener = (message: string) => heard.push(message);
+    const received: string[] = [];
+    const listener = (message: string) => received.push(message);
     const leave = await subscribed(connection, "twice", listener);
     await subscribed(connection, "twice", listener);
     await leave();
     await server.command("PUBLISH", "twice", "once");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["once"]);
+    await eventually(() => received.length > 0);
+    expect(received).toEqual(["once"]);
   });
 
   test("opens one connection for all channels and closes it after the last", async () => {
@@ -124,22 +124,22 @@ describe.each(allKinds)("$name", (kind) => {
 
   test("subscribes again after the last subscriber left", async () => {
     const connection = await openConnection(kind, server.port);
-    const heard: string[] = [];
-    const leave = await subscribed(connection, "again", () => heard.push("first"));
+    const received: string[] = [];
+    const leave = await subscribed(connection, "again", () => received.push("first"));
     const stay = await subscribed(connection, "stay");
     // Unsubscribes and subscribes at once: the last call decides.
     const left = leave();
-    const leaveSecond = await subscribed(connection, "again", () => heard.push("second"));
+    const leaveSecond = await subscribed(connection, "again", () => received.push("second"));
     await left;
     // GLIDE confirms before its server has the subscription.
     await eventually(async () => (await subscriberCount("again", server)) === 1);
     await stay();
     await leaveSecond();
-    await subscribed(connection, "again", () => heard.push("third"));
+    await subscribed(connection, "again", () => received.push("third"));
     await eventually(async () => (await subscriberCount("again", server)) === 1);
     await server.command("PUBLISH", "again", "x");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["third"]);
+    await eventually(() => received.length > 0);
+    expect(received).toEqual(["third"]);
   });
 
   test("rejects when the server is down, and can subscribe once it is back", async () => {
@@ -154,14 +154,14 @@ describe.each(allKinds)("$name", (kind) => {
 
   test("ends only the subscription that is ended, while others exist", async () => {
     const connection = await openConnection(kind, server.port);
-    const heard: string[] = [];
-    const leaveOwn = await subscribed(connection, "own", () => heard.push("own"));
-    await subscribed(connection, "other", () => heard.push("other"));
+    const received: string[] = [];
+    const leaveOwn = await subscribed(connection, "own", () => received.push("own"));
+    await subscribed(connection, "other", () => received.push("other"));
     await leaveOwn();
     await server.command("PUBLISH", "own", "x");
     await server.command("PUBLISH", "other", "x");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["other"]);
+    await eventually(() => received.length > 0);
+    expect(received).toEqual(["other"]);
   });
 });
 
@@ -178,11 +178,11 @@ describe.each(allKinds.filter(({ showsState }) => showsState))("$name", (kind) =
     await eventually(() => lost.length >= 3);
     expect(lost.toSorted()).toEqual(["a", "a", "b"]);
     expect(await subscriberCount("a", own)).toBe(0);
-    const heard: string[] = [];
-    await subscribed(connection, "a", (message) => heard.push(message));
+    const received: string[] = [];
+    await subscribed(connection, "a", (message) => received.push(message));
     await own.command("PUBLISH", "a", "hello");
-    await eventually(() => heard.length > 0);
-    expect([heard, lost.length]).toEqual([["hello"], 3]);
+    await eventually(() => received.length > 0);
+    expect([received, lost.length]).toEqual([["hello"], 3]);
   });
 
   test("reports a subscription lost by a restart, and one that the server denies", async () => {

@@ -29,11 +29,11 @@ describe.each(glideKinds)("$name", (kind) => {
       ["k"],
       "FINE",
     ]);
-    const heard: unknown[] = [];
-    await subscribed(connection, "decoded", (message) => heard.push(message));
+    const received: unknown[] = [];
+    await subscribed(connection, "decoded", (message) => received.push(message));
     await server.command("PUBLISH", "decoded", "hello");
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual(["hello"]);
+    await eventually(() => received.length > 0);
+    expect(received).toEqual(["hello"]);
   });
 
   test("has no subscribe for a version that cannot subscribe after it was created", () => {

@@ -27,7 +27,7 @@ export function redisHarness(
   clients: readonly OpenClient[],
   options: RedisStoreOptions = {},
 ): ConformanceHarness {
-  const given = clients.map(({ client }) => client as object);
+  const given = clients.map(({ client }) => client);
   // Many cases run on few cores, and no case tests how soon a node must answer.
   const resolved: RedisStoreOptions = { nodeTimeout: "5s", ...options };
   const [only] = given;

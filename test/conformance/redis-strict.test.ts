@@ -18,7 +18,7 @@ beforeAll(async () => {
   clients = await openClients(servers, [...ioredisKinds.slice(0, 2), ...nodeRedisKinds]);
   const locks = createLocks(
     redlock(
-      clients.map(({ client }) => client as object),
+      clients.map(({ client }) => client),
       options,
     ),
   );

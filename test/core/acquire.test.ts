@@ -144,10 +144,10 @@ describe("an abort", () => {
 
   test("reaches an attempt under way, and a grant that comes afterwards is released", async () => {
     const reply = deferred<AttemptOutcome>();
-    let told = 0;
+    let notified = 0;
     const { locks, requests, times } = scene({
       attempt({ cancellation }) {
-        cancellation.listen(() => (told += 1));
+        cancellation.listen(() => (notified += 1));
         return reply.promise;
       },
     });
@@ -155,7 +155,7 @@ describe("an abort", () => {
     const call = locks.acquire("a", { signal: controller.signal });
     await settle();
     controller.abort(new Error("enough"));
-    expect([told, await progress(call)]).toEqual([1, "rejected"]);
+    expect([notified, await progress(call)]).toEqual([1, "rejected"]);
     await expect(call).rejects.toThrow("enough");
     expect(times("release")).toHaveLength(0);
     const owner = requests[0]?.owner ?? "";

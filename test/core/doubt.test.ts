@@ -17,24 +17,24 @@ function doubting(behaviour: Behaviour = {}, renew = false) {
     },
     { ttl, renew },
   );
-  const told: string[] = [];
-  made.locks.on("doubtful", (event) => told.push(`doubtful: ${String(event.cause)}`));
-  made.locks.on("lost", ({ reason }) => told.push(`lost: ${reason}`));
+  const reported: string[] = [];
+  made.locks.on("doubtful", (event) => reported.push(`doubtful: ${String(event.cause)}`));
+  made.locks.on("lost", ({ reason }) => reported.push(`lost: ${reason}`));
   const doubt = (resource?: string): void =>
     context?.doubt(({ resources }) =>
       resource === undefined || resources.includes(resource) ? cause : undefined,
     );
-  return { ...made, told, doubt };
+  return { ...made, reported, doubt };
 }
 
 describe("a lease that its store calls into doubt", () => {
   test("is doubtful at once, and held again when the store has confirmed it", async () => {
     const answer = deferred<ProveOutcome>();
-    const { locks, doubt, told, times } = doubting({ prove: () => answer.promise });
+    const { locks, doubt, reported, times } = doubting({ prove: () => answer.promise });
     const lease = await locks.acquire("a");
     doubt();
     expect(lease.state).toBe("doubtful");
-    expect(told).toEqual([`doubtful: ${String(cause)}`]);
+    expect(reported).toEqual([`doubtful: ${String(cause)}`]);
     expect(lease.signal.aborted).toBe(false);
     answer.resolve({ kind: "proven" });
     await expect.poll(() => lease.state).toBe("held");
@@ -43,22 +43,22 @@ describe("a lease that its store calls into doubt", () => {
   });
 
   test("is lost at once if the store does not have it any more", async () => {
-    const { locks, doubt, told } = doubting({ prove: async () => ({ kind: "gone" }) });
+    const { locks, doubt, reported } = doubting({ prove: async () => ({ kind: "gone" }) });
     const lease = await locks.acquire("a");
     doubt();
     await expect.poll(() => lease.state).toBe("lost");
-    expect(told).toEqual([`doubtful: ${String(cause)}`, "lost: taken"]);
+    expect(reported).toEqual([`doubtful: ${String(cause)}`, "lost: taken"]);
     expect(lease.signal.aborted).toBe(true);
     await locks.close();
   });
 
   test("is checked in the store again and again until its validity ends", async () => {
-    const { locks, doubt, told, times, clock } = doubting({ prove: async () => failed });
+    const { locks, doubt, reported, times, clock } = doubting({ prove: async () => failed });
     const lease = await locks.acquire("a");
     doubt();
     await clock.advance(ttl);
     expect(lease.state).toBe("lost");
-    expect(told.at(-1)).toBe("lost: unreachable");
+    expect(reported.at(-1)).toBe("lost: unreachable");
     const asked = times("prove");
     // About a tenth of the TTL apart, with jitter.
     expect(asked.length).toBeGreaterThanOrEqual(8);

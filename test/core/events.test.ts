@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { Emitter } from "../../src/core/events.ts";
+import { LockEmitter } from "../../src/core/events.ts";
 import type { Diagnostics } from "../../src/core/ports.ts";
 import { createLocks } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
@@ -15,7 +15,7 @@ function recorder(subscribed: readonly string[] = []) {
   const failures: unknown[] = [];
   const diagnostics: Diagnostics = {
     hasSubscribers: (name) => subscribed.includes(name),
-    publish: (name, told) => published.push([name, told]),
+    publish: (name, message) => published.push([name, message]),
     listenerFailed: (error) => failures.push(error),
   };
   return { diagnostics, published, failures };
@@ -23,44 +23,44 @@ function recorder(subscribed: readonly string[] = []) {
 
 describe("a listener", () => {
   test("receives events of its kind until it is removed", () => {
-    const emitter = new Emitter(recorder().diagnostics);
-    const heard: unknown[] = [];
-    const stop = emitter.on("node-recovered", (told) => heard.push(told));
+    const emitter = new LockEmitter(recorder().diagnostics);
+    const received: unknown[] = [];
+    const stop = emitter.on("node-recovered", (message) => received.push(message));
     emitter.emit("node-recovered", event);
     emitter.emit("node-blank", { node: "one", why: "new" });
     stop();
     stop();
     emitter.emit("node-recovered", event);
-    expect(heard).toEqual([event]);
+    expect(received).toEqual([event]);
   });
 
   test("that was added twice receives events twice, and each is removed separately", () => {
-    const emitter = new Emitter(recorder().diagnostics);
-    let heard = 0;
-    const listener = () => (heard += 1);
+    const emitter = new LockEmitter(recorder().diagnostics);
+    let received = 0;
+    const listener = () => (received += 1);
     const stop = emitter.on("node-recovered", listener);
     emitter.on("node-recovered", listener);
     emitter.emit("node-recovered", event);
-    expect(heard).toBe(2);
+    expect(received).toBe(2);
     stop();
     emitter.emit("node-recovered", event);
-    expect(heard).toBe(3);
+    expect(received).toBe(3);
   });
 
   test("that throws does not affect other listeners or the lock", async () => {
     const { locks, listenerErrors } = scene();
     const error = new Error("a careless listener");
-    const heard: string[] = [];
+    const received: string[] = [];
     for (const name of ["attempt", "acquired", "renewed", "released"] as const) {
       locks.on(name, () => {
         throw error;
       });
-      locks.on(name, () => heard.push(name));
+      locks.on(name, () => received.push(name));
     }
     const lease = await locks.acquire("a");
     await lease.extend();
     expect(await lease.release()).toEqual({ released: true });
-    expect(heard).toEqual(["attempt", "acquired", "renewed", "released"]);
+    expect(received).toEqual(["attempt", "acquired", "renewed", "released"]);
     expect(listenerErrors).toEqual([error, error, error, error]);
   });
 
@@ -93,7 +93,7 @@ describe("a listener", () => {
 describe("without listeners", () => {
   test("an event is not wanted, and is not published", () => {
     const { diagnostics, published } = recorder(["node-recovered"]);
-    const emitter = new Emitter(diagnostics);
+    const emitter = new LockEmitter(diagnostics);
     expect([emitter.wants("lost"), emitter.wants("node-recovered")]).toEqual([false, true]);
     const stop = emitter.on("lost", () => undefined);
     expect(emitter.wants("lost")).toBe(true);
@@ -131,19 +131,19 @@ describe("without listeners", () => {
 });
 
 test("events are published on the diagnostics channels of the process", async () => {
-  const told: { readonly name: string; readonly message: unknown }[] = [];
+  const reported: { readonly name: string; readonly message: unknown }[] = [];
   for (const name of ["holdfast:acquired", "holdfast:released"]) {
     const onMessage = (message: unknown, channel: string | symbol) =>
-      told.push({ name: String(channel), message });
+      reported.push({ name: String(channel), message });
     subscribe(name, onMessage);
     onTestFinished(() => void unsubscribe(name, onMessage));
   }
   const locks = createLocks(memory());
-  const lease = await locks.acquire("a", { label: "told" });
+  const lease = await locks.acquire("a", { label: "reported" });
   await lease.release();
   await locks.close();
-  expect(told).toMatchObject([
-    { name: "holdfast:acquired", message: { resources: ["a"], label: "told", attempts: 1 } },
+  expect(reported).toMatchObject([
+    { name: "holdfast:acquired", message: { resources: ["a"], label: "reported", attempts: 1 } },
     { name: "holdfast:released", message: { resources: ["a"], released: true } },
   ]);
 });

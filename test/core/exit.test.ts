@@ -31,26 +31,26 @@ async function run(name: string, lines: readonly string[]): Promise<string> {
 }
 
 test("a renewed lease does not keep the process alive", async () => {
-  const told = await run("holding.js", [
+  const output = await run("holding.js", [
     'const locks = createLocks(memory(), { ttl: "30s", renew: true });',
     'const lease = await locks.acquire("a");',
     "console.log(lease.state, lease.signal.aborted);",
   ]);
-  expect(told).toBe("held false\n");
+  expect(output).toBe("held false\n");
 });
 
 test("a call that waits for a lock keeps the process alive", async () => {
-  const told = await run("waiting.js", [
+  const output = await run("waiting.js", [
     "const locks = createLocks(memory());",
     'await locks.acquire("a");',
     'const wait = locks.acquire("a", { wait: 300 });',
     "console.log(await wait.catch((error) => error.code));",
   ]);
-  expect(told).toBe("ACQUIRE_TIMEOUT\n");
+  expect(output).toBe("ACQUIRE_TIMEOUT\n");
 });
 
 test("a renewal that cannot reach its store does not end the process", async () => {
-  const told = await run("failing.js", [
+  const output = await run("failing.js", [
     "const store = memory();",
     "const open = (context) => {",
     "  const opened = store.open(context);",
@@ -65,5 +65,5 @@ test("a renewal that cannot reach its store does not end the process", async () 
     "});",
     "console.log(lease.state);",
   ]);
-  expect(told).toBe("lost\n");
+  expect(output).toBe("lost\n");
 });

@@ -73,7 +73,7 @@ export function fakeStore(clock: ManualClock, behaviour: Behaviour = {}): FakeSt
     ...(behaviour.extendMany === undefined ? {} : { extendMany: behaviour.extendMany }),
     ...(behaviour.gapRemainingMs === undefined ? {} : { gapRemainingMs: behaviour.gapRemainingMs }),
     ...(behaviour.break === undefined ? {} : { break: behaviour.break }),
-    ...(behaviour.passOn === undefined ? {} : { passOn: behaviour.passOn }),
+    ...(behaviour.handOver === undefined ? {} : { handOver: behaviour.handOver }),
   };
   const capabilities = { fencing: behaviour.fencing ?? true, multiResource: true };
   const store: Store = {

@@ -20,13 +20,13 @@ function setUp() {
 }
 
 /** Collects the outcome of a reply. */
-function watch(reply: Promise<unknown>): { readonly told: unknown[] } {
-  const told: unknown[] = [];
+function watch(reply: Promise<unknown>): { readonly settled: unknown[] } {
+  const settled: unknown[] = [];
   reply.then(
-    (value) => told.push(value),
-    (error: unknown) => told.push(error),
+    (value) => settled.push(value),
+    (error: unknown) => settled.push(error),
   );
-  return { told };
+  return { settled };
 }
 
 test("a faulty node is accepted as a client, and passes everything on if there is no fault", async () => {
@@ -66,31 +66,31 @@ describe("a fault", () => {
   test("delays a reply to a command that has run", async () => {
     const { node, ran, clock } = setUp();
     node.inject({ kind: "delay-reply", ms: 100 });
-    const { told } = watch(node.send("", ["PING"]));
+    const { settled } = watch(node.send("", ["PING"]));
     await clock.advance(99);
-    expect([ran, told]).toEqual([["PING"], []]);
+    expect([ran, settled]).toEqual([["PING"], []]);
     await clock.advance(1);
-    expect(told).toEqual([1]);
+    expect(settled).toEqual([1]);
   });
 
   test("delays an error reply too", async () => {
     const { node, clock } = setUp();
     node.inject({ kind: "delay-reply", ms: 100 });
-    const { told } = watch(node.send("", ["BAD"]));
+    const { settled } = watch(node.send("", ["BAD"]));
     await clock.advance(99);
-    expect(told).toEqual([]);
+    expect(settled).toEqual([]);
     await clock.advance(1);
-    expect(told).toEqual([new Error("ERR unknown command")]);
+    expect(settled).toEqual([new Error("ERR unknown command")]);
   });
 
   test("delays a command on its way to the server", async () => {
     const { node, ran, clock } = setUp();
     node.inject({ kind: "delay-request", ms: 100 });
-    const { told } = watch(node.send("", ["PING"]));
+    const { settled } = watch(node.send("", ["PING"]));
     await clock.advance(99);
-    expect([ran, told]).toEqual([[], []]);
+    expect([ran, settled]).toEqual([[], []]);
     await clock.advance(1);
-    expect([ran, told]).toEqual([["PING"], [1]]);
+    expect([ran, settled]).toEqual([["PING"], [1]]);
   });
 
   test("loses a reply, or the command itself", async () => {
@@ -100,7 +100,7 @@ describe("a fault", () => {
     const replies = [watch(node.send("", ["ONE"])), watch(node.send("", ["TWO"]))];
     await clock.advance(60_000);
     expect(ran).toEqual(["ONE"]);
-    expect(replies.map(({ told }) => told)).toEqual([[], []]);
+    expect(replies.map(({ settled }) => settled)).toEqual([[], []]);
     expect(node.sent.map(({ fault }) => fault)).toEqual(["lose-reply", "lose-request"]);
   });
 
@@ -112,13 +112,13 @@ describe("a fault", () => {
     await settle();
     const two = watch(node.send("", ["TWO"]));
     await settle();
-    expect([ran, node.heldCount, one.told]).toEqual([["ONE"], 2, []]);
+    expect([ran, node.heldCount, one.settled]).toEqual([["ONE"], 2, []]);
     node.letGo(1);
     await settle();
-    expect([ran, node.heldCount, one.told]).toEqual([["ONE"], 1, [1]]);
+    expect([ran, node.heldCount, one.settled]).toEqual([["ONE"], 1, [1]]);
     node.letGo();
     await settle();
-    expect([ran, node.heldCount, two.told]).toEqual([["ONE", "TWO"], 0, [2]]);
+    expect([ran, node.heldCount, two.settled]).toEqual([["ONE", "TWO"], 0, [2]]);
   });
 
   test("refuses a command with an error of the server, and the command does not run", async () => {
@@ -164,12 +164,12 @@ describe("a fault", () => {
     node.inject({ kind: "hold-reply" });
     await expect(node.send("", ["PING"])).rejects.toThrow();
     end();
-    const { told } = watch(node.send("", ["PING"]));
+    const { settled } = watch(node.send("", ["PING"]));
     await settle();
-    expect(told).toEqual([]);
+    expect(settled).toEqual([]);
     node.heal();
     await settle();
-    expect(told).toEqual([1]);
+    expect(settled).toEqual([1]);
     expect(await node.send("", ["PING"])).toBe(2);
   });
 });

@@ -22,7 +22,7 @@ function reserving(more: (table: () => Table) => Behaviour = () => ({})): Table 
       granted += 10n;
       return { kind: "granted", grant: { ...outcome.grant, fence: granted - 9n } };
     },
-    passOn(grant: Grant) {
+    handOver(grant: Grant) {
       if (grant.fence === undefined || grant.fence % 10n === 0n) return false;
       (grant as Reserved).fence = grant.fence + 1n;
       return true;
@@ -261,11 +261,11 @@ describe("a lock is handed over only to calls that waited before the request for
 test("the `released` event reports whether the lock was handed over", async () => {
   const table = reserving();
   const { first, calls } = await lineOf(table, 1);
-  const told: unknown[] = [];
-  table.locks.on("released", ({ released, handedOver }) => told.push([released, handedOver]));
+  const reported: unknown[] = [];
+  table.locks.on("released", ({ released, handedOver }) => reported.push([released, handedOver]));
   await first.release();
   await (await taken(calls[0])).release();
-  expect(told).toEqual([
+  expect(reported).toEqual([
     [true, true],
     [true, false],
   ]);

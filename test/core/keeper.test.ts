@@ -59,9 +59,9 @@ describe("renewal", () => {
       { extend: async (_, ttlMs) => (away ? failed : extended(ttlMs)) },
       { ttl, renew },
     );
-    const told: string[] = [];
-    locks.on("doubtful", () => told.push("doubtful"));
-    locks.on("renewed", () => told.push("renewed"));
+    const reported: string[] = [];
+    locks.on("doubtful", () => reported.push("doubtful"));
+    locks.on("renewed", () => reported.push("renewed"));
     const lease = await locks.acquire("a");
     await clock.advance(2_000);
     expect(lease.state).toBe("doubtful");
@@ -75,7 +75,7 @@ describe("renewal", () => {
     away = false;
     await clock.advance(400);
     expect(lease.state).toBe("held");
-    expect(told).toEqual(["doubtful", "renewed"]);
+    expect(reported).toEqual(["doubtful", "renewed"]);
     await locks.close();
   });
 

@@ -54,12 +54,12 @@ test("a lease keeps its promises in any sequence of events", async () => {
               }
             },
             async prove(): Promise<ProveOutcome> {
-              const told = answerWith();
-              return told === "ok"
+              const outcome = answerWith();
+              return outcome === "ok"
                 ? { kind: "proven" }
-                : told === "failed"
+                : outcome === "failed"
                   ? failed
-                  : { kind: told };
+                  : { kind: outcome };
             },
           },
           { ttl: ttlMs, maxHold: maxHoldMs, renew },

@@ -359,11 +359,11 @@ test("a release that arrives after the end is expired, and does not fail the wor
 
 test("a release that finds the lease taken reports it", async () => {
   const { locks } = scene({ release: async () => ({ released: false, reason: "taken" }) }, { ttl });
-  const told: LockEvents["released"][] = [];
-  locks.on("released", (event) => told.push(event));
+  const released: LockEvents["released"][] = [];
+  locks.on("released", (event) => released.push(event));
   const lease = await locks.acquire("a");
   expect(await lease.release()).toEqual({ released: false, reason: "taken" });
-  expect(told).toMatchObject([{ released: false, reason: "taken" }]);
+  expect(released).toMatchObject([{ released: false, reason: "taken" }]);
   await expect(locks.using("b", () => "done")).rejects.toMatchObject({
     code: "LEASE_LOST",
     reason: "taken",
@@ -381,12 +381,12 @@ test("a release that cannot be confirmed does not make finished work fail", asyn
 
 test("the loss of a lease is reported once, with how long it was held", async () => {
   const { locks, clock } = scene({}, { ttl });
-  const told: LockEvents["lost"][] = [];
-  locks.on("lost", (event) => told.push(event));
+  const lost: LockEvents["lost"][] = [];
+  locks.on("lost", (event) => lost.push(event));
   const lease = await locks.acquire("a", { label: "me" });
   await clock.advance(2_000);
   expect([lease.state, lease.state, lease.signal.aborted]).toEqual(["lost", "lost", true]);
-  expect(told).toMatchObject([
+  expect(lost).toMatchObject([
     { resources: ["a"], label: "me", fence: 7n, reason: "expired", heldMs: 999, cause: undefined },
   ]);
 });

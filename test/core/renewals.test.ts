@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ExtendOutcome, Grant, TellExtended } from "../../src/core/store.ts";
+import type { ExtendOutcome, Grant, OnExtended } from "../../src/core/store.ts";
 import { steadyClock } from "../../src/core/time/steady-clock.ts";
 import { now } from "../../src/core/time/validity.ts";
 import { extended, failed, scene } from "./fake-store.ts";
@@ -18,7 +18,7 @@ function together() {
   const asked: Asked[] = [];
   const made = scene(
     {
-      extendMany(grants: readonly Grant[], ttlMs: number, tell: TellExtended) {
+      extendMany(grants: readonly Grant[], ttlMs: number, tell: OnExtended) {
         const names = grants.map(({ resources }) => resources.join());
         const answer = (name: string, outcome: ExtendOutcome): void => {
           tell(names.indexOf(name), outcome, now(steadyClock(made.clock)));
@@ -34,10 +34,12 @@ function together() {
 describe("renewals that are due together", () => {
   test("are one request, and each lease gets its own result", async () => {
     const { locks, clock, asked, times } = together();
-    const told: string[] = [];
-    locks.on("renewed", ({ resources }) => told.push(`renewed ${resources.join()}`));
-    locks.on("doubtful", ({ resources }) => told.push(`doubtful ${resources.join()}`));
-    locks.on("lost", ({ resources, reason }) => told.push(`lost ${resources.join()} ${reason}`));
+    const reported: string[] = [];
+    locks.on("renewed", ({ resources }) => reported.push(`renewed ${resources.join()}`));
+    locks.on("doubtful", ({ resources }) => reported.push(`doubtful ${resources.join()}`));
+    locks.on("lost", ({ resources, reason }) =>
+      reported.push(`lost ${resources.join()} ${reason}`),
+    );
     await Promise.all(["a", "b", "c"].map((name) => locks.acquire(name)));
     clock.pause(1_100);
     await clock.advance(0);
@@ -47,7 +49,7 @@ describe("renewals that are due together", () => {
     await clock.advance(200);
     // A result is applied at once, without waiting for the others.
     asked[0]?.answer("a", extended(ttl));
-    expect(told).toEqual(["lost b taken", "doubtful c", "renewed a"]);
+    expect(reported).toEqual(["lost b taken", "doubtful c", "renewed a"]);
     expect(times("extend")).toEqual([]);
     await locks.close();
   });

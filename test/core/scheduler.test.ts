@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
-import { Scheduler, type Task } from "../../src/core/time/scheduler.ts";
+import { TimerScheduler, type Task } from "../../src/core/time/scheduler.ts";
 import { ManualClock } from "../../src/testing/index.ts";
 
 function setUp() {
   const clock = new ManualClock();
-  return { clock, scheduler: new Scheduler(clock) };
+  return { clock, scheduler: new TimerScheduler(clock) };
 }
 
 describe("tasks", () => {
@@ -24,7 +24,7 @@ describe("tasks", () => {
   test("never run before they are due, even if the timer fires early", () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
-    const scheduler = new Scheduler({
+    const scheduler = new TimerScheduler({
       monotonicMs: () => nowMs,
       wallMs: () => nowMs,
       setTimer(_delayMs, _keepAlive, callback) {
@@ -116,7 +116,7 @@ describe("tasks", () => {
         return clock.setTimer(...args);
       },
     };
-    const scheduler = new Scheduler(counting);
+    const scheduler = new TimerScheduler(counting);
     for (let dueMs = 100; dueMs < 1_100; dueMs += 1) scheduler.at(dueMs, false, () => undefined);
     expect([set, clock.pendingTimers]).toEqual([1, 1]);
     scheduler.at(50, false, () => undefined);
@@ -186,7 +186,7 @@ function coarse() {
   const set = clock.setTimer.bind(clock);
   clock.setTimer = (delayMs, keepAlive, callback) =>
     set(Math.max(1, Math.ceil(delayMs)), keepAlive, callback);
-  return { clock, scheduler: new Scheduler(clock) };
+  return { clock, scheduler: new TimerScheduler(clock) };
 }
 
 describe("the clocks", () => {
@@ -311,7 +311,7 @@ test("an ended scheduler leaves no timer, though it keeps idle ones for the next
       return Object.assign(() => void pending.delete(timer), { keepAlive });
     },
   };
-  const scheduler = new Scheduler(clock);
+  const scheduler = new TimerScheduler(clock);
   scheduler.cancel(scheduler.at(500, true, () => undefined));
   expect(pending.size).toBeGreaterThan(0);
   scheduler.end();

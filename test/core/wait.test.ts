@@ -95,13 +95,13 @@ describe("a wait in the store's queue", () => {
     const waiting = locks.acquire("a");
     await settle();
     const [place] = places;
-    for (let told = 1; told <= 5; told += 1) {
+    for (let notified = 1; notified <= 5; notified += 1) {
       const { listener } = place ?? {};
       listener?.();
       // A second node may send the same notification.
       listener?.();
       await settle();
-      expect(place?.attempts).toHaveLength(1 + told);
+      expect(place?.attempts).toHaveLength(1 + notified);
     }
     entries.clear();
     place?.listener?.();

@@ -150,9 +150,10 @@ test("the example of the page on testing runs as written", async () => {
 describe("the programs of the README", () => {
   watchLeaks();
 
+  // The store of the guide runs in package.test.ts, with the built package.
   test("all have a test, and no other sample claims to run", () => {
     const names = pages.flatMap(samplesOf).flatMap(({ runnable }) => runnable ?? []);
-    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "testing"]);
+    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "store", "testing"]);
   });
 
   test("take a first lock, with one Redis", async () => {
@@ -233,7 +234,7 @@ function withSources(code: string): string {
   return program;
 }
 
-/** As servers are that have been in use for a while: nobody waits for a first admission. */
+/** Admits the servers, as after some time in use: no call waits for a first admission. */
 async function admitAll(servers: readonly { readonly url: string }[]): Promise<void> {
   const clients = servers.map(({ url }) => new Redis(url));
   const locks = holdfast.createLocks(redlock(clients, { maxTtl: "1s" }));

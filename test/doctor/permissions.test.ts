@@ -146,9 +146,9 @@ describe("rights that are missing", () => {
       for (const server of bench.servers) await server.command("SCRIPT", "FLUSH");
       const locks = openLocks(await loginAs(rules(rule), 1), { prefix: "lock:" });
       const found = await locks.doctor();
-      const told = findingOf(found, "permission-missing");
-      expect(told).toMatchObject({ level: "error", node: "redis" });
-      expect(told.what.toLowerCase()).toContain(rule.slice(1));
+      const finding = findingOf(found, "permission-missing");
+      expect(finding).toMatchObject({ level: "error", node: "redis" });
+      expect(finding.what.toLowerCase()).toContain(rule.slice(1));
       expect(found.map(({ code }) => code)).toContain("no-quorum");
     },
   );
@@ -175,15 +175,15 @@ describe("rights that are missing", () => {
 
   test("keys outside the allowed pattern are reported as well", async () => {
     const locks = openLocks(await loginAs(rules(), 1), { prefix: "other:" });
-    const told = await diagnose(locks, "permission-missing");
-    expect(told.remedy).toContain("docs/operate/operations.md");
+    const finding = await diagnose(locks, "permission-missing");
+    expect(finding.remedy).toContain("docs/operate/operations.md");
   });
 
   test("without INFO locks work if admission is off, and are refused if it is strict", async () => {
     const off = openLocks(await loginAs(rules("+info"), 3), { prefix: "lock:" });
-    const told = (await off.doctor()).filter(({ code }) => code === "info-denied");
-    expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "warning"]);
-    expect(told[0]?.remedy).toContain("+info");
+    const finding = (await off.doctor()).filter(({ code }) => code === "info-denied");
+    expect(finding.map(({ level }) => level)).toEqual(["warning", "warning", "warning"]);
+    expect(finding[0]?.remedy).toContain("+info");
     const strict = openLocks(await loginAs(rules("+info"), 3), {
       prefix: "lock:",
       admission: "strict",
@@ -203,8 +203,8 @@ describe("rights that are missing", () => {
     }
     // An acquire does not wait, because waiting would not help.
     expect(attempts).toHaveLength(2);
-    const told = warnings.filter(({ code }) => code === "permission-missing");
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ level: "error", node: "redis" });
+    const finding = warnings.filter(({ code }) => code === "permission-missing");
+    expect(finding).toHaveLength(1);
+    expect(finding[0]).toMatchObject({ level: "error", node: "redis" });
   });
 });

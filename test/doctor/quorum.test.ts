@@ -148,9 +148,9 @@ describe("the doctor on admission", () => {
     const locks = await openStrict(bench, { maxTtl: "1h" }, { ttl: "1s" });
     await bench.server(2).command("HSET", "holdfast:node", "rid", "0".repeat(40));
     const found = await locks.doctor();
-    const told = findingOf(found, "node-quarantined");
-    expect(told).toMatchObject({ level: "warning", node: "node-3" });
-    expect(told.what).toMatch(/may not vote, for about \d+ s/);
+    const finding = findingOf(found, "node-quarantined");
+    expect(finding).toMatchObject({ level: "warning", node: "node-3" });
+    expect(finding.what).toMatch(/may not vote, for about \d+ s/);
     expect(found.map(({ code }) => code)).not.toContain("no-quorum");
     // The quarantine is as long as this client's maxTtl, which differs from the one in the records.
     const differing = found.filter(({ code }) => code === "max-ttl-mismatch");

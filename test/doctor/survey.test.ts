@@ -27,7 +27,7 @@ test("a policy that can evict locks is reported once per node", async () => {
   await sleep(50);
   expect(warnings).toHaveLength(1);
   expect(warnings[0]).toMatchObject({ code: "eviction", level: "warning", node: "node-2" });
-  expect(warnings[0]?.what).toContain("node-2: maxmemory-policy is volatile-lru");
+  expect(warnings[0]?.what).toContain("maxmemory-policy is volatile-lru");
   expect(warnings[0]?.remedy).toContain("noeviction");
 });
 

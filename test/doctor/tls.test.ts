@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
@@ -64,7 +65,7 @@ function certificate(): Buffer {
   return readFileSync(join(folder, "certificate.pem"));
 }
 
-async function lockAndLook(client: object): Promise<string[]> {
+async function lockAndLook(client: RedisClient): Promise<string[]> {
   const locks = createLocks(redis(client, { prefix: "lock:" }));
   onTestFinished(() => locks.close());
   await locks.using(["a", "b"], { wait: 0 }, async (lease) => {

@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
 import { stallReport } from "../../src/core/time/stall-report.ts";
-import { createLocks, type Stalls } from "../../src/index.ts";
+import { createLocks } from "../../src/index.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
+import type { Stalls } from "../../src/store.ts";
 import { LoopStalls } from "../../src/runtime/stalls.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { collect } from "../support/redis-harness.ts";
@@ -50,8 +51,8 @@ describe("the reason for a loss is reported in words", () => {
   });
 
   test("and in numbers", () => {
-    const told = report({ stall: 800.4, gc: 700.2, slept: 1_500 });
-    expect(told).toMatchObject({ stallMs: 800, gcMs: 700, suspendedMs: 1_500 });
+    const reported = report({ stall: 800.4, gc: 700.2, slept: 1_500 });
+    expect(reported).toMatchObject({ stallMs: 800, gcMs: 700, suspendedMs: 1_500 });
     expect(report({ slept: 900 }).suspendedMs).toBe(0);
   });
 });
@@ -106,10 +107,10 @@ const collect = () => {
 // The lease's own timer is late because of it, but not by much.
 const ttl = Math.max(50, Math.round(collect() * 0.6));
 const locks = createLocks(memory(), { ttl });
-let told;
-locks.on("lost", ({ why, gcMs, stallMs }) => (told = { why, gcMs, stallMs }));
+let reported;
+locks.on("lost", ({ why, gcMs, stallMs }) => (reported = { why, gcMs, stallMs }));
 for (let round = 0, tries = 0; round < 3 && tries < 30; tries += 1) {
-  told = undefined;
+  reported = undefined;
   const before = await locks.acquire("a", { ttl: 1_000 });
   await new Promise((resolve) => setTimeout(resolve, 100));
   await before.release();
@@ -121,7 +122,7 @@ for (let round = 0, tries = 0; round < 3 && tries < 30; tries += 1) {
   const isOutlived = collect() > ttl;
   await new Promise((resolve) => setTimeout(resolve, 2 * ttl));
   if (!isHeld || !isOutlived) continue;
-  console.log(JSON.stringify(told));
+  console.log(JSON.stringify(reported));
   round += 1;
 }
 console.log(heap.length > 0 ? "end" : "");
@@ -142,9 +143,11 @@ test("a garbage collection is reported as the reason for a loss", async () => {
   expect(status).toBe(0);
   const lines = stdout.trim().split("\n");
   expect(lines.at(-1)).toBe("end");
-  const told = lines.slice(0, -1).map((line) => JSON.parse(line) as { why: string; gcMs: number });
-  expect(told).toHaveLength(3);
-  for (const { why, gcMs } of told) {
+  const reported = lines
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as { why: string; gcMs: number });
+  expect(reported).toHaveLength(3);
+  for (const { why, gcMs } of reported) {
     expect(gcMs).toBeGreaterThanOrEqual(50);
     expect(why).toBe(`garbage collection stopped the process for ${gcMs} ms`);
   }

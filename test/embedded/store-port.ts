@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { Cancellation } from "../../src/core/acquire/cancellation.ts";
-import { Emitter, type LockEvents } from "../../src/core/events.ts";
+import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
+import { LockEmitter, type LockEvents } from "../../src/core/events.ts";
 import type { Runtime, SteadyRuntime } from "../../src/core/ports.ts";
-import { Scheduler } from "../../src/core/time/scheduler.ts";
+import { TimerScheduler } from "../../src/core/time/scheduler.ts";
 import { steadyRuntime } from "../../src/core/time/steady-clock.ts";
 import type { AcquireRequest, AttemptOutcome, Grant } from "../../src/core/store.ts";
 import { now } from "../../src/core/time/validity.ts";
@@ -38,9 +38,9 @@ export class Port {
 
   constructor(directory: string, machine: Machine = thisMachine(), given: Runtime = nodeRuntime) {
     const runtime = steadyRuntime(given);
-    const events = new Emitter(runtime.diagnostics);
+    const events = new LockEmitter(runtime.diagnostics);
     events.on("warning", (warning) => this.warnings.push(warning));
-    const scheduler = new Scheduler(runtime.clock);
+    const scheduler = new TimerScheduler(runtime.clock);
     this.#runtime = runtime;
     this.store = new EmbeddedStore(directory, () => machine, {
       runtime,
@@ -64,7 +64,7 @@ export class Port {
       owner: `owner-${owners}`,
       ttlMs,
       started: now(this.#runtime.clock),
-      cancellation: new Cancellation(),
+      cancellation: new CallCancellation(),
     };
   }
 

@@ -1,10 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import { NotConnectedError } from "../../src/clients/contract.ts";
-import { Cancellation } from "../../src/core/acquire/cancellation.ts";
-import { Emitter } from "../../src/core/events.ts";
+import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
+import { LockEmitter, type Emitter } from "../../src/core/events.ts";
 import { Owners } from "../../src/core/acquire/owners.ts";
 import type { Clock, Instant, SteadyRuntime } from "../../src/core/ports.ts";
-import { Scheduler } from "../../src/core/time/scheduler.ts";
+import { TimerScheduler } from "../../src/core/time/scheduler.ts";
 import { steadyClock, steadyRuntime } from "../../src/core/time/steady-clock.ts";
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
 import { now } from "../../src/core/time/validity.ts";
@@ -117,10 +117,10 @@ export class Actor {
     });
     const runtime = runtimeOf(this.clock);
     this.#owners = new Owners(runtime.random);
-    this.events = new Emitter(runtime.diagnostics);
+    this.events = new LockEmitter(runtime.diagnostics);
     this.store = redlock(this.lines, storeOptions).open({
       runtime,
-      scheduler: new Scheduler(this.clock),
+      scheduler: new TimerScheduler(this.clock),
       events: this.events,
       reconsider: () => undefined,
       doubt: () => undefined,
@@ -138,7 +138,7 @@ export class Actor {
   /** Starts an attempt. When this resolves, its acquires have been sent and are held. */
   async begins(owner: string = this.#owners.next(undefined)): Promise<void> {
     const started = now(steadyClock(this.clock));
-    const cancellation = new Cancellation();
+    const cancellation = new CallCancellation();
     const request = { resources: [resource], owner, ttlMs, started, cancellation };
     this.started = started;
     this.begun = true;

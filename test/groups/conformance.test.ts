@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 function harness(namespace: string, prefix: string): ConformanceHarness {
-  const given = clients.map(({ client }) => client as object);
+  const given = clients.map(({ client }) => client);
   const options: GroupsOptions = { admission: "off", nodeTimeout: "5s", prefix };
   const make = () => redlockGroups([given.slice(0, 3), given.slice(3)], options);
   const { capabilities, maxTtlMs } = make();

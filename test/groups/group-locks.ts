@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type CreateLocksOptions, type Locks } from "../../src/index.ts";
 import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
 import { type GroupsOptions, redlockGroups } from "../../src/stores/redis/index.ts";
@@ -8,7 +9,7 @@ import { connect, type RedisBench } from "../support/redis-harness.ts";
 export const maxTtl = 1_000;
 
 /** Connects a client to each of these servers. */
-export function clientsOf(redis: RedisBench, indices: readonly number[]): Promise<object[]> {
+export function clientsOf(redis: RedisBench, indices: readonly number[]): Promise<RedisClient[]> {
   return Promise.all(indices.map((index) => connect(redis.server(index).port)));
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { InvalidOptionError, QuorumError, StoreError } from "../../src/index.ts";
 import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
@@ -176,7 +177,7 @@ describe("with one group down", () => {
     const clients = await clientsOf(redis, [0, 1, 2]);
     const gone = [3, 4, 5].map(() => ({
       library: "none",
-      topology: "standalone",
+      topology: "standalone" as const,
       send: () => Promise.reject(new Error("connection refused")),
     }));
     const { createLocks } = await import("../../src/index.ts");
@@ -202,7 +203,7 @@ describe("redlockGroups refuses", () => {
   test("the same client twice, lists of different lengths, and options that groups do not support", async () => {
     const [a, b, c] = await clientsOf(redis, [0, 1, 2]);
     if (a === undefined || b === undefined || c === undefined) throw new Error("no client");
-    const refused = (groups: readonly object[][], options: object = {}): string => {
+    const refused = (groups: readonly RedisClient[][], options: object = {}): string => {
       try {
         redlockGroups(groups, options);
       } catch (error) {
@@ -216,7 +217,7 @@ describe("redlockGroups refuses", () => {
     expect(refused([[a, b], [c]])).toContain("lists of the same length");
     expect(refused([[]])).toContain("lists of the same length");
     expect(refused([])).toContain("`groups`");
-    expect(refused([[a], [{}]])).toContain("groups[1][0]");
+    expect(refused([[a], [{} as RedisClient]])).toContain("groups[1][0]");
     expect(refused([[a]], { fencing: false })).toContain("groups always fence");
     expect(refused([[a]], { crossSlot: "ordered" })).toContain("crossSlot");
     expect(refused([[a]], { layout: 0 })).toContain("`layout`");
@@ -224,7 +225,7 @@ describe("redlockGroups refuses", () => {
     expect(refused([[a], [b]], { ids: ["a", "a"] })).toContain("`ids`");
     expect(refused([[a]], { ids: ["a"], retired: { a: [] } })).toContain("`ids`");
     expect(refused([[a]], { groups: 2 })).toContain("known options");
-    const cluster = { library: "x", topology: "cluster", send: async () => null };
+    const cluster = { library: "x", topology: "cluster" as const, send: async () => null };
     expect(refused([[cluster]])).toContain("a client of one server");
   });
 

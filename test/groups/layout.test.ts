@@ -38,9 +38,9 @@ describe("another layout with the same number", () => {
     await using lease = await old.acquire(moving[0] ?? "");
     expect(lease.state).toBe("held");
     const wider = await openGroups(redis, [a, b, c]);
-    const told = await refusal(wider.acquire(moving[0] ?? "", { wait: "30s" }));
-    expect(told).toContain('belongs to group "1" of layout 1');
-    expect(told).toContain("with a greater `layout`");
+    const message = await refusal(wider.acquire(moving[0] ?? "", { wait: "30s" }));
+    expect(message).toContain('belongs to group "1" of layout 1');
+    expect(message).toContain("with a greater `layout`");
     // Not even the unused servers were changed.
     expect((await formats()).slice(4)).toEqual([null, null]);
     expect(await lease.prove()).toBe(true);
@@ -79,8 +79,10 @@ describe("a greater layout", () => {
     }
     const wide = await openGroups(redis, [a, b, c], { ...short, layout: 2 }, brief);
     const warnings = collect(wide, "warning");
-    const told = await refusal(wide.acquire(moving[0] ?? "", { wait: 0 }));
-    expect(told).toMatch(/layout 2 is not open yet: leases of the one before may live for about/);
+    const message = await refusal(wide.acquire(moving[0] ?? "", { wait: 0 }));
+    expect(message).toMatch(
+      /layout 2 is not open yet: leases of the one before may live for about/,
+    );
     expect(warnings.filter(({ what }) => what.startsWith("layout 2 replaces"))).toHaveLength(1);
     // From now on the old layout is closed, for new leases and for extensions.
     expect(await refusal(old.acquire("anything", { wait: "30s" }))).toContain("of layout 2");
@@ -153,8 +155,8 @@ describe("a greater layout", () => {
     const hasty = { ...short, layout: 2, nodeTimeout: "300ms" } as const;
     const wide = await openGroups(redis, [a, b, c], hasty, brief);
     redis.freeze(5);
-    const told = await refusal(wide.acquire("x", { wait: 0 }));
-    expect(told).toContain("group-3/node-2 did not answer");
+    const message = await refusal(wide.acquire("x", { wait: 0 }));
+    expect(message).toContain("group-3/node-2 did not answer");
     await (await old.acquire("x")).release();
     redis.thaw(5);
     await (await wide.acquire("x", { wait: "30s" })).release();
@@ -190,8 +192,8 @@ describe("a group that is removed", () => {
     const old = await openGroups(redis, [a, b, c], short, brief);
     const lease = await old.acquire(inThird);
     const narrow = await openGroups(redis, [a, b], { ...short, layout: 2 }, brief);
-    const told = await refusal(narrow.acquire(inThird, { wait: "30s" }));
-    expect(told).toContain('has groups that are not in it: "3"');
+    const message = await refusal(narrow.acquire(inThird, { wait: "30s" }));
+    expect(message).toContain('has groups that are not in it: "3"');
     // The refused layout closed nothing.
     await lease.extend();
 

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, HoldfastError, InvalidOptionError, type Locks } from "../../src/index.ts";
 import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
 import { redlockGroups } from "../../src/stores/redis/index.ts";
@@ -31,7 +32,7 @@ describe("a lock on resources of both groups that the second group does not gran
   const key = (name: string): string => `lock:${name}`;
 
   /** Opens a manager whose connections to the second group are wrapped. */
-  async function openSpoiled(wrap: (client: object) => object): Promise<Locks> {
+  async function openSpoiled(wrap: (client: RedisClient) => RedisClient): Promise<Locks> {
     const [first = [], second = []] = await Promise.all(two.map((some) => clientsOf(redis, some)));
     const store = redlockGroups([first, second.map(wrap)], {
       admission: "off",

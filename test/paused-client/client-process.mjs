@@ -45,22 +45,22 @@ for (const node of nodes) node.disconnect();
 
 async function beOnTime() {
   const lease = await locks.acquire(resource, { ttl: ttlMs, renew: true });
-  tell({ kind: "holding", fence: String(lease.fence) });
-  tell({ kind: "wrote", outcomes: await writeAll(holdfast, connections, plan, lease), events });
+  send({ kind: "holding", fence: String(lease.fence) });
+  send({ kind: "wrote", outcomes: await writeAll(holdfast, connections, plan, lease), events });
   // Waits without blocking, unlike the other roles, because this lease must be renewed.
   await once(process.stdin, "data");
   process.stdin.destroy();
-  tell({ kind: "proved", held: await lease.prove() });
+  send({ kind: "proved", held: await lease.prove() });
   await lease.release();
 }
 
 async function writeBlindly() {
   const lease = await locks.acquire(resource, { ttl: ttlMs });
-  tell({ kind: "holding", fence: String(lease.fence) });
-  tell({ kind: "wrote", outcomes: await writeAll(holdfast, connections, plan, lease), events });
+  send({ kind: "holding", fence: String(lease.fence) });
+  send({ kind: "wrote", outcomes: await writeAll(holdfast, connections, plan, lease), events });
   standStill();
   const late = { ...plan, value: `${plan.value}, late` };
-  tell({ kind: "wrote", outcomes: await writeAll(holdfast, connections, late, lease), events });
+  send({ kind: "wrote", outcomes: await writeAll(holdfast, connections, late, lease), events });
 }
 
 /** @param {import("./client-plan.ts").Look} look */
@@ -73,12 +73,12 @@ async function lookFirst(look) {
     await locks.using(resource, { ttl: ttlMs }, async (lease) => {
       // Read before the pause, as by a client that passes it on to everything it calls.
       const { signal } = lease;
-      tell({ kind: "holding", fence: String(lease.fence) });
+      send({ kind: "holding", fence: String(lease.fence) });
       standStill();
       try {
         saw = { value: firstLook(look, lease, signal) };
       } catch (error) {
-        saw = { threw: told(error) };
+        saw = { threw: described(error) };
         throw error;
       }
       return "the result of the work";
@@ -87,7 +87,7 @@ async function lookFirst(look) {
     failure = error;
   }
   if (saw === undefined) throw new Error("the work did not run", { cause: failure });
-  tell({ kind: "looked", saw, using: told(failure), events });
+  send({ kind: "looked", saw, using: described(failure), events });
 }
 
 /**
@@ -114,7 +114,7 @@ function firstLook(look, lease, signal) {
 }
 
 /** @param {unknown} error @returns {import("./client-plan.ts").Failure} */
-function told(error) {
+function described(error) {
   if (!(error instanceof holdfast.root.LeaseLostError)) throw error;
   const { name, reason, result } = error;
   return { error: name, reason, result };
@@ -125,10 +125,10 @@ function told(error) {
  * statement before and the one after, however long the process is stopped here.
  */
 function standStill() {
-  if (readSync(0, Buffer.alloc(1)) === 0) throw new Error("whoever started this process is gone");
+  if (readSync(0, Buffer.alloc(1)) === 0) throw new Error("the parent of this process is gone");
 }
 
 /** Has written when it returns, also if the process is stopped next. @param {Message} message */
-function tell(message) {
+function send(message) {
   writeSync(1, `${JSON.stringify(message)}\n`);
 }

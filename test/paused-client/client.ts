@@ -31,15 +31,15 @@ export class Client {
   }
 
   /** Returns the next message, which must be of this kind. */
-  async tells<Kind extends Message["kind"]>(kind: Kind): Promise<Message & { kind: Kind }> {
+  async message<Kind extends Message["kind"]>(kind: Kind): Promise<Message & { kind: Kind }> {
     const { done, value } = await this.#lines.next();
     if (done === true) {
       await this.#closed;
-      throw new Error(`the client ended before it told "${kind}":\n${this.#complaints}`);
+      throw new Error(`the client ended before it sent "${kind}":\n${this.#complaints}`);
     }
     const message = JSON.parse(value) as Message;
     if (isOf(message, kind)) return message;
-    throw new Error(`the client told ${value} and not "${kind}"`);
+    throw new Error(`the client sent ${value} and not "${kind}"`);
   }
 
   /** Resolves when the system shows the process as stopped. */

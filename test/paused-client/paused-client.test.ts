@@ -69,18 +69,18 @@ async function pauseAcrossTenures(role: Role, writes: Writes): Promise<Story> {
   const plan = { packageFolder: built.folder, addresses, resource, maxTtlMs, writes };
 
   const a = startClient({ ...plan, role, value: "A", ttlMs: shortTtlMs });
-  const { fence: fenceOfA } = await a.tells("holding");
+  const { fence: fenceOfA } = await a.message("holding");
   if (role.kind === "blind") {
     // While the lease is valid, nothing refuses the write. Later only its fence is refused.
-    expect((await a.tells("wrote")).outcomes).toEqual(everywhere(writes, { kind: "written" }));
+    expect((await a.message("wrote")).outcomes).toEqual(everywhere(writes, { kind: "written" }));
     await expectHeld(writes, resource, { value: "A", fence: fenceOfA });
   }
   await a.stop();
 
   const b = startClient({ ...plan, role: { kind: "prompt" }, value: "B", ttlMs: maxTtlMs });
-  const { fence: fenceOfB } = await b.tells("holding");
+  const { fence: fenceOfB } = await b.message("holding");
   expect(BigInt(fenceOfB)).toBeGreaterThan(BigInt(fenceOfA));
-  expect((await b.tells("wrote")).outcomes).toEqual(everywhere(writes, { kind: "written" }));
+  expect((await b.message("wrote")).outcomes).toEqual(everywhere(writes, { kind: "written" }));
   await expectHeld(writes, resource, { value: "B", fence: fenceOfB });
 
   expect(a.isStopped).toBe(true);
@@ -92,7 +92,7 @@ async function pauseAcrossTenures(role: Role, writes: Writes): Promise<Story> {
 /** Expects that B still holds the lock after A has written, released and closed its manager. */
 async function expectStillHeld(b: Client): Promise<void> {
   b.nudge();
-  expect(await b.tells("proved")).toEqual({ kind: "proved", held: true });
+  expect(await b.message("proved")).toEqual({ kind: "proved", held: true });
   await b.ends();
 }
 
@@ -112,7 +112,7 @@ describe("a client that was stopped past its TTL and writes without checking its
   it("is refused by every guard, and the later holder's values stay", async () => {
     const story = await pauseAcrossTenures({ kind: "blind" }, "guarded");
     const { resource, a, b, fenceOfA: fence, fenceOfB: seen } = story;
-    const { outcomes, events } = await a.tells("wrote");
+    const { outcomes, events } = await a.message("wrote");
     await a.ends();
 
     const error = "FenceRejectedError";
@@ -131,7 +131,7 @@ describe("a client that was stopped past its TTL and writes without checking its
   it("overwrites the later holder's values in every place without a guard", async () => {
     const story = await pauseAcrossTenures({ kind: "blind" }, "plain");
     const { resource, a, b, fenceOfA: fence } = story;
-    const { outcomes, events } = await a.tells("wrote");
+    const { outcomes, events } = await a.message("wrote");
     await a.ends();
 
     expect(outcomes).toEqual(everywhere("plain", { kind: "written" }));
@@ -152,10 +152,10 @@ describe("a client that was stopped past its TTL and checks its lease first", ()
   ])("sees the loss in %s, and `using` rejects", async (look, saw, using) => {
     const story = await pauseAcrossTenures({ kind: "careful", look }, "guarded");
     const { resource, a, b, fenceOfA, fenceOfB } = story;
-    const told = await a.tells("looked");
+    const seen = await a.message("looked");
     await a.ends();
 
-    expect(told).toEqual({
+    expect(seen).toEqual({
       kind: "looked",
       saw,
       using,

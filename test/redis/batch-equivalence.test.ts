@@ -179,8 +179,8 @@ async function sendBatch(
 /** Removes run id and times, which differ between two servers, and keeps the verdict. */
 function normal(reply: unknown): unknown {
   const { holder, ...rest } = reply as { holder?: Holder };
-  const told = { ...rest, runId: undefined, freeInMs: undefined };
-  return { ...told, owner: holder?.owner, holderFence: holder?.fence };
+  const comparable = { ...rest, runId: undefined, freeInMs: undefined };
+  return { ...comparable, owner: holder?.owner, holderFence: holder?.fence };
 }
 
 async function valuesOf(server: RedisServer): Promise<(string | null)[]> {

@@ -6,7 +6,7 @@ import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { redlock, redlockGroups } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { openLocks, shareRedis } from "../support/redis-harness.ts";
-import { loadScripts, tell, untilQueued } from "./waiting-scene.ts";
+import { loadScripts, notify, untilQueued } from "./waiting-scene.ts";
 
 /**
  * Managers with `foreignGap` on real servers. Their timers fire only when the test allows it, so
@@ -146,7 +146,7 @@ test("wake-ups that keep coming do not delay the attempt", async () => {
   const [[place] = []] = await untilQueued([bench.server(0)], "a", 1);
   await bench.freeByForeigner([0], "a");
   for (let count = 0; count < 100 && granted.length === 0; count += 1) {
-    await tell(bench.server(0), place?.id ?? "");
+    await notify(bench.server(0), place?.id ?? "");
     await realDelay(20);
   }
   expect(granted).toHaveLength(1);
@@ -163,7 +163,7 @@ test("a lock that is handed over leaves no gap", async () => {
   const second = locks.acquire("a");
   await bench.freeByForeigner([0], "a");
   fleet.letTimersFire();
-  await tell(bench.server(0), place?.id ?? "");
+  await notify(bench.server(0), place?.id ?? "");
   const lease = await first;
   const passedOn = lease.release();
   const following = await second;
@@ -192,6 +192,6 @@ test("groups leave gaps as well", async () => {
 });
 
 test.each(["101ms", -1, "soon", true])("a gap of %j is refused", async (foreignGap) => {
-  const [client = {}] = await bench.connectAll(1);
-  expect(() => redlock([client], { foreignGap } as object)).toThrow(InvalidOptionError);
+  const clients = await bench.connectAll(1);
+  expect(() => redlock(clients, { foreignGap } as object)).toThrow(InvalidOptionError);
 });

@@ -19,7 +19,7 @@ const locks = createLocks(redlock(clients, { admission: "off" }), {
 });
 
 /** @param {object} answer */
-function tell(answer) {
+function send(answer) {
   process.send?.(answer);
 }
 
@@ -48,7 +48,7 @@ async function contend({ resource, times, file }) {
       unlinkSync(file);
     });
   }
-  tell({ overlaps });
+  send({ overlaps });
 }
 
 /**
@@ -63,7 +63,7 @@ async function hold({ resource, ttl }) {
     await locks.using(resource, { ttl }, async (/** @type {any} */ lease) => {
       // Read before the answer, because the process may be stopped at any moment afterwards.
       let lastMs = performance.now();
-      tell({ holding: true, fence: String(lease.fence) });
+      send({ holding: true, fence: String(lease.fence) });
       while (firstLook === undefined) {
         await sleep(5);
         const pausedMs = performance.now() - lastMs;
@@ -73,9 +73,9 @@ async function hold({ resource, ttl }) {
       }
       return "finished";
     });
-    tell({ firstLook });
+    send({ firstLook });
   } catch (error) {
-    tell({ firstLook, error: describe(error) });
+    send({ firstLook, error: describe(error) });
   }
 }
 
@@ -99,9 +99,9 @@ async function block({ resource, ttl }) {
       await sleep(20);
       return "finished";
     });
-    tell({ looks });
+    send({ looks });
   } catch (error) {
-    tell({ looks, error: describe(error) });
+    send({ looks, error: describe(error) });
   }
 }
 
@@ -118,4 +118,4 @@ async function obey(order) {
 }
 
 process.on("message", (order) => void obey(order));
-tell({ ready: true });
+send({ ready: true });

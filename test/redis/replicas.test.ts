@@ -1,5 +1,6 @@
 import { Cluster } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { createLocks, InvalidOptionError, QuorumError, ReplicationError } from "../../src/index.ts";
@@ -46,7 +47,7 @@ watchLeaks({
   },
 });
 
-function open(client: object, options: RedisStoreOptions = {}): Locks {
+function open(client: RedisClient, options: RedisStoreOptions = {}): Locks {
   const replicas = { acks: 1, timeout: "300ms" } as const;
   const locks = createLocks(redis(client, { replicas, ...options }), { ttl: "20s" });
   onTestFinished(() => locks.close());
@@ -69,7 +70,7 @@ async function waitsOf(server: RedisServer): Promise<number> {
 }
 
 /** Returns a connection that records its commands, each with the turn of the event loop. */
-function noted(client: object): RedisConnection & { readonly sent: [string, number][] } {
+function noted(client: RedisClient): RedisConnection & { readonly sent: [string, number][] } {
   const inner = connectionOf(client);
   if (inner === undefined) throw new Error("the client was not recognised");
   const sent: [string, number][] = [];
@@ -126,7 +127,7 @@ describe("bad options", () => {
     const opened = await glide?.open(master.port);
     if (opened === undefined) throw new Error("GLIDE is not among the clients");
     onTestFinished(() => void opened.close());
-    expect(() => redis(opened.client as object, { replicas })).toThrow(/several connections/);
+    expect(() => redis(opened.client, { replicas })).toThrow(/several connections/);
   });
 
   test("a TTL whose nodeTimeout is shorter than the wait, before anything is sent", async () => {
@@ -144,7 +145,7 @@ const ordered = allKinds.filter(({ library }) => library !== "valkey-glide");
 test.each(ordered)("a grant and an extension are on the replica, with $name", async (kind) => {
   const opened = await kind.open(master.port);
   onTestFinished(() => void opened.close());
-  const locks = open(opened.client as object);
+  const locks = open(opened.client);
   for (let turn = 0; turn < 5; turn += 1) {
     const lease = await locks.acquire(key);
     // Checked without waiting: the replica had the key before the lease was returned.
@@ -202,9 +203,9 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
       expect(String(error)).toContain("only 0 of 1 replicas confirmed it within 300 ms");
     }
     expect(await master.command("EXISTS", key, "a", "b", "c")).toBe(0);
-    const told = warnings.filter(({ code }) => code === "acks-missing");
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ node: "redis", level: "error" });
+    const found = warnings.filter(({ code }) => code === "acks-missing");
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatchObject({ node: "redis", level: "error" });
     // Waiting for the replica succeeds.
     const waiting = locks.acquire(key, { wait: "20s" });
     replica.resume();

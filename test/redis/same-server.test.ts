@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import {
   InvalidOptionError,
   type Lease,
@@ -24,14 +25,14 @@ async function openThrough(kind: ClientKind, servers: readonly number[], store: 
   onTestFinished(() => {
     for (const each of opened) each.close();
   });
-  const clients = opened.map(({ client }) => client as object);
+  const clients = opened.map(({ client }) => client);
   if (store.admission === "strict") await Promise.all(bench.servers.map((each) => admit(each)));
   const locks = openLocks(clients, { nodeTimeout: "2s", ...store }, { ttl });
   return { locks, clients, proxies };
 }
 
 /** Redirects the node to another server, and waits until its client is connected again. */
-async function leadTo(server: number, proxy: TcpProxy, client: object): Promise<void> {
+async function leadTo(server: number, proxy: TcpProxy, client: RedisClient): Promise<void> {
   const before = proxy.connectionCount;
   proxy.target = bench.server(server).port;
   proxy.reset();

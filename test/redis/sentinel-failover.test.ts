@@ -109,9 +109,9 @@ async function grantThatDies(take: () => Promise<Lease>): Promise<Lease> {
 
 test("without acks a grant can be lost with its master: it is reported lost, and the next fence is greater", async () => {
   const [ours, theirs] = [await open(), await open()];
-  const told: string[] = [];
-  ours.on("doubtful", () => told.push("doubtful"));
-  ours.on("lost", ({ reason }) => told.push(`lost: ${reason}`));
+  const reported: string[] = [];
+  ours.on("doubtful", () => reported.push("doubtful"));
+  ours.on("lost", ({ reason }) => reported.push(`lost: ${reason}`));
   // Acquired once before, so that the node record is on the replicas as well.
   await (await ours.acquire(key)).release();
   const lease = await grantThatDies(() => ours.acquire(key, { ttl: "30s" }));
@@ -120,7 +120,7 @@ test("without acks a grant can be lost with its master: it is reported lost, and
   // From now on a guard at the resource refuses the first holder.
   expect(second.fence).toBeGreaterThan(lease.fence);
   await eventually(() => lease.state === "lost");
-  expect(told).toEqual(["doubtful", "lost: taken"]);
+  expect(reported).toEqual(["doubtful", "lost: taken"]);
   expect(lease.signal.aborted).toBe(true);
   expect(await lease.release()).toEqual({ released: false, reason: "taken" });
   await second.release();

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { allKinds } from "../clients/client-kinds.ts";
@@ -22,7 +23,7 @@ const retry = { minDelay: 50, maxDelay: 50 } as const;
 
 interface Scene {
   /** Opens a manager on its own client, which is closed when the test is over. */
-  open(): Promise<object>;
+  open(): Promise<RedisClient>;
   readonly servers: readonly RedisServer[];
 }
 
@@ -41,7 +42,7 @@ function kill({ servers }: Scene): Promise<void> {
   return onAll(servers, "CLIENT", "KILL", "TYPE", "pubsub");
 }
 
-function managerOn(client: object): Locks {
+function managerOn(client: RedisClient): Locks {
   return createLocks(redis(client), { ttl: "20s", wait: "forever", retry });
 }
 
@@ -87,11 +88,11 @@ async function revokeBesideWaits(scene: Scene): Promise<void> {
   await (await waiting).release();
 }
 
-function closing(opened: { readonly client: unknown; close(): unknown }): object {
+function closing(opened: { readonly client: RedisClient; close(): unknown }): RedisClient {
   onTestFinished(async () => {
     await opened.close();
   });
-  return opened.client as object;
+  return opened.client;
 }
 
 describe("on one server", () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { allKinds, type ClientKind } from "../clients/client-kinds.ts";
@@ -20,12 +21,12 @@ loadScripts(bench);
 const key = "invoice:42";
 const nodeTimeoutMs = 100;
 
-async function clientOf(kind: ClientKind, port: number): Promise<object> {
+async function clientOf(kind: ClientKind, port: number): Promise<RedisClient> {
   const opened = await kind.open(port);
   onTestFinished(async () => {
     await opened.close();
   });
-  return opened.client as object;
+  return opened.client;
 }
 
 /** Resolves with the result or the error of a promise. */

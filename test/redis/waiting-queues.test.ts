@@ -13,7 +13,7 @@ import {
   listenersOf,
   loadScripts,
   queueOn,
-  tell,
+  notify,
   untilQueued,
   withoutTimers,
 } from "./waiting-scene.ts";
@@ -217,7 +217,7 @@ test("a vote without a quorum does not cost the queue entry", async () => {
   // One node would grant now, and two would not.
   await bench.freeByForeigner([2], key);
   const before = attempts.length;
-  for (const server of bench.servers) await tell(server, id);
+  for (const server of bench.servers) await notify(server, id);
   await eventually(() => attempts.length > before);
   expect(attempts.at(-1)?.outcome).toBe("held");
   await eventually(async () => expect(await bench.server(2).command("GET", key)).toBeNull());
@@ -226,7 +226,7 @@ test("a vote without a quorum does not cost the queue entry", async () => {
     expect(places.map((each) => each.id)[0]).toBe(id);
   }
   await bench.freeByForeigner([0, 1], key);
-  for (const server of bench.servers) await tell(server, id);
+  for (const server of bench.servers) await notify(server, id);
   await (await waiting).release();
   await (await behind).release();
 });
@@ -247,8 +247,8 @@ test("a lock that expires at different moments on each node is waited for", asyn
 });
 
 test("an abort while the subscription begins ends the wait, and leaves no queue entry", async () => {
-  const [client] = await bench.connectAll(1);
-  const connection = watchConnection(client ?? {});
+  const client = await connect(bench.server(0).port);
+  const connection = watchConnection(client);
   let begun = 0;
   // The subscription never opens and timers never fire, so only the abort can end the call.
   connection.subscribe = () => {
@@ -280,14 +280,14 @@ test("ticket and queue entry stay the same for the whole wait", async () => {
   await untilQueued([bench.server(0)], key, 2);
   for (let again = 0; again < 3; again += 1) {
     const before = attempts.length;
-    await tell(bench.server(0), place?.id ?? "");
+    await notify(bench.server(0), place?.id ?? "");
     await eventually(() => attempts.length > before);
     const [head] = await queueOn(bench.server(0), key);
     expect([head?.id, head?.ticket]).toEqual([place?.id, place?.ticket]);
     expect(head?.lapseMs).toBeGreaterThanOrEqual(place?.lapseMs ?? Infinity);
   }
   await bench.freeByForeigner([0], key);
-  await tell(bench.server(0), place?.id ?? "");
+  await notify(bench.server(0), place?.id ?? "");
   for (const call of calls) await (await call).release();
 });
 

@@ -81,7 +81,7 @@ export async function untilQueued(
 }
 
 /** Notifies a waiter of its turn, as a script would. */
-export async function tell(server: RedisServer, id: string): Promise<unknown> {
+export async function notify(server: RedisServer, id: string): Promise<unknown> {
   const [, base = "", number = ""] = /^(.*)-w(\w+)$/.exec(id) ?? [];
   return await server.command("PUBLISH", `holdfast:wake:${base}`, number);
 }

@@ -1,3 +1,4 @@
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { queueKeyOf } from "../../src/stores/redis/dialect.ts";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -21,13 +22,13 @@ loadScripts(bench);
 const key = "invoice:42";
 const kinds = [ioredisKinds[0], nodeRedisKinds.at(-1)].flatMap((kind) => kind ?? []);
 
-async function clientsOf(kind: ClientKind, nodes: number): Promise<object[]> {
+async function clientsOf(kind: ClientKind, nodes: number): Promise<RedisClient[]> {
   const servers = bench.servers.slice(0, nodes);
   const opened = await Promise.all(servers.map(({ port }) => kind.open(port)));
   onTestFinished(() => {
     for (const each of opened) each.close();
   });
-  return opened.map(({ client }) => client as object);
+  return opened.map(({ client }) => client);
 }
 
 async function managerOf(

@@ -7,13 +7,13 @@ import { beforeEach } from "vitest";
  * Call `watchLeaks()` once, at the top of a test file or a describe block. Each test then fails
  * when it leaves behind, after all of its hooks, what was not there when it began:
  *
- * - a timer, also an unref'd one if the library set it (those are the ones nobody would notice;
+ * - a timer, also an unref'd one if the library set it (those would go unnoticed;
  *   only the timers of `node:timers/promises` go unseen);
  * - a socket, server, pipe or child process;
  * - whatever `also` returns, for example keys on a server.
  *
  * Closing takes a moment, so the test has `graceMs` to get there. It looks at the whole process:
- * tests that run concurrently within one file cannot be told apart.
+ * tests that run concurrently within one file cannot be distinguished.
  */
 export function watchLeaks(options: WatchOptions = {}): void {
   const { graceMs = 2_000, also = () => [] } = options;

@@ -59,7 +59,7 @@ export async function startMariadb(): Promise<MariadbServer> {
       "--skip-name-resolve",
       "--skip-log-bin",
       "--skip-grant-tables",
-      // With grant tables skipped the server would not listen on TCP unless told to.
+      // With grant tables skipped the server does not listen on TCP by default.
       "--skip-networking=0",
       "--innodb-flush-log-at-trx-commit=0",
       "--innodb-buffer-pool-size=32M",

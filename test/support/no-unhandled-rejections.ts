@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { afterAll } from "vitest";
 
 /**
- * Runs before every test file: a rejection that nobody handled, an exception that nobody caught or
- * a warning that tells of a leak fails the file in which it happened.
+ * Runs before every test file: an unhandled rejection, an uncaught exception or
+ * a warning about a leak fails the file in which it happened.
  */
 
 const seriousWarnings = new Set([

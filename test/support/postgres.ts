@@ -126,11 +126,11 @@ function accepts(port: number): Promise<boolean> {
 function findPrograms(): string {
   const base = "/usr/lib/postgresql";
   const versions = existsSync(base) ? readdirSync(base).sort((a, b) => Number(b) - Number(a)) : [];
-  const told = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
+  const config = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
   const folders = [
     ...(process.env["PATH"] ?? "").split(delimiter),
     ...versions.map((version) => join(base, version, "bin")),
-    ...(told.status === 0 ? [told.stdout.trim()] : []),
+    ...(config.status === 0 ? [config.stdout.trim()] : []),
   ];
   const found = folders.find(
     (folder) => isExecutable(join(folder, "initdb")) && isExecutable(join(folder, "postgres")),

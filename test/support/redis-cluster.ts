@@ -65,7 +65,7 @@ export async function startRedisCluster(count = 3, withReplicas = false): Promis
     async nodeOf(key) {
       const slot = Number(await nodes[0]?.command("CLUSTER", "KEYSLOT", key));
       const owner = nodes[Math.floor(slot / share)];
-      if (owner === undefined) throw new Error(`nobody owns slot ${slot}`);
+      if (owner === undefined) throw new Error(`slot ${slot} has no owner`);
       return owner;
     },
   };
@@ -104,7 +104,7 @@ export async function moveSlot(
     if (keys.length === 0) break;
     await from.command("MIGRATE", to.host, String(to.port), "", "0", "5000", "KEYS", ...keys);
   }
-  // The new owner first: until it knows, nobody else may be told.
+  // The new owner first: until it knows, no other node may receive the change.
   await to.command("CLUSTER", "SETSLOT", number, "NODE", target);
   await from.command("CLUSTER", "SETSLOT", number, "NODE", target);
   for (const node of cluster.nodes) {

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { Redis, type RedisOptions } from "ioredis";
 import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
+import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import type { LockEventName, LockEvents, Locks } from "../../src/index.ts";
@@ -161,7 +162,7 @@ export async function connect(port: number, options: RedisOptions = {}): Promise
  * would have to be older than the longest TTL before they may vote.
  */
 export function openLocks(
-  clients: readonly object[],
+  clients: readonly RedisClient[],
   store: RedisStoreOptions = {},
   defaults: CreateLocksOptions = {},
 ): Locks {
@@ -180,14 +181,14 @@ export function collect<Name extends LockEventName>(locks: Locks, name: Name): L
   return seen;
 }
 
-/** A connection that tells what was sent through it and what has not been answered. */
+/** A connection that records what was sent through it and what has not been answered. */
 export interface WatchedConnection extends RedisConnection {
   readonly sent: (readonly string[])[];
   unanswered: number;
 }
 
 /** Wraps a client; what is about a lock waits for `gate` before it is sent. */
-export function watchConnection(client: object, gate?: Promise<unknown>): WatchedConnection {
+export function watchConnection(client: RedisClient, gate?: Promise<unknown>): WatchedConnection {
   const inner = connectionOf(client);
   if (inner === undefined) throw new Error("the client was not recognised");
   const watched: WatchedConnection = {

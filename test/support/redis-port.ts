@@ -9,7 +9,7 @@ import { createServer } from "node:net";
 const lowestPort = 11_000;
 const highestPort = 22_700;
 
-/** A loopback port nobody listens on right now; two processes can still be given the same one. */
+/** Returns a free loopback port. Two processes can still be given the same one. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
     const port = lowestPort + Math.floor(Math.random() * (highestPort - lowestPort));

@@ -32,7 +32,7 @@ export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<R
   const master = await startRedis();
   const replicas = await startReplicas(master, replicaCount);
   const [replica] = replicas;
-  if (replica === undefined) throw new Error("a sentinel needs somebody to promote");
+  if (replica === undefined) throw new Error("a sentinel needs a replica to promote");
   const started = await Promise.all(
     Array.from({ length: count }, () => startSentinel(master.port, Math.floor(count / 2) + 1)),
   );

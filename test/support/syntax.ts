@@ -44,7 +44,7 @@ export function readSyntax(path: string, text: string): Syntax {
   return found;
 }
 
-/** Walks the tree; tells of each identifier whether it only names a property or a member. */
+/** Walks the tree; for each identifier, reports if it only names a property or a member. */
 function visit(
   node: Node,
   see: (node: Node, isPropertyName: boolean) => void,

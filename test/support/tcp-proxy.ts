@@ -96,7 +96,7 @@ export class TcpProxy {
     }
   }
 
-  /** While false, whoever connects is reset at once. */
+  /** While false, each new connection is reset at once. */
   set accepts(accepts: boolean) {
     this.#accepts = accepts;
   }

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { Failure } from "../failure.ts";
 import type { Verdict } from "../fence/fence-file.ts";
 import type { AddCommand, Session } from "../session.ts";
-import { parseStoreAddress, redacted } from "../store-address.ts";
+import { parseStoreAddress } from "../store-address.ts";
 
 const examples = `
 Examples:
@@ -36,8 +36,10 @@ export const addFence: AddCommand = (program, host) => {
     .option("--key <name>", "the key in Redis; the same for all writers of one thing")
     .addHelpText("after", examples)
     .action(
-      host.act((session, given: string | undefined, flags: CheckFlags) =>
-        check(session, given ?? process.env["HOLDFAST_FENCE"], flags),
+      host.act(
+        (session, given: string | undefined, flags: CheckFlags) =>
+          check(session, given ?? process.env["HOLDFAST_FENCE"], flags),
+        { keepsExitCode: true },
       ),
     );
 };
@@ -82,7 +84,7 @@ async function inRedis(
   }
   const address = parseStoreAddress(url ?? "", process.cwd());
   if (address.kind !== "redis") {
-    throw new Failure("misuse", `expected one redis:// address, got "${redacted(url ?? "")}"`);
+    throw new Failure("misuse", "expected --redis to be one redis:// or rediss:// address");
   }
   const { openRedisClients } = await import("../redis-clients.ts");
   const { redisFences } = await import("../../fencing/redis.ts");

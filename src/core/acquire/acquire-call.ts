@@ -1,9 +1,9 @@
 import type { CallerSignals, SignalBinding } from "./caller-signals.ts";
-import { Cancellation } from "./cancellation.ts";
+import { CallCancellation } from "./cancellation.ts";
 import type { ResolvedOptions } from "../options.ts";
 
 /** One call that acquires: its resources, its options, and what can cancel it. */
-export class AcquireCall extends Cancellation {
+export class AcquireCall extends CallCancellation {
   readonly resources: readonly string[];
   readonly options: ResolvedOptions;
   #signals: CallerSignals | undefined;

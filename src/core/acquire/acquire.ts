@@ -9,7 +9,7 @@ import type { ResolvedOptions } from "../options.ts";
 import { withSelf, withSince } from "./nesting.ts";
 import type { Owners } from "./owners.ts";
 import type { Instant, SteadyRuntime } from "../ports.ts";
-import type { Scheduler } from "../time/scheduler.ts";
+import type { TimerScheduler } from "../time/scheduler.ts";
 import type { AttemptOutcome, Grant, OpenStore } from "../store.ts";
 import { leftAt, now } from "../time/validity.ts";
 import { Wait } from "./wait.ts";
@@ -30,7 +30,7 @@ import { Wait } from "./wait.ts";
 /** Parts of the manager that attempts and waits use. */
 export interface AcquireContext {
   readonly runtime: SteadyRuntime;
-  readonly scheduler: Scheduler;
+  readonly scheduler: TimerScheduler;
   readonly store: OpenStore;
   readonly events: Emitter;
   readonly owners: Owners;

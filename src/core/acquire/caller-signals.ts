@@ -1,4 +1,4 @@
-import type { Cancellation } from "./cancellation.ts";
+import type { CallCancellation } from "./cancellation.ts";
 
 /**
  * Signals that callers passed to the calls of one manager. Many calls may share one signal, but
@@ -9,7 +9,7 @@ export class CallerSignals {
   readonly #bindings = new Map<AbortSignal, SignalBinding>();
 
   /** Cancels `call` when `signal` aborts, until `unbind`. */
-  bind(signal: AbortSignal, call: Cancellation): SignalBinding {
+  bind(signal: AbortSignal, call: CallCancellation): SignalBinding {
     const bound = this.#bindings.get(signal);
     if (bound === undefined) {
       const made = new SignalBinding(signal, call);
@@ -20,7 +20,7 @@ export class CallerSignals {
     return bound;
   }
 
-  unbind(binding: SignalBinding, call: Cancellation): void {
+  unbind(binding: SignalBinding, call: CallCancellation): void {
     if (binding.remove(call)) this.#bindings.delete(binding.signal);
   }
 }
@@ -30,23 +30,23 @@ export class SignalBinding {
   readonly signal: AbortSignal;
   readonly #onAbort: () => void;
   /** perf: most signals have one call, which needs no set. */
-  #first: Cancellation | undefined;
-  #others: Set<Cancellation> | undefined;
+  #first: CallCancellation | undefined;
+  #others: Set<CallCancellation> | undefined;
 
-  constructor(signal: AbortSignal, first: Cancellation) {
+  constructor(signal: AbortSignal, first: CallCancellation) {
     this.signal = signal;
     this.#first = first;
     this.#onAbort = () => this.#abort();
     signal.addEventListener("abort", this.#onAbort);
   }
 
-  add(call: Cancellation): void {
+  add(call: CallCancellation): void {
     this.#others ??= new Set();
     this.#others.add(call);
   }
 
   /** Removes `call`. Returns true if no call is left: then the listener is removed, too. */
-  remove(call: Cancellation): boolean {
+  remove(call: CallCancellation): boolean {
     if (this.#first === call) this.#first = undefined;
     else this.#others?.delete(call);
     if (this.#first !== undefined || (this.#others?.size ?? 0) > 0) return false;

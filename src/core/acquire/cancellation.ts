@@ -1,8 +1,10 @@
+import type { Cancellation } from "../store.ts";
+
 /**
  * Cancels one call, when the caller's signal aborts or the manager closes. perf: lighter than an
  * AbortSignal. Users cannot reach it, so that none of their listeners can slow or break it.
  */
-export class Cancellation {
+export class CallCancellation implements Cancellation {
   #reason: { readonly value: unknown } | undefined;
   #listener: (() => void) | undefined;
 
@@ -22,12 +24,10 @@ export class Cancellation {
     listener?.();
   }
 
-  /** Sets the one listener; `undefined` removes it. A call waits for one thing at a time. */
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
   }
 
-  /** Resolves when `work` does, or earlier if cancelled. `work` must not reject. */
   async orUntil(work: Promise<void>): Promise<void> {
     if (this.cancelled) return;
     await new Promise<void>((resolve) => {

@@ -33,7 +33,7 @@ export function handOver(
   lease: HeldLease,
   grant: Grant,
 ): Grant | undefined {
-  if (lines.isEmpty || store.passOn === undefined) return undefined;
+  if (lines.isEmpty || store.handOver === undefined) return undefined;
   const [resource, ...others] = grant.resources;
   if (resource === undefined || others.length > 0) return undefined;
   const { clock } = lease.terms.host;
@@ -45,7 +45,7 @@ export function handOver(
   if (!isEnough) return undefined;
   const { owner, fence, resources } = grant;
   const spent: Grant = { resources, owner, fence, validityMs: grant.validityMs };
-  if (!store.passOn(grant)) return undefined;
+  if (!store.handOver(grant)) return undefined;
   successor.take({ grant, started, validityMs });
   lines.passedOn(resource, successor, grant.fence);
   return spent;

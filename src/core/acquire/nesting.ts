@@ -5,7 +5,7 @@ import type { LeaseHost } from "../lease/lease-host.ts";
 import type { Work } from "../locks.ts";
 import type { Owners } from "./owners.ts";
 import type { AsyncContext } from "../ports.ts";
-import type { Scheduler } from "../time/scheduler.ts";
+import type { TimerScheduler } from "../time/scheduler.ts";
 import { SelfDeadlockError } from "./self-deadlock-error.ts";
 
 /** A `using` whose work is running; `outer` is the `using` around it. */
@@ -67,7 +67,7 @@ export class Nesting {
 
 interface OwnContext {
   readonly owners: Owners;
-  readonly scheduler: Scheduler;
+  readonly scheduler: TimerScheduler;
 }
 
 /** Returns the holder, marked if it is this manager. */

@@ -2,7 +2,7 @@ import type { LossReason } from "../errors.ts";
 import { HeldLease } from "./held-lease.ts";
 import type { Instant, Random } from "../ports.ts";
 import { Reproof } from "./reproof.ts";
-import type { Scheduler } from "../time/scheduler.ts";
+import type { TimerScheduler } from "../time/scheduler.ts";
 import type { Grant } from "../store.ts";
 import { now } from "../time/validity.ts";
 
@@ -11,11 +11,11 @@ import { now } from "../time/validity.ts";
  * pause while the lease is valid. The local clocks decide the end, never the arrival of a reply.
  */
 export class Keeper {
-  readonly #scheduler: Scheduler;
+  readonly #scheduler: TimerScheduler;
   readonly #random: Random;
   readonly #reproof: Reproof;
 
-  constructor(scheduler: Scheduler, random: Random) {
+  constructor(scheduler: TimerScheduler, random: Random) {
     this.#scheduler = scheduler;
     this.#random = random;
     this.#reproof = new Reproof(scheduler, random);

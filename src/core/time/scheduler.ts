@@ -18,6 +18,17 @@ export interface Task {
   run(moment: Instant): void;
 }
 
+/** Runs the timed work of one manager, with one timer of the runtime for all of it. */
+export interface Scheduler {
+  readonly clock: SteadyClock;
+  /** Runs `callback` once at `dueMs` (monotonic) or later. The returned task can be cancelled. */
+  at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
+  /** Schedules `task` at `dueMs`, or moves it there if it was scheduled already. */
+  schedule(task: Task, dueMs: number): void;
+  /** Cancels a scheduled task. Does nothing for any other. */
+  cancel(task: Task): void;
+}
+
 /** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
@@ -37,7 +48,7 @@ const lookEvery = 32;
  * Limits: tasks run late while the event loop is blocked, and up to a second late after a suspend.
  * So leases also check the clocks when they are read.
  */
-export class Scheduler {
+export class TimerScheduler implements Scheduler {
   readonly clock: SteadyClock;
   /** perf: brief tasks come and go fast. A heap of their own keeps them apart from many leases. */
   readonly #brief = new TaskHeap();
@@ -78,7 +89,6 @@ export class Scheduler {
     return Math.max(0, this.clock.monotonicMs() - this.#armedForMs);
   }
 
-  /** Schedules `task` at `dueMs`, or moves it there if it was scheduled already. */
   schedule(task: Task, dueMs: number): void {
     const isNew = task.heapIndex < 0;
     task.dueMs = dueMs;
@@ -97,7 +107,6 @@ export class Scheduler {
     if (!this.#running) this.#keepProcess();
   }
 
-  /** Runs `callback` once at `dueMs`; the returned task can be cancelled. */
   at(dueMs: number, keepAlive: boolean, callback: () => void): Task {
     const task: Task = { dueMs, heapIndex: -1, keepAlive, run: callback };
     this.schedule(task, dueMs);

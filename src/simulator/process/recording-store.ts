@@ -7,7 +7,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   Store,
-  TellExtended,
+  OnExtended,
   Waiting,
 } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
@@ -72,7 +72,7 @@ export class RecordingStore {
       waiting: (resources) => this.#waiting(inner, resources),
       extend: (grant, ttlMs) => this.#extend(inner, grant, ttlMs),
       prove: (grant) => this.#prove(inner, grant),
-      passOn: (grant) => this.#passOn(inner, grant),
+      handOver: (grant) => this.#handOver(inner, grant),
       release: (grant) => this.#release(inner, grant),
     };
     if ("extendMany" in inner) {
@@ -145,7 +145,7 @@ export class RecordingStore {
     return outcome;
   }
 
-  #extendMany(inner: OpenStore, grants: readonly Grant[], ttlMs: number, tell: TellExtended): void {
+  #extendMany(inner: OpenStore, grants: readonly Grant[], ttlMs: number, tell: OnExtended): void {
     const extended = this.#beginsToExtend(ttlMs);
     inner.extendMany?.(grants, ttlMs, (place, outcome, heard) => {
       const grant = grants[place];
@@ -177,9 +177,9 @@ export class RecordingStore {
    * the original grant. The start matters for the fence order: a lease that another client was
    * granted in between has a greater fence, as it should.
    */
-  #passOn(inner: OpenStore, grant: Grant): boolean {
+  #handOver(inner: OpenStore, grant: Grant): boolean {
     const before = this.byOwner.get(grant.owner);
-    const isPassedOn = inner.passOn?.(grant) ?? false;
+    const isPassedOn = inner.handOver?.(grant) ?? false;
     if (!isPassedOn || before === undefined) return isPassedOn;
     const { nowMs } = this.#options.scene;
     const record = { ...before, completedMs: nowMs, fence: grant.fence };

@@ -19,7 +19,7 @@ import { leftMs } from "../../core/time/validity.ts";
 import { type Answer, DirectoryAccess } from "./directory-access.ts";
 import { ReplacedError } from "./environment.ts";
 import type { Fault } from "./faults.ts";
-import { faultFinding, machineFindings, memoryNotice } from "./findings.ts";
+import { faultFinding, machineFindings, memoryFinding } from "./findings.ts";
 import { MachineClock } from "./machine-clock.ts";
 import type { Machine } from "./machine.ts";
 import type { Entry, Table } from "./table.ts";
@@ -55,7 +55,7 @@ export class EmbeddedStore implements OpenStore {
       directory,
       machine,
       clock: this.#clock,
-      onInMemory: (path) => context.events.emit("warning", memoryNotice(path)),
+      onInMemory: (path) => context.events.emit("warning", memoryFinding(node, path)),
       onLetGo: () => this.#room.closeMailbox(),
     });
   }
@@ -172,9 +172,7 @@ export class EmbeddedStore implements OpenStore {
     const path = this.#access.pathInMemory;
     return [
       ...(answer.ok ? [] : [faultFinding(node, answer.error)]),
-      ...(path === undefined
-        ? []
-        : [{ level: "warning", code: "fences-in-memory", node, ...memoryNotice(path) } as const]),
+      ...(path === undefined ? [] : [memoryFinding(node, path)]),
       ...machineFindings(node, this.#machine()),
     ];
   }

@@ -3,8 +3,11 @@ import type { HoldfastError } from "../../core/errors.ts";
 import type { Machine } from "./machine.ts";
 
 /** Finding about a directory in memory. Also emitted as a warning when it is first opened. */
-export function memoryNotice(path: string): Pick<Finding, "what" | "why" | "remedy"> {
+export function memoryFinding(node: string, path: string): Finding {
   return {
+    level: "warning",
+    code: "fences-in-memory",
+    node,
     what: `the locks are kept in memory: ${path}`,
     why: "the directory is empty after a reboot, so fences begin again at 1",
     remedy: "use a directory on a disk if fences must never repeat",

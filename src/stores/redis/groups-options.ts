@@ -1,4 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
+import type { RedisClient } from "../../clients/redis-client.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { connectionAt } from "./node/given-client.ts";
 import { resolveStoreOptions, type RedisStoreOptions } from "./options.ts";
@@ -28,7 +29,7 @@ export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
    * good.
    * @default none
    */
-  readonly retired?: Readonly<Record<string, readonly object[]>>;
+  readonly retired?: Readonly<Record<string, readonly RedisClient[]>>;
 }
 
 export interface GivenGroup {

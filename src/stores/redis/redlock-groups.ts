@@ -1,3 +1,4 @@
+import type { RedisClient } from "../../clients/redis-client.ts";
 import type { OpenStore, Store, StoreContext } from "../../core/store.ts";
 import { RedisNode } from "./node/node.ts";
 import { RedisStore } from "./store.ts";
@@ -16,7 +17,7 @@ import { driftMs } from "./protocol/store-settings.ts";
  * Give the same groups to every client: nodes refuse a client with others (StoreError).
  */
 export function redlockGroups(
-  clients: readonly (readonly object[])[],
+  clients: readonly (readonly RedisClient[])[],
   options?: GroupsOptions,
 ): Store {
   const resolved = resolveGroups(clients, options ?? {});

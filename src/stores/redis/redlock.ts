@@ -1,4 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
+import type { RedisClient } from "../../clients/redis-client.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import type { Store } from "../../core/store.ts";
 import { connectionAt } from "./node/given-client.ts";
@@ -13,7 +14,7 @@ const nodesMax = 31;
  * Locks on N independent Redis masters, by a majority of them. Takes clients of ioredis, iovalkey,
  * node-redis or GLIDE, mixed if you like. Throws InvalidOptionError for anything else.
  */
-export function redlock(clients: readonly object[], options: RedisStoreOptions = {}): Store {
+export function redlock(clients: readonly RedisClient[], options: RedisStoreOptions = {}): Store {
   if (!Array.isArray(clients) || clients.length === 0 || clients.length > nodesMax) {
     throw new InvalidOptionError("nodes", `a list of 1 to ${nodesMax} Redis clients`, clients);
   }
@@ -25,7 +26,7 @@ export function redlock(clients: readonly object[], options: RedisStoreOptions =
 }
 
 /** Locks on one Redis or Valkey server, a Sentinel-managed master, or a Cluster. */
-export function redis(client: object, options: RedisStoreOptions = {}): Store {
+export function redis(client: RedisClient, options: RedisStoreOptions = {}): Store {
   return redisStore("redis", [connectionAt("client", client)], options);
 }
 

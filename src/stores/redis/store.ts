@@ -1,6 +1,5 @@
 import type { RedisConnection } from "../../clients/contract.ts";
 import { ForeignHolderError } from "../../core/errors.ts";
-import type { LockEvents } from "../../core/events.ts";
 import type { Finding } from "../../core/report/doctor.ts";
 import type {
   AcquireRequest,
@@ -14,7 +13,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   StoreContext,
-  TellExtended,
+  OnExtended,
   Waiting,
 } from "../../core/store.ts";
 import { Admission } from "./admission/admission.ts";
@@ -140,7 +139,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return this.#steps.extend(grant, ttlMs);
   }
 
-  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: TellExtended): void {
+  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
     // A grant may have parts in several groups.
     const alone = (grant: Grant): Promise<ExtendOutcome> => {
       return inOrder.extend(this.#steps, grant, ttlMs);
@@ -157,10 +156,10 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   /** False if it is unknown whether the only server still has the grant. */
-  passOn(grant: Grant): boolean {
+  handOver(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
     if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
-    return grant instanceof RedisGrant && grant.passOn();
+    return grant instanceof RedisGrant && grant.handOver();
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {
@@ -256,7 +255,9 @@ function nodesOf(
 
 function warnOfEven(nodeCount: number, { events, scheduler }: StoreContext): void {
   if (nodeCount % 2 === 1) return;
-  const warning: LockEvents["warning"] = {
+  const warning: Finding = {
+    level: "warning",
+    code: "even-nodes",
     what: `${nodeCount} nodes`,
     why:
       `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}: it survives no more failures ` +

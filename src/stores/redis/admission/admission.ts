@@ -12,8 +12,8 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Clock } from "../../../core/ports.ts";
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
-import { offClientSeen } from "../node/mixed-admission.ts";
-import { warningAbout } from "../node/node-finding.ts";
+import { admittedByClock, offClientSeen } from "../node/mixed-admission.ts";
+import { aboutNode } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Survey } from "../node/survey.ts";
 import type { BlankReport } from "../replies.ts";
@@ -157,7 +157,7 @@ export class Admission implements Admissions {
     const finding = offClientSeen(serverMs - offSeenMs);
     if (finding === undefined || this.#offSeen.has(index)) return;
     this.#offSeen.add(index);
-    events.emit("warning", warningAbout(nodes[index]?.name ?? "", finding));
+    events.emit("warning", aboutNode(nodes[index]?.name ?? "", finding));
   }
 
   #read(enough: boolean): Promise<NodeView[]> {
@@ -259,13 +259,9 @@ export class Admission implements Admissions {
     this.#setState(index, { kind: "admitted", untilMs: 0 });
     const { mode } = record;
     if (before !== "quarantined" || mode === undefined) return;
-    events.emit("node-admitted", { node: nodes[index]?.name ?? "", mode });
-    if (mode !== "clock") return;
-    events.emit("warning", {
-      what: `${nodes[index]?.name ?? ""} was admitted without a copy of the counters`,
-      why: "too few admitted nodes were left: until then fences rest on the clients' clocks",
-      remedy: "check why so many nodes lost their data; keep appendonly on",
-    });
+    const node = nodes[index]?.name ?? "";
+    events.emit("node-admitted", { node, mode });
+    if (mode === "clock") events.emit("warning", aboutNode(node, admittedByClock));
   }
 
   #setState(index: number, state: AdmissionState): void {

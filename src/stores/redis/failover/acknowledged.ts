@@ -113,12 +113,12 @@ export function acksWarning(
   return (fault) => {
     if (fault !== undefined && !short) {
       events.emit("warning", {
-        what: `${node}: ${fault.message}`,
-        why: `with replicas.acks ${acks} nothing is granted or extended until so many confirm`,
-        remedy: "see that the replicas are connected and keep up, or raise replicas.timeout",
         level: "error",
         code: "acks-missing",
         node,
+        what: fault.message,
+        why: `with replicas.acks ${acks} nothing is granted or extended until so many confirm`,
+        remedy: "see that the replicas are connected and keep up, or raise replicas.timeout",
       });
     }
     short = fault !== undefined;

@@ -11,7 +11,7 @@ import type {
   OpenStore,
   ProveOutcome,
   ReleaseOutcome,
-  TellExtended,
+  OnExtended,
   Waiting,
 } from "../../../core/store.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
@@ -94,7 +94,7 @@ export class GroupsStore implements OpenStore {
   }
 
   /** Extends the grants of each group together. */
-  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: TellExtended): void {
+  extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
     const byStore = new Map<GroupStore, { some: Grant[]; places: number[] }>();
     for (const [place, grant] of grants.entries()) {
       const store = this.#storeOf(grant);
@@ -114,8 +114,8 @@ export class GroupsStore implements OpenStore {
     return await inOrder.prove(this.#storeOf(grant), grant);
   }
 
-  passOn(grant: Grant): boolean {
-    return this.#storeOf(grant).passOn(grant);
+  handOver(grant: Grant): boolean {
+    return this.#storeOf(grant).handOver(grant);
   }
 
   async release(grant: Grant): Promise<ReleaseOutcome> {

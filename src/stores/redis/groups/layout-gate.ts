@@ -172,6 +172,8 @@ export class LayoutGate {
     if (!this.#hasWarned) {
       this.#hasWarned = true;
       events.emit("warning", {
+        level: "info",
+        code: "layout-waits",
         what: `layout ${layout.version} replaces an older one in about ${about}`,
         why: "until then no node grants, so that no lease of the old groups meets one of the new",
         remedy: "nothing: waiting acquires go on by themselves; restart clients of the old groups",

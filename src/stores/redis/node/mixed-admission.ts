@@ -1,5 +1,5 @@
 import type { Emitter } from "../../../core/events.ts";
-import { warningAbout, type NodeFinding } from "./node-finding.ts";
+import { aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
 const hourMs = 3_600_000;
@@ -37,6 +37,15 @@ export function offClientSeen(agoMs: number): NodeFinding | undefined {
   };
 }
 
+/** Warning about a node that was admitted on clocks alone. */
+export const admittedByClock: NodeFinding = {
+  level: "warning",
+  code: "admitted-by-clock",
+  what: "the node was admitted without a copy of the counters",
+  why: "too few admitted nodes were left: until then fences rest on the clients' clocks",
+  remedy: "check why so many nodes lost their data; keep appendonly on",
+};
+
 /** Warns, once per node, if the record of a node is strict and this client has admission off. */
 export class MixedAdmission {
   readonly #events: Emitter;
@@ -50,6 +59,6 @@ export class MixedAdmission {
   onStrictRecord(node: RedisNode): void {
     if (this.#strictNodes.has(node)) return;
     this.#strictNodes.add(node);
-    this.#events.emit("warning", warningAbout(node.name, clientIsOff));
+    this.#events.emit("warning", aboutNode(node.name, clientIsOff));
   }
 }

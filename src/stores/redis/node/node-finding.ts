@@ -1,5 +1,4 @@
 import type { Finding } from "../../../core/report/doctor.ts";
-import type { LockEvents } from "../../../core/events.ts";
 
 /** A finding that does not yet name its node. */
 export type NodeFinding = Omit<Finding, "node">;
@@ -7,12 +6,6 @@ export type NodeFinding = Omit<Finding, "node">;
 export function aboutNode(node: string, finding: NodeFinding): Finding {
   const { level, code, what, why, remedy } = finding;
   return { level, code, node, what, why, remedy };
-}
-
-/** Returns the finding as a `warning` event. */
-export function warningAbout(node: string, finding: NodeFinding): LockEvents["warning"] {
-  const { level, code, what, why, remedy } = finding;
-  return { what: `${node}: ${what}`, why, remedy, node, level, code };
 }
 
 const megabyte = 1_048_576;

@@ -1,7 +1,7 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { ClockWatch } from "./clock-watch.ts";
-import { duration, warningAbout, type NodeFinding } from "./node-finding.ts";
+import { duration, aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
 /** Limit. A wall clock that is further off is set wrong: NTP keeps clocks within milliseconds. */
@@ -73,7 +73,7 @@ export class ServerClocks {
     for (const [node, seen] of this.#seen) {
       if (!seen.isApart || this.#warned.has(node)) continue;
       this.#warned.add(node);
-      this.#events.emit("warning", warningAbout(node.name, this.#finding(seen)));
+      this.#events.emit("warning", aboutNode(node.name, this.#finding(seen)));
     }
   }
 

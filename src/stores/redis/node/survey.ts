@@ -1,13 +1,21 @@
-import type { Emitter, LockEvents } from "../../../core/events.ts";
+import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import type { NodeObserver, RedisNode } from "./node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
 import { readServerInfo } from "./server-info.ts";
-import { warningAbout, type NodeFinding } from "./node-finding.ts";
+import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
 /** Findings that can disappear. Reported again if they come back after that. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
+
+const infoDenied: NodeFinding = {
+  level: "warning",
+  code: "info-denied",
+  what: "this user may not run INFO",
+  why: "the same server given twice, its version and its restarts are unknown",
+  remedy: "allow it: ACL SETUSER <user> +info",
+};
 
 const lostAfterMs = 5_000;
 
@@ -44,7 +52,7 @@ export class Survey implements NodeObserver {
 
   onIdentified(node: RedisNode): void {
     this.look(node);
-    if (node.infoDenied) this.#events.emit("warning", infoDeniedWarning(node));
+    if (node.infoDenied) this.#events.emit("warning", aboutNode(node.name, infoDenied));
   }
 
   /** The server may be another one than before. */
@@ -117,14 +125,6 @@ export class Survey implements NodeObserver {
   #report(node: RedisNode, look: Look, finding: NodeFinding, key: string): void {
     if (finding.level === "info" || look.reported.has(key)) return;
     look.reported.add(key);
-    this.#events.emit("warning", warningAbout(node.name, finding));
+    this.#events.emit("warning", aboutNode(node.name, finding));
   }
-}
-
-function infoDeniedWarning({ name }: RedisNode): LockEvents["warning"] {
-  return {
-    what: `${name}: this user may not run INFO`,
-    why: "the same server given twice, its version and its restarts are unknown",
-    remedy: "allow it: ACL SETUSER <user> +info",
-  };
 }

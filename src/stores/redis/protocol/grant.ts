@@ -117,7 +117,7 @@ export class RedisGrant implements Grant {
   /**
    * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
    */
-  passOn(): boolean {
+  handOver(): boolean {
     if (this.reservedFences === 0 || this.isOver) return false;
     this.reservedFences -= 1;
     return true;

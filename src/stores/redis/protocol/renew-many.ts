@@ -1,5 +1,5 @@
 import { HoldfastError, StoreError } from "../../../core/errors.ts";
-import type { ExtendOutcome, Grant, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, Grant, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -22,7 +22,7 @@ export interface ManyToRenew {
 export function renewMany(
   quorum: Quorum,
   { grants, ttlMs, alone }: ManyToRenew,
-  onOutcome: TellExtended,
+  onOutcome: OnExtended,
 ): void {
   const { renew } = quorum.dialect;
   let keys: string[] = [];

@@ -1,5 +1,5 @@
 import type { Instant } from "../../../core/ports.ts";
-import type { ExtendOutcome, TellExtended } from "../../../core/store.ts";
+import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
@@ -27,7 +27,7 @@ export interface RenewalRequest {
 export function renewTogether(
   quorum: Quorum,
   request: RenewalRequest,
-  onOutcome: TellExtended,
+  onOutcome: OnExtended,
 ): void {
   new Renewal(quorum, request, onOutcome).start();
 }
@@ -60,7 +60,7 @@ class Renewal implements RoundListener<RenewReply> {
   readonly #timeoutMs: number;
   readonly #sentMs: number;
   readonly #ttlMs: number;
-  readonly #onOutcome: TellExtended;
+  readonly #onOutcome: OnExtended;
   readonly #extended: ExtendOutcome;
   readonly #all: Renewing[] = [];
   /** Replies to the common request, by node. */
@@ -68,7 +68,7 @@ class Renewal implements RoundListener<RenewReply> {
   #left: number;
   #round: Round<RenewReply> | undefined;
 
-  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: TellExtended) {
+  constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: OnExtended) {
     this.#call = call;
     this.#sentMs = quorum.clock.monotonicMs();
     this.#timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);

@@ -176,8 +176,7 @@ export class NodeListening {
     this.#hasWarned = true;
     const { node, events } = this.#host;
     const command = node.connection.topology === "cluster" ? "SSUBSCRIBE" : "SUBSCRIBE";
-    const finding = noWakeUps([command], cause);
-    events.emit("warning", { ...finding, node: node.name, what: `${node.name}: ${finding.what}` });
+    events.emit("warning", { ...noWakeUps([command], cause), node: node.name });
   }
 }
 
