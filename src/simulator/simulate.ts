@@ -38,12 +38,14 @@ export interface SimulatorHost {
 export interface SimulationOptions {
   /** Keeps all events for a timeline. @default false */
   readonly keepTrace?: boolean;
+  /** With `off`, events are neither kept nor hashed, which takes less time. @default "hashed" */
+  readonly trace?: "hashed" | "off";
 }
 
 export interface SimulationReport {
   readonly scenario: Scenario;
   readonly violations: readonly Violation[];
-  /** Hash of the trace. Two runs have the same hash if their events were the same. */
+  /** Hash of the trace, if it is on. Two runs with the same events have the same hash. */
   readonly hash: string;
   readonly eventCount: number;
   readonly virtualMs: number;
@@ -104,7 +106,8 @@ export class Run {
 
   constructor(scenario: Scenario, options: RunOptions) {
     this.#scenario = scenario;
-    this.#world = new World(scenario, options.keepTrace ?? false, options.sabotage);
+    const { keepTrace = false, trace = "hashed", sabotage } = options;
+    this.#world = new World(scenario, keepTrace ? "kept" : trace, sabotage);
     this.#stepsMax = options.stepsMax ?? stepsMax;
   }
 

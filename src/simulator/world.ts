@@ -23,6 +23,7 @@ import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
 import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
+import type { TraceMode } from "./trace.ts";
 
 /**
  * All parts of one simulation and its phases: faults (safety), healing (liveness), closing, over.
@@ -50,11 +51,11 @@ export class World implements FaultTargets {
   readonly #falseLosses: FalseLosses;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
-  constructor(scenario: Scenario, keepTrace: boolean, sabotage: Sabotage = {}) {
+  constructor(scenario: Scenario, trace: TraceMode, sabotage: Sabotage = {}) {
     this.#scenario = scenario;
     this.#sabotage = sabotage;
     const { seed, nodes, store, work } = scenario;
-    this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
+    this.scene = new Scene(new SeededRandom(`world ${seed}`), trace);
     this.#votes = new Votes(this.scene, scenario);
     const size = Math.floor(nodes.length / 2) + 1;
     this.witness = new Witness(this.scene, (record) => this.#votes.count(record) >= size);
@@ -182,8 +183,10 @@ export class World implements FaultTargets {
       onExecuting: (command) => this.#falseLosses.onExecuting(node, command),
       onExecuted: (command, reply, isStray) => {
         this.#falseLosses.onExecuted(node);
-        const text = `${told(command)} → ${String(reply)}`;
-        this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        if (this.scene.trace.isOn) {
+          const text = `${told(command)} → ${String(reply)}`;
+          this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        }
         this.#guarantees.onExecuted(node, command, reply);
         this.#votes.onExecuted(node, command);
         const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;

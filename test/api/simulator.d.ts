@@ -220,6 +220,7 @@ export interface SimulatorHost {
 
 export interface SimulationOptions {
     readonly keepTrace?: boolean;
+    readonly trace?: "hashed" | "off";
 }
 
 export interface SimulationReport {

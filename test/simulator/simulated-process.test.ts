@@ -5,7 +5,7 @@ import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
 /** A process that is stopped each time before its timer fires, and sets it anew when it resumes. */
 function postponing() {
-  const scene = new Scene(new SeededRandom("postponing"), false);
+  const scene = new Scene(new SeededRandom("postponing"), "off");
   const machine = new SimulatedProcess(scene, "client-1", { rate: 1, wallSkewMs: 0 });
   const { clock } = machine.runtime;
   let fired = 0;
