@@ -22,9 +22,6 @@ After a fence that is more than a day ahead of the clock was kept, every holder 
 replaces it by the fence of the lease that you hold now. Other fences stay, so that earlier holders
 stay refused.`;
 
-/** No lease has a fence that is further ahead: they are drawn from clocks, in µs since 1970. */
-const aheadUsMax = 86_400_000_000n;
-
 interface CheckFlags {
   readonly file?: string;
   readonly redis?: string;
@@ -75,7 +72,7 @@ async function check(
   given: string | undefined,
   flags: CheckFlags,
 ): Promise<"ok" | "stale"> {
-  const fence = fenceOf(given);
+  const fence = await fenceOf(given);
   const { file, redis, key, create = false } = flags;
   if ((file === undefined) === (redis === undefined)) {
     throw new Failure("misuse", "fence check needs --file PATH, or --redis URL with --key NAME");
@@ -84,37 +81,39 @@ async function check(
     file === undefined ? await inRedis(redis, key, fence) : await inFile(file, fence, create);
   if (output.json) output.document(verdict);
   if (verdict.accepted) return "ok";
-  const isAhead = verdict.seen > greatestPlausible();
+  const isAhead = verdict.seen > (await greatestPlausible());
   const remedy = isAhead ? ", far ahead of the clock; see holdfast fence lower --help" : "";
   if (!output.json) output.note(`fence ${fence} is stale: ${verdict.seen} was seen${remedy}`);
   return "stale";
 }
 
 async function lower({ output }: Session, given: string | undefined, file: string): Promise<"ok"> {
-  const fence = fenceOf(given);
+  const fence = await fenceOf(given);
   const { lowerFenceFile } = await import("../fence/fence-file.ts");
-  const removed = lowerFenceFile(resolve(file), fence, greatestPlausible());
+  const removed = lowerFenceFile(resolve(file), fence, await greatestPlausible());
   if (output.json) output.document({ removed });
   else if (removed.length === 0) output.line("no kept fence is far ahead of the clock");
   else output.line(`removed ${removed.join(", ")}; kept ${fence}`);
   return "ok";
 }
 
-function fenceOf(given: string | undefined): bigint {
+async function fenceOf(given: string | undefined): Promise<bigint> {
   if (given === undefined || given === "") {
     throw new Failure("misuse", "this needs a fence, as argument or in HOLDFAST_FENCE");
   }
   if (!/^[1-9]\d{0,18}$/.test(given) || BigInt(given) >= 2n ** 63n) {
     throw new Failure("misuse", `expected the fence to be a number above 0, got "${given}"`);
   }
-  if (BigInt(given) <= greatestPlausible()) return BigInt(given);
+  if (BigInt(given) <= (await greatestPlausible())) return BigInt(given);
   // Kept, it would refuse every later holder.
   const what = `fence ${given} is more than a day ahead of this machine's clock`;
   throw new Failure("misuse", `${what}: no lease has such a fence, unless a clock is wrong`);
 }
 
-function greatestPlausible(): bigint {
-  return BigInt(Date.now()) * 1_000n + aheadUsMax;
+/** Returns the greatest fence that a lease can have now, in microseconds since 1970. */
+async function greatestPlausible(): Promise<bigint> {
+  const { greatestPlausible: greatest } = await import("../../fencing/plausible-fence.ts");
+  return greatest(undefined) ?? 2n ** 63n - 1n;
 }
 
 async function inFile(path: string, fence: bigint, create: boolean): Promise<Verdict> {
