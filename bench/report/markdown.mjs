@@ -7,7 +7,7 @@ import { Lookup } from "./lookup.mjs";
 import { nameOf, plotsOf } from "./plots.mjs";
 import { layouts, markdownTable, peersTable, tableOf, titleOfPlace } from "./tables.mjs";
 
-/** @import { Results, Run } from "../types.ts" */
+/** @import { Results } from "../types.ts" */
 
 /** @param {Results} results */
 export function pageOf(results) {
@@ -23,7 +23,8 @@ export function pageOf(results) {
     "and the greatest behind them, except for longest waits, starved tasks, losses and overlaps,",
     "which are those of the worst round.",
     "",
-    ...results.runs.flatMap((run) => [...runLines(run), ""]),
+    ...machineLines(results),
+    "",
     "## Bars",
     "",
     ...barLines(lookup),
@@ -45,7 +46,7 @@ export function pageOf(results) {
     "another task most often. Commands are those that clients send, over all nodes; what a script",
     "does inside the server is not counted.",
     "",
-    ...results.runs.flatMap(({ notes }) => notes.map((note) => `- ${note}`)),
+    ...results.notes.map((note) => `- ${note}`),
     "",
     "## What went wrong",
     "",
@@ -53,14 +54,12 @@ export function pageOf(results) {
   ].join("\n")}\n`;
 }
 
-/** @param {Run} run */
-function runLines({ machine, options, seconds, versions }) {
+/** @param {Results} results */
+function machineLines({ machine, options, seconds, versions }) {
   const { cpu, cores, memoryGb, system, node, redis, date, commit, loadBefore } = machine;
   const load = loadBefore.map((value) => value.toFixed(2)).join(", ");
   const libraries = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
-    `${options.names.join(", ")}:`,
-    "",
     `- ${date}, commit ${commit}`,
     `- ${cores} × ${cpu}, ${memoryGb} GB, ${system}; load before: ${load}`,
     `- Node.js ${node}, Redis ${redis}, all on this machine over loopback, without persistence`,

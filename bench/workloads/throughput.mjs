@@ -5,7 +5,6 @@
 
 import { openWorkers, record, recordProblems, takeTurns } from "../bench.mjs";
 import { keysLeft } from "../leftovers.mjs";
-import { roundsOff } from "../report/statistics.mjs";
 
 /** @import { Bench } from "../bench.mjs" */
 /** @import { CyclesResult } from "../types.ts" */
@@ -29,17 +28,9 @@ export async function throughput(bench, names) {
     const contenders = bench.contenders(nodes);
     bench.log(`${names.join(", ")}, N = ${nodes}: ${contenders.length} contenders`);
     const { workload = "", inFlight } = chosen[0] ?? {};
-    const offRounds = () => {
-      const off = chosen.flatMap(({ workload, inFlight }) => {
-        const { values } = bench.seriesOf(workload, String(inFlight), nodes, "floor");
-        return roundsOff(values["perSecond"] ?? [], rounds);
-      });
-      return [...new Set(off)];
-    };
-    const repeated = await takeTurns(bench, {
+    await takeTurns(bench, {
       contenders,
       rounds,
-      offRounds,
       seriesOf: (contender) => bench.seriesOf(workload, String(inFlight), nodes, contender),
       async open(contender) {
         const settings = {
@@ -94,11 +85,5 @@ export async function throughput(bench, names) {
         }
       },
     });
-    if (repeated > 0) {
-      bench.note(
-        `${names.join(", ")}, N = ${nodes}: rounds measured again because the floor was off: ` +
-          `${repeated}; rounds in which it is still off: ${offRounds().length}`,
-      );
-    }
   }
 }

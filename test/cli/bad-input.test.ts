@@ -44,6 +44,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["simulate --html /nowhere/at/all.html", /cannot write/],
   ["fence", /a command is missing/],
   ["fence check", /needs a fence/],
+  ["fence lower 5", /required option '--file/],
   ["fence check 5", /needs --file PATH, or --redis URL/],
   ["fence check five --file f", /expected the fence to be a number above 0, got "five"/],
   ["fence check 5 --redis redis://127.0.0.1", /needs --key NAME/],

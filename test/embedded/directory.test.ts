@@ -142,7 +142,11 @@ test("the doctor reports what the system does not reveal", async () => {
   const place = { ...thisMachine().self, place: "" };
   const machine = machineWith({ bootId: undefined, self: place });
   const findings = await new Port(newDirectory(), machine).store.doctor();
-  expect(findings.map(({ code }) => code)).toEqual(["crashes-unseen", "boots-unseen"]);
+  expect(findings.map(({ code }) => code)).toEqual([
+    "directory-unused",
+    "crashes-unseen",
+    "boots-unseen",
+  ]);
 });
 
 describe("bad input", () => {
