@@ -59,9 +59,19 @@ export type ClientEvent =
       readonly what: "told";
       readonly reason: string;
       readonly untilMs?: number;
+      /**
+       * Ticks of 50 ms in which the process ran its timers after the end that the library had
+       * named, and before the report; missing in old runs.
+       */
+      readonly ticksLate?: number;
     })
   | WriteEvent
-  | (OfLease & { readonly what: "gave-up" | "release" })
+  | (OfLease & { readonly what: "gave-up" })
+  | (OfLease & {
+      readonly what: "release";
+      /** Like that of `told`, if no loss was reported. */
+      readonly ticksLate?: number;
+    })
   | (OfLease & {
       readonly what: "released";
       /** `released`, or the reason why not, as the library reports it. */
@@ -73,6 +83,8 @@ export type ClientEvent =
       /** The holder extended or proved the lease, with this outcome. */
       readonly what: "extend" | "prove";
       readonly outcome: string;
+      /** Before the first request; missing in old runs. */
+      readonly startedMs?: number;
     })
   | (OfLease & { readonly what: "overdue"; readonly call: string; readonly awakeMs: number });
 

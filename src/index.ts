@@ -38,6 +38,7 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
+export { FenceAheadError } from "./core/fence-ahead-error.ts";
 export { SelfDeadlockError } from "./core/nesting.ts";
 export type { BreakOptions, BreakOutcome } from "./core/break.ts";
 export type {

@@ -1,7 +1,12 @@
 import { Assumptions } from "../../src/simulator/assumptions.ts";
 import { checkFences } from "../../src/simulator/checkers/fences.ts";
 import { judge } from "../../src/simulator/checkers/judge.ts";
-import type { GrantRecord, TenureRecord, Violation } from "../../src/simulator/history.ts";
+import type {
+  ConfirmationRecord,
+  GrantRecord,
+  TenureRecord,
+  Violation,
+} from "../../src/simulator/history.ts";
 import type { History } from "../history.ts";
 import type { BrokenWindow } from "./assumptions.ts";
 import type { Span } from "./spans.ts";
@@ -25,7 +30,8 @@ export function judged(
   const grants = grantsOf(spans).filter(({ startedMs, completedMs }) =>
     uncertain.every(({ fromMs, toMs }) => completedMs < fromMs || startedMs > toMs),
   );
-  return judge({ grants, tenures: tenuresOf(spans) }, assumptions);
+  const confirmations = confirmationsOf(history, spans);
+  return judge({ grants, tenures: tenuresOf(spans), confirmations }, assumptions);
 }
 
 /** Returns every pair of fences that is out of order, whatever assumption was broken. */
@@ -42,6 +48,20 @@ function grantsOf(spans: readonly Span[]): GrantRecord[] {
 function tenuresOf(spans: readonly Span[]): TenureRecord[] {
   return spans.map(({ who, resource, startedMs, fromMs, toMs, fence }) => {
     return { client: who, resource, fence, startedMs, acquiredMs: fromMs, trustedUntilMs: toMs };
+  });
+}
+
+/** Returns each extension and proof that a quorum confirmed. */
+function confirmationsOf({ events }: History, spans: readonly Span[]): ConfirmationRecord[] {
+  const spanOf = new Map(spans.map((span) => [span.lease, span]));
+  return events.flatMap((event) => {
+    if (event.what !== "extend" && event.what !== "prove") return [];
+    const { lease, outcome, startedMs } = event;
+    const span = spanOf.get(lease);
+    const isConfirmed = outcome === "extended" || outcome === "proven";
+    if (!isConfirmed || span === undefined || startedMs === undefined) return [];
+    const { who, resource, fence, fromMs: grantedMs } = span;
+    return [{ client: who, resources: [resource], fence, grantedMs, startedMs }];
   });
 }
 

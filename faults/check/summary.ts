@@ -1,7 +1,8 @@
 import type { History } from "../history.ts";
 import { brokenWindows, shareUnbroken, type BrokenWindow } from "./assumptions.ts";
+import { failuresOf, type Failure } from "./failures.ts";
 import { earlyLosses, type EarlyLoss } from "./false-losses.ts";
-import { flatteries, lossesOf, type Loss } from "./losses.ts";
+import { lateReports, lossesOf, type Loss } from "./losses.ts";
 import { fenceFaults, judged } from "./judged.ts";
 import { overlapsOf, type Overlap } from "./overlaps.ts";
 import { spansOf, type Span } from "./spans.ts";
@@ -17,7 +18,9 @@ export interface Findings {
   readonly earlyLosses: readonly EarlyLoss[];
   readonly waits: readonly Waits[];
   readonly summary: Summary;
-  /** Reasons why the run counts as failed. Empty if it passed. */
+  /** Broken rules. Empty if the run passed. */
+  readonly broken: readonly Failure[];
+  /** Their texts. */
   readonly failures: readonly string[];
 }
 
@@ -40,7 +43,7 @@ export interface Summary {
   readonly lossesByReason: Readonly<Record<string, number>>;
   readonly toldRunning: Spread | undefined;
   readonly toldFrozen: Spread | undefined;
-  /** Losses reported after the end, though the process was running for 50 ms or longer. */
+  /** Losses reported late or never, though the process ran its timers for 50 ms or longer. */
   readonly toldLateThoughRunning: number;
   /** Unexplained losses before the end of the lease, by kind of report and reason. */
   readonly falseLosses: Readonly<Record<string, number>>;
@@ -72,13 +75,17 @@ export function findingsOf(history: History): Findings {
   const losses = lossesOf(history);
   const early = earlyLosses(history, spans);
   const waits = waitsOf(history);
-  const violations = judged(history, spans, windows).map(({ rule, text }) => `${rule}: ${text}`);
+  const violations = judged(history, spans, windows);
   const found = { spans, windows, overlaps, updates, losses, earlyLosses: early, waits };
-  const summary = summarise(history, found);
-  return { ...found, summary, failures: failuresOf(history, { ...found, violations }) };
+  const broken = failuresOf(history, { ...found, violations });
+  const failures = broken.map(({ text }) => text);
+  return { ...found, summary: summarise(history, found), broken, failures };
 }
 
-function summarise(history: History, found: Omit<Findings, "summary" | "failures">): Summary {
+function summarise(
+  history: History,
+  found: Omit<Findings, "summary" | "broken" | "failures">,
+): Summary {
   const { events, faults, startMs, endMs, healedMs } = history;
   const { spans, windows, overlaps, losses } = found;
   const seconds = (endMs - startMs) / 1_000;
@@ -100,7 +107,7 @@ function summarise(history: History, found: Omit<Findings, "summary" | "failures
     lossesByReason: countBy(losses.map(({ reason }) => reason)),
     toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
     toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
-    toldLateThoughRunning: late.filter(({ ranMeanwhile }) => ranMeanwhile).length,
+    toldLateThoughRunning: lateReports(history).length,
     falseLosses: countBy(
       found.earlyLosses.flatMap(({ by, reason, explained }) =>
         explained === undefined ? [`${by}: ${reason}`] : [],
@@ -113,47 +120,6 @@ function summarise(history: History, found: Omit<Findings, "summary" | "failures
     rejections: events.filter(({ what }) => what === "rejection").length,
     overdue: events.filter(({ what }) => what === "overdue").length,
   };
-}
-
-function failuresOf(
-  history: History,
-  found: Pick<Findings, "overlaps" | "updates" | "spans" | "earlyLosses"> & {
-    readonly violations: readonly string[];
-  },
-): string[] {
-  const failures = [...history.misbehaved, ...found.violations, ...flatteries(history)];
-  for (const { broken, first, second, resource, fromMs, toMs } of found.overlaps) {
-    // Data loss excuses nothing, because strict admission must handle it.
-    if (broken === "clock" || broken === "eviction") continue;
-    const ms = (toMs - fromMs).toFixed(1);
-    failures.push(`${resource}: ${first} and ${second} were both trusted for ${ms} ms`);
-  }
-  for (const { register, staleAccepted, lost, contradictions } of found.updates) {
-    failures.push(...contradictions);
-    if (staleAccepted > 0) failures.push(`${register}: ${staleAccepted} stale writes accepted`);
-    if (register.endsWith("fenced") && lost > 0) failures.push(`${register}: ${lost} updates lost`);
-  }
-  for (const { lease, resource, by, reason, leftMs, explained } of found.earlyLosses) {
-    if (explained !== undefined) continue;
-    const ms = leftMs.toFixed(0);
-    failures.push(
-      `${resource}: ${lease} was falsely reported lost (${by}: ${reason}), ${ms} ms left`,
-    );
-  }
-  for (const event of history.events) {
-    if (event.what === "rejection") failures.push(`${event.who}: unhandled: ${event.message}`);
-    if (event.what === "hung") failures.push(`${event.who} hung`);
-    if (event.what === "overdue") {
-      failures.push(`${event.lease}: ${event.call} took more than ${event.awakeMs} ms`);
-    }
-  }
-  for (const resource of history.resources) {
-    const after = found.spans.some(
-      (span) => span.resource === resource && span.fromMs > history.healedMs,
-    );
-    if (!after) failures.push(`${resource}: nobody got it after every fault had healed`);
-  }
-  return failures;
 }
 
 function spread(losses: readonly Loss[]): Spread | undefined {

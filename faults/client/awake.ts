@@ -7,11 +7,19 @@ const tickMs = 50;
 export class AwakeTime {
   #ticks = 0;
   readonly #timer: NodeJS.Timeout;
+  readonly #listeners = new Set<() => void>();
 
   constructor() {
     this.#timer = setInterval(() => {
       this.#ticks += 1;
+      for (const listener of this.#listeners) listener();
     }, tickMs);
+  }
+
+  /** Calls `listener` at each tick, until the returned function is called. */
+  onTick(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   get ms(): number {

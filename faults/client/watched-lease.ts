@@ -1,5 +1,6 @@
 import type { BenchLease } from "../locks/bench-lock.ts";
 import { nowMs } from "../monotonic.ts";
+import type { AwakeTime } from "./awake.ts";
 import type { Journal } from "./journal.ts";
 
 /** Interval for recording looks with the same result as the one before. */
@@ -15,11 +16,16 @@ export class WatchedLease {
   #untilMs: number | undefined;
   #trusted = true;
   #over = false;
+  #told = false;
+  /** Ticks of the process since the end that the library named, without a report of the loss. */
+  #ticksLate = 0;
+  readonly #stopCounting: () => void;
 
   constructor(
     journal: Journal,
     about: { readonly lease: string; readonly resource: string },
     lease: BenchLease,
+    awake: AwakeTime,
   ) {
     this.#journal = journal;
     this.about = about;
@@ -33,8 +39,16 @@ export class WatchedLease {
     lease.onLost((reason) => {
       if (this.#over) return;
       const t = nowMs();
+      this.#told = true;
       this.#flush();
-      journal.add({ what: "told", ...about, reason, ...until(this.#untilMs) }, t);
+      const ticksLate = this.#ticksLate;
+      const endMs = lease.namedUntilMs?.() ?? this.#untilMs;
+      journal.add({ what: "told", ...about, reason, ticksLate, ...until(endMs) }, t);
+    });
+    // Reads no state of the lease: a look makes the library report a loss that it had missed.
+    this.#stopCounting = awake.onTick(() => {
+      const namedMs = lease.namedUntilMs === undefined ? lease.untilMs() : lease.namedUntilMs();
+      if (!this.#told && namedMs !== undefined && nowMs() > namedMs) this.#ticksLate += 1;
     });
   }
 
@@ -62,7 +76,9 @@ export class WatchedLease {
     this.look();
     this.#flush();
     this.#over = true;
-    this.#journal.add({ what: "release", ...this.about });
+    this.#stopCounting();
+    const ticksLate = this.#told ? {} : { ticksLate: this.#ticksLate };
+    this.#journal.add({ what: "release", ...this.about, ...ticksLate });
   }
 
   #flush(): void {

@@ -56,7 +56,7 @@ async function oneTurn(
     await sleep(20 + random.fraction() * 80);
     return;
   }
-  const watched = new WatchedLease(journal, about, acquired.lease);
+  const watched = new WatchedLease(journal, about, acquired.lease, awake);
   try {
     await section(tools, watched);
   } finally {
@@ -78,9 +78,13 @@ async function section(tools: WorkerTools, watched: WatchedLease): Promise<void>
     registers.map((register, index) => readOne(watched, register, index, careful, journal)),
   );
   const ms = thinkMs(tools);
-  await think(tools, watched, ms / 2, careful);
+  // Without looks, only the signal can report a loss in time.
+  const looks = careful || random.fraction() < 0.5;
+  const pause = (): Promise<unknown> =>
+    looks ? think(tools, watched, ms / 2, careful) : sleep(ms / 2);
+  await pause();
   await question(tools, watched);
-  await think(tools, watched, ms / 2, careful);
+  await pause();
   if (careful && !watched.look()) {
     journal.add({ what: "gave-up", ...watched.about });
     return;
@@ -98,12 +102,13 @@ async function question(
   if (chance >= 0.2) return;
   const { about, lease } = watched;
   const what = chance < 0.1 ? "extend" : "prove";
+  const startedMs = nowMs();
   const asking = lease[what]?.();
   if (asking === undefined) return;
   const outcome = await awake.bound(asking, releaseMsMax, (awakeMs) => {
     journal.add({ what: "overdue", ...about, call: what, awakeMs });
   });
-  journal.add({ what, ...about, outcome });
+  journal.add({ what, ...about, outcome, startedMs });
 }
 
 interface Read {

@@ -20,6 +20,11 @@ export interface BenchLease {
   trusted(): boolean;
   /** End of the validity on the run's clock, if the library reports it. */
   untilMs(): number | undefined;
+  /**
+   * Latest end that the library has named by itself. Given if `untilMs` looks at the lease, which
+   * makes the library report a loss that it had missed.
+   */
+  namedUntilMs?(): number | undefined;
   /** Called at most once, when the library itself reports the loss. */
   onLost(listener: (reason: string) => void): void;
   /** Extends or proves the lease; left out if the library cannot. */

@@ -46,6 +46,8 @@ class ManagerInUse {
   readonly #locks: Locks;
   /** Moment at which the last granted attempt for each resource began. */
   readonly #startsMs = new Map<string, number>();
+  /** Latest end of each lease that is not over yet, as events named it, by its fence. */
+  readonly #endsMs = new Map<bigint | undefined, number>();
   /** Number of calls and leases that are not over yet. */
   #open = 0;
   #retired: (() => void) | undefined;
@@ -65,6 +67,9 @@ class ManagerInUse {
     this.#locks.on("attempt", ({ resources: [resource = ""], outcome, elapsedMs }) => {
       if (outcome === "granted") this.#startsMs.set(resource, nowMs() - elapsedMs);
     });
+    this.#locks.on("renewed", ({ fence, remainingMs }) => {
+      if (this.#endsMs.has(fence)) this.#endsMs.set(fence, nowMs() + remainingMs);
+    });
   }
 
   async acquire(resource: string, byUsing: boolean): Promise<Acquired> {
@@ -72,8 +77,18 @@ class ManagerInUse {
     try {
       const taken = byUsing ? await this.#using(resource) : await this.#take(resource);
       const startedMs = this.#startsMs.get(resource);
-      const release = (): Promise<string> => taken.release().finally(() => this.#over());
-      const lease = { ...seen(taken.lease, startedMs), releasedBy: taken.by, release };
+      const { fence } = taken.lease;
+      this.#endsMs.set(fence, nowMs() + taken.lease.remainingMs());
+      const release = (): Promise<string> => {
+        this.#endsMs.delete(fence);
+        return taken.release().finally(() => this.#over());
+      };
+      const lease = {
+        ...seen(taken.lease, startedMs),
+        namedUntilMs: () => this.#endsMs.get(fence),
+        releasedBy: taken.by,
+        release,
+      };
       return { kind: "granted", lease };
     } catch (error) {
       this.#over();
@@ -124,7 +139,7 @@ interface Taken {
 function seen(
   lease: Lease,
   startedMs: number | undefined,
-): Omit<BenchLease, "release" | "releasedBy"> {
+): Omit<BenchLease, "release" | "releasedBy" | "namedUntilMs"> {
   return {
     fenced: lease,
     startedMs,

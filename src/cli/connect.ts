@@ -66,11 +66,11 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
   }
 }
 
-function storeOptions(settings: StoreSettings, fencing: boolean | undefined): RedisStoreOptions {
+export function storeOptions(settings: StoreSettings, fencing?: boolean): RedisStoreOptions {
   const { prefix, maxTtl, nodeTimeout, admission } = settings;
   const told = settings.fencing;
   if (told !== undefined && told !== "true" && told !== "false") {
-    throw new Failure("misuse", `expected fencing to be true or false, got "${told}"`);
+    throw new Failure("misuse", "expected fencing in a store address to be true or false");
   }
   const without = fencing === false || told === "false";
   const given = { prefix, maxTtl, nodeTimeout, admission };

@@ -5,10 +5,24 @@ import type { ExitName } from "./exit-codes.ts";
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly exit: ExitName;
+  /** Exit code in place of the usual one of `exit`. */
+  readonly code: number | undefined;
+  /** True if no message is wanted. */
+  readonly silent: boolean;
 
-  constructor(exit: ExitName, message: string, cause?: unknown) {
+  constructor(
+    exit: ExitName,
+    message: string,
+    cause?: unknown,
+    {
+      code,
+      silent = false,
+    }: { readonly code?: number | undefined; readonly silent?: boolean } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.exit = exit;
+    this.code = code;
+    this.silent = silent;
   }
 }
 
@@ -45,6 +59,7 @@ function exitOf(error: HoldfastError): ExitName {
     case "TOO_MANY_WAITERS":
       return "held";
     case "INVALID_OPTION":
+    case "FENCE_AHEAD":
       return "misuse";
     case "UNSUPPORTED":
       return "unsupported";

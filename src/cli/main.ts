@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { constants } from "node:os";
 import { CommanderError } from "commander";
+import { endOnSignals } from "./early-signals.ts";
 import { exitCodes, signalBase } from "./exit-codes.ts";
 import { Failure, failureOf, Interrupted } from "./failure.ts";
 import { buildProgram } from "./program.ts";
@@ -10,7 +11,9 @@ import { Host } from "./session.ts";
 async function main(args: readonly string[]): Promise<number> {
   // Split before parsing, because the parser would mix resources and the command of `exec`.
   const dashes = args.indexOf("--");
+  if (dashes >= 0) endOnSignals();
   const host = new Host(dashes < 0 ? undefined : args.slice(dashes + 1));
+  endOnBrokenPipes(host);
   const own = dashes < 0 ? args : args.slice(0, dashes);
   try {
     const program = buildProgram(host);
@@ -22,12 +25,27 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+/**
+ * Ends the process as SIGPIPE would when the reader of our output has closed it, as in
+ * `holdfast watch | head`. If the exit code says what was found or done, it stays.
+ */
+function endOnBrokenPipes(host: Host): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", ({ code }: NodeJS.ErrnoException) => {
+      if (code === "EPIPE" && !host.keepsExitCode) {
+        process.exit(signalBase + constants.signals.SIGPIPE);
+      }
+    });
+  }
+}
+
 function report(error: unknown, how: { readonly json: boolean; readonly debug: boolean }): number {
   if (error instanceof Interrupted) return signalBase + constants.signals[error.signal];
   // Help and version were requested and are already written.
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const failure = asFailure(error);
-  const { code } = exitCodes[failure.exit];
+  const code = failure.code ?? exitCodes[failure.exit].code;
+  if (failure.silent) return code;
   if (how.json) {
     const told = { exit: failure.exit, code, message: oneLine(failure.message) };
     process.stderr.write(`${JSON.stringify({ error: told })}\n`);
@@ -43,12 +61,19 @@ function asFailure(error: unknown): Failure {
     // Thrown if a subcommand is missing, for example after `holdfast fence`.
     if (error.code === "commander.help")
       return new Failure("misuse", "a command is missing; see --help");
-    return new Failure("misuse", `${error.message.replace(/^error: /, "")}; see holdfast --help`);
+    const told = withoutAddresses(error.message.replace(/^error: /, ""));
+    return new Failure("misuse", `${told}; see holdfast --help`);
   }
   const known = failureOf(error);
   if (known !== undefined) return known;
   const told = error instanceof Error ? error.message : String(error);
   return new Failure("internal", `unexpected error: ${told} (more with --debug)`, error);
+}
+
+/** Replaces store addresses in the parser's messages: they may contain passwords. */
+function withoutAddresses(text: string): string {
+  const addresses = process.argv.filter((argument) => /:\/|@/.test(argument));
+  return addresses.reduce((left, address) => left.replaceAll(address, "(an address)"), text);
 }
 
 function oneLine(text: string): string {
@@ -59,13 +84,6 @@ function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
   return (error.stack ?? error.message) + cause;
-}
-
-for (const stream of [process.stdout, process.stderr]) {
-  // The reader of our output has closed it, as in `holdfast watch | head`.
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-  });
 }
 
 process.exitCode = await main(process.argv.slice(2));

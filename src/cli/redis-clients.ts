@@ -3,6 +3,8 @@ import { Redis, type RedisOptions } from "ioredis";
 import { Failure, isDenied } from "./failure.ts";
 import { describeServer, type ServerAddress, type TlsFiles } from "./store-address.ts";
 
+export { Redis };
+
 /** Time to connect to a server; after it the server counts as unreachable. */
 export const connectMs = 5_000;
 
@@ -21,7 +23,7 @@ export async function openRedisClients(
   servers: readonly ServerAddress[],
   needed: number,
 ): Promise<RedisClients> {
-  const clients = servers.map((server) => new Redis(optionsOf(server)));
+  const clients = servers.map((server) => new Redis(redisOptions(server)));
   const close = (): void => {
     for (const client of clients) client.disconnect();
   };
@@ -69,7 +71,7 @@ function messageOf(error: Error): string {
   return text.replaceAll(/\s+/g, " ").trim();
 }
 
-function optionsOf(server: ServerAddress): RedisOptions {
+export function redisOptions(server: ServerAddress): RedisOptions {
   const { host, port, database, username, password, tls } = server;
   return {
     host,

@@ -16,6 +16,13 @@ export interface GlobalOptions {
   readonly debug?: boolean;
 }
 
+export interface UsingOptions {
+  readonly defaults?: LockDefaults;
+  readonly fencing?: boolean;
+  /** True: writes to stderr which store it is. */
+  readonly saysStore?: boolean;
+}
+
 const dayMs = 86_400_000;
 
 /** One run of one command: its output and its store. */
@@ -47,11 +54,12 @@ export class Session {
   /** Opens the chosen store for `work`, and closes it in every case. */
   async using<Result>(
     work: (connected: Connected) => Promise<Result>,
-    more: { readonly defaults?: LockDefaults; readonly fencing?: boolean } = {},
+    more: UsingOptions = {},
   ): Promise<Result> {
     const { output } = this;
     const connected = await connect(this.chosen.address, { ...more, output });
     try {
+      if (output.debug || more.saysStore === true) this.#tellStore(connected);
       if (output.debug) this.#tellEvents(connected);
       return await work(connected);
     } finally {
@@ -59,8 +67,11 @@ export class Session {
     }
   }
 
-  #tellEvents({ locks, description, kind }: Connected): void {
-    this.output.note(`store: ${description} (${this.chosen.from}), ${kind}`);
+  #tellStore({ description }: Connected): void {
+    this.output.note(`store: ${description} (${this.chosen.from})`);
+  }
+
+  #tellEvents({ locks }: Connected): void {
     locks.on("node-failed", ({ node, cause }) => this.output.note(`${node}: ${String(cause)}`));
     locks.on("doubtful", ({ cause }) => this.output.note(`doubtful: ${String(cause)}`));
     locks.on("warning", ({ node, what, why }) => {
@@ -109,16 +120,25 @@ export class Host {
   /** Arguments after `--`; undefined without `--`. */
   readonly rest: readonly string[] | undefined;
   exitCode = 0;
+  /** True if the exit code counts even when the output cannot be written. */
+  keepsExitCode: boolean;
 
   constructor(rest: readonly string[] | undefined) {
     this.rest = rest;
+    // Only `exec` has such arguments. Its command goes on without a reader of our messages.
+    this.keepsExitCode = rest !== undefined;
   }
 
-  /** Wraps the action of a command: `work` gets the session, then arguments and options. */
+  /**
+   * Wraps the action of a command: `work` gets the session, then arguments and options. With
+   * `keepsExitCode`, its exit code counts even when the output cannot be written.
+   */
   act(
     work: (session: Session, ...args: never[]) => Promise<ExitName | number>,
+    { keepsExitCode = this.keepsExitCode } = {},
   ): (...given: unknown[]) => Promise<void> {
     return async (...given) => {
+      this.keepsExitCode = keepsExitCode;
       const command = given.pop() as Command;
       const options = given.pop();
       const session = new Session(command.optsWithGlobals());

@@ -40,8 +40,13 @@ export type StoreAddress =
 const settingNames = ["prefix", "maxTtl", "nodeTimeout", "admission", "fencing"];
 const tlsNames = ["ca", "cert", "key", "servername"];
 const forms = "embedded:DIR, redis://HOST, rediss://HOST or redlock:URL,URL,URL";
+const escapingHint = "write special characters of a password as %40 (@), %2F (/), %2C (,), %25 (%)";
 
-/** Parses a store address. Throws Failure if it is invalid. Resolves relative paths by `base`. */
+/**
+ * Parses a store address. Throws Failure if it is invalid. Resolves relative paths by `base`.
+ *
+ * No message repeats any part of the address: in a malformed one, a password can stand anywhere.
+ */
 export function parseStoreAddress(text: string, base: string): StoreAddress {
   if (text.startsWith("embedded:")) {
     const path = text.slice("embedded:".length);
@@ -56,7 +61,7 @@ export function parseStoreAddress(text: string, base: string): StoreAddress {
     return { kind: "redlock", ...serversOf(urls, base) };
   }
   if (/^rediss?:\/\//.test(text)) return { kind: "redis", ...serversOf([text], base) };
-  throw new Failure("misuse", `expected the store to be ${forms}, got "${redacted(text)}"`);
+  throw new Failure("misuse", `expected the store to be ${forms}; ${escapingHint}`);
 }
 
 function serversOf(
@@ -70,7 +75,10 @@ function serversOf(
       if (tlsNames.includes(name)) continue;
       if (!settingNames.includes(name)) {
         const known = [...settingNames, ...tlsNames].join(", ");
-        throw new Failure("misuse", `expected one of ${known} in a store address, got "${name}"`);
+        throw new Failure(
+          "misuse",
+          `expected only ${known} after the ? of a store address; ${escapingHint}`,
+        );
       }
       if (settings[name] !== undefined && settings[name] !== value) {
         throw new Failure("misuse", `the addresses of one store disagree about "${name}"`);
@@ -84,10 +92,12 @@ function serversOf(
 
 function urlOf(text: string): URL {
   const url = URL.parse === undefined ? parsed(text) : URL.parse(text);
-  if (url !== null && url !== undefined && /^rediss?:$/.test(url.protocol) && url.hostname !== "") {
-    return url;
-  }
-  throw new Failure("misuse", `expected an address such as redis://HOST, got "${redacted(text)}"`);
+  const isWhole = url !== null && url !== undefined && url.hostname !== "" && url.hash === "";
+  if (isWhole && /^rediss?:$/.test(url.protocol)) return url;
+  throw new Failure(
+    "misuse",
+    `expected an address such as redis://user:password@host:6379/0; ${escapingHint}`,
+  );
 }
 
 /** `URL.parse` exists since Node 22. */
@@ -102,7 +112,7 @@ function parsed(text: string): URL | undefined {
 function serverOf(url: URL, base: string): ServerAddress {
   const database = url.pathname.replace(/^\//, "");
   if (!/^\d{0,5}$/.test(database)) {
-    throw new Failure("misuse", `expected a database number after the host, got "${database}"`);
+    throw new Failure("misuse", `expected a database number after the host; ${escapingHint}`);
   }
   const file = (name: string): string | undefined => {
     const path = url.searchParams.get(name);
@@ -118,15 +128,19 @@ function serverOf(url: URL, base: string): ServerAddress {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port === "" ? 6379 : Number(url.port),
     database: Number(database),
-    username: url.username === "" ? undefined : decodeURIComponent(url.username),
-    password: url.password === "" ? undefined : decodeURIComponent(url.password),
+    username: url.username === "" ? undefined : decoded(url.username),
+    password: url.password === "" ? undefined : decoded(url.password),
     tls: secure ? { ca: file("ca"), cert: file("cert"), key: file("key"), servername } : undefined,
   };
 }
 
-/** Returns the text without passwords, for messages. */
-export function redacted(text: string): string {
-  return text.replaceAll(/(:\/\/[^:/@,]*):[^@,]*@/g, "$1:***@");
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    const what = "a % in the user or password of a store address must be written as %25";
+    throw new Failure("misuse", what);
+  }
 }
 
 export function describeServer({ host, port, database }: ServerAddress): string {

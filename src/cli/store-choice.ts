@@ -17,10 +17,14 @@ export interface FoundConfig {
 
 export interface ChosenStore {
   readonly address: StoreAddress;
-  readonly from: "flag" | "environment" | "config" | "default";
+  /** Where the address comes from, for messages. */
+  readonly from: string;
 }
 
-/** Returns the nearest `holdfast.json`, in `start` or a folder above it. */
+/**
+ * Returns the nearest `holdfast.json`, in `start` or a folder above it. One that cannot be read is
+ * an error: it may name another store than the one that would be used instead.
+ */
 export function findConfig(start: string): FoundConfig {
   for (let folder = start; ; folder = dirname(folder)) {
     const path = join(folder, configName);
@@ -34,9 +38,9 @@ function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return undefined;
-    throw new Failure("misuse", `${path} cannot be read: ${(error as Error).message}`, error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw new Failure("misuse", `${path} cannot be read: ${message}`, error);
   }
 }
 
@@ -45,7 +49,8 @@ function parseConfig(path: string, text: string): Config {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new Failure("misuse", `${path} is not JSON: ${(error as Error).message}`, error);
+    // The parser's message repeats the text, which may contain a password.
+    throw new Failure("misuse", `${path} is not JSON${placeOf((error as Error).message, text)}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Failure("misuse", `expected ${path} to hold one JSON object`);
@@ -62,19 +67,26 @@ function parseConfig(path: string, text: string): Config {
   return value;
 }
 
+/** Returns the line of a parser's error; empty if the parser does not report a position. */
+function placeOf(message: string, text: string): string {
+  const position = /at position (\d+)/.exec(message)?.[1];
+  if (position === undefined) return "";
+  return `: see line ${text.slice(0, Number(position)).split("\n").length}`;
+}
+
 /**
  * Chooses the store: flag, then HOLDFAST_STORE, then the config file, then `defaultDirectory()`.
  */
 export function chooseStore(flag: string | undefined, found: FoundConfig): ChosenStore {
   const cwd = process.cwd();
-  if (flag !== undefined) return { address: parseStoreAddress(flag, cwd), from: "flag" };
+  if (flag !== undefined) return { address: parseStoreAddress(flag, cwd), from: "from --store" };
   const told = process.env["HOLDFAST_STORE"] ?? "";
-  if (told !== "") return { address: parseStoreAddress(told, cwd), from: "environment" };
+  if (told !== "") return { address: parseStoreAddress(told, cwd), from: "from HOLDFAST_STORE" };
   const { config, path } = found;
   if (config.store !== undefined && path !== undefined) {
-    return { address: parseStoreAddress(config.store, dirname(path)), from: "config" };
+    return { address: parseStoreAddress(config.store, dirname(path)), from: `from ${path}` };
   }
-  return { address: { kind: "embedded", directory: defaultDirectory() }, from: "default" };
+  return { address: { kind: "embedded", directory: defaultDirectory() }, from: "the default" };
 }
 
 /** Returns the directory of this user. Processes of different users do not share its locks. */

@@ -36,23 +36,27 @@ export interface ConfirmationRecord {
   readonly startedMs: number;
 }
 
+/** All rules of the checkers. Each has a planted violation in the tests. */
+export const violationRules = [
+  "stale-confirmation",
+  "fence-order",
+  "fence-unique",
+  "mutex-model",
+  "late-signal",
+  "trust-beyond-validity",
+  "too-few-votes",
+  "vote-given-up",
+  "false-loss",
+  "stale-write",
+  "orphan-key",
+  "late-promise",
+  "no-progress",
+  "unexpected-error",
+  "unhandled-rejection",
+] as const;
+
 export interface Violation {
-  readonly rule:
-    | "stale-confirmation"
-    | "fence-order"
-    | "fence-unique"
-    | "mutex-model"
-    | "late-signal"
-    | "trust-beyond-validity"
-    | "too-few-votes"
-    | "vote-given-up"
-    | "false-loss"
-    | "stale-write"
-    | "orphan-key"
-    | "late-promise"
-    | "no-progress"
-    | "unexpected-error"
-    | "unhandled-rejection";
+  readonly rule: (typeof violationRules)[number];
   readonly atMs: number;
   readonly text: string;
 }

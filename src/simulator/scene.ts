@@ -1,6 +1,6 @@
 import { EventQueue, type QueuedEvent } from "./event-queue.ts";
 import type { SeededRandom } from "./seeded-random.ts";
-import { Trace } from "./trace.ts";
+import { Trace, type TraceMode } from "./trace.ts";
 
 /** Time, randomness and trace of one world, shared by its nodes, links and processes. */
 export class Scene {
@@ -10,9 +10,9 @@ export class Scene {
   #nowMs = 0;
   #entered = false;
 
-  constructor(random: SeededRandom, keepTrace: boolean) {
+  constructor(random: SeededRandom, trace: TraceMode) {
     this.random = random;
-    this.trace = new Trace(keepTrace);
+    this.trace = new Trace(trace);
   }
 
   /** The world's virtual time. Code under test never sees it, only the clocks of its process. */

@@ -18,6 +18,7 @@
 import type { Break } from "./assumptions.ts";
 import { judge } from "./checkers/judge.ts";
 import type { History, Violation } from "./history.ts";
+import type { Sabotage } from "./sabotage.ts";
 import type { FaultKind, Scenario } from "./scenario.ts";
 import type { TraceEvent } from "./trace.ts";
 import { World } from "./world.ts";
@@ -37,12 +38,14 @@ export interface SimulatorHost {
 export interface SimulationOptions {
   /** Keeps all events for a timeline. @default false */
   readonly keepTrace?: boolean;
+  /** With `off`, events are neither kept nor hashed, which takes less time. @default "hashed" */
+  readonly trace?: "hashed" | "off";
 }
 
 export interface SimulationReport {
   readonly scenario: Scenario;
   readonly violations: readonly Violation[];
-  /** Hash of the trace. Two runs have the same hash if their events were the same. */
+  /** Hash of the trace, if it is on. Two runs with the same events have the same hash. */
   readonly hash: string;
   readonly eventCount: number;
   readonly virtualMs: number;
@@ -87,18 +90,29 @@ export function simulateNow(
   return run.report(host);
 }
 
-class Run {
+export interface RunOptions extends SimulationOptions {
+  /** Breaks rules on purpose, to test the checkers. @default none */
+  readonly sabotage?: Sabotage;
+  /** Limit for the events of the run. */
+  readonly stepsMax?: number;
+}
+
+/** One run of a scenario, event by event. */
+export class Run {
   readonly #scenario: Scenario;
   readonly #world: World;
+  readonly #stepsMax: number;
   #steps = 0;
 
-  constructor(scenario: Scenario, options: SimulationOptions) {
+  constructor(scenario: Scenario, options: RunOptions) {
     this.#scenario = scenario;
-    this.#world = new World(scenario, options.keepTrace ?? false);
+    const { keepTrace = false, trace = "hashed", sabotage } = options;
+    this.#world = new World(scenario, keepTrace ? "kept" : trace, sabotage);
+    this.#stepsMax = options.stepsMax ?? stepsMax;
   }
 
   goesOn(): boolean {
-    return !this.#world.isOver && this.#steps < stepsMax;
+    return !this.#world.isOver && this.#steps < this.#stepsMax;
   }
 
   step(): boolean {
@@ -108,7 +122,7 @@ class Run {
 
   report(host: SimulatorHost): SimulationReport {
     const { scene, witness, assumptions, storage, struck, inhabitants } = this.#world;
-    if (!this.#world.isOver) witness.report("no-progress", `no end after ${stepsMax} events`);
+    if (!this.#world.isOver) witness.report("no-progress", `no end after ${this.#steps} events`);
     for (const error of host.takeUnhandledRejections?.() ?? []) {
       witness.report("unhandled-rejection", String(error));
     }

@@ -7,18 +7,21 @@ export interface TraceEvent {
   readonly text: string;
 }
 
-/**
- * Running hash over all events: two runs are the same if their hashes are equal. Keeps the events
- * themselves only if `keep` is set.
- */
+/** `hashed`: only a hash of all events. `kept`: the events as well. `off`: neither. */
+export type TraceMode = "off" | "hashed" | "kept";
+
+/** Running hash over all events: two runs are the same if their hashes are equal. */
 export class Trace {
+  /** False if no part of a run reads the events, so that their texts need not be made. */
+  readonly isOn: boolean;
   readonly #kept: TraceEvent[] | undefined;
   #high = 0x811c9dc5 | 0;
   #low = 0x01000193 | 0;
   #count = 0;
 
-  constructor(keep: boolean) {
-    this.#kept = keep ? [] : undefined;
+  constructor(mode: TraceMode) {
+    this.isOn = mode !== "off";
+    this.#kept = mode === "kept" ? [] : undefined;
   }
 
   get count(): number {
@@ -34,6 +37,7 @@ export class Trace {
   }
 
   add(atMs: number, lane: string, kind: string, text: string): void {
+    if (!this.isOn) return;
     this.#count += 1;
     const micros = Math.round(atMs * 1_000);
     this.#mix(micros | 0);

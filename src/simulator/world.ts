@@ -12,6 +12,7 @@ import { SimulatedNode } from "./node/simulated-node.ts";
 import { Orphans, type Inhabitant } from "./orphans.ts";
 import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
+import type { Sabotage } from "./sabotage.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { Scene } from "./scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -22,6 +23,7 @@ import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
 import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
 import { tellEvents, told } from "./tell-events.ts";
+import type { TraceMode } from "./trace.ts";
 
 /**
  * All parts of one simulation and its phases: faults (safety), healing (liveness), closing, over.
@@ -37,6 +39,7 @@ export class World implements FaultTargets {
   readonly inhabitants: Inhabitant[] = [];
   readonly struck: Map<Fault["kind"], number> = new Map();
   readonly #scenario: Scenario;
+  readonly #sabotage: Sabotage;
   readonly #guarantees: Guarantees;
   readonly #present: (Inhabitant | undefined)[] = [];
   readonly #undos = new Set<Undo>();
@@ -48,10 +51,11 @@ export class World implements FaultTargets {
   readonly #falseLosses: FalseLosses;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
-  constructor(scenario: Scenario, keepTrace: boolean) {
+  constructor(scenario: Scenario, trace: TraceMode, sabotage: Sabotage = {}) {
     this.#scenario = scenario;
+    this.#sabotage = sabotage;
     const { seed, nodes, store, work } = scenario;
-    this.scene = new Scene(new SeededRandom(`world ${seed}`), keepTrace);
+    this.scene = new Scene(new SeededRandom(`world ${seed}`), trace);
     this.#votes = new Votes(this.scene, scenario);
     const size = Math.floor(nodes.length / 2) + 1;
     this.witness = new Witness(this.scene, (record) => this.#votes.count(record) >= size);
@@ -155,7 +159,8 @@ export class World implements FaultTargets {
       onReleasing: (owner, resources) => this.#falseLosses.onReleasing(owner, resources),
       onReleased: (owner, outcome) => this.#falseLosses.onReleased(owner, outcome),
     });
-    const locks = this.#locks(machine, recording.over(this.#store(links)));
+    const recorded = recording.over(this.#store(links));
+    const locks = this.#locks(machine, this.#sabotage.recorded?.(recorded, scene) ?? recorded);
     const parts = { machine, locks, recording, storage, witness, promises, fencing };
     const onTenure = (): void => {
       if (this.#phase !== "liveness") return;
@@ -178,8 +183,10 @@ export class World implements FaultTargets {
       onExecuting: (command) => this.#falseLosses.onExecuting(node, command),
       onExecuted: (command, reply, isStray) => {
         this.#falseLosses.onExecuted(node);
-        const text = `${told(command)} → ${String(reply)}`;
-        this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        if (this.scene.trace.isOn) {
+          const text = `${told(command)} → ${String(reply)}`;
+          this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+        }
         this.#guarantees.onExecuted(node, command, reply);
         this.#votes.onExecuted(node, command);
         const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
@@ -210,18 +217,21 @@ export class World implements FaultTargets {
       },
       links.length,
     );
-    return {
+    const { connection, store } = this.#sabotage;
+    const connections = connection === undefined ? links : links.map((link) => connection(link));
+    const honest: Store = {
       name: "simulated",
       capabilities: { fencing, multiResource: true },
       maxTtlMs,
-      open: (context) => new RedisStore(links, options, context),
+      open: (context) => new RedisStore(connections, options, context),
     };
+    return store?.(honest, this.scene) ?? honest;
   }
 
   #locks(machine: SimulatedProcess, store: Store): Locks {
     const locks = lockManager(machine.runtime, store);
     tellEvents(this.scene, machine.name, locks);
-    return locks;
+    return this.#sabotage.locks?.(locks, this.scene) ?? locks;
   }
 
   #plan(fault: Fault): void {

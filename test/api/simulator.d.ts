@@ -61,7 +61,7 @@ export interface ConfirmationRecord {
 }
 
 export interface Violation {
-    readonly rule: "stale-confirmation" | "fence-order" | "fence-unique" | "mutex-model" | "late-signal" | "trust-beyond-validity" | "too-few-votes" | "vote-given-up" | "false-loss" | "stale-write" | "orphan-key" | "late-promise" | "no-progress" | "unexpected-error" | "unhandled-rejection";
+    readonly rule: (typeof violationRules)[number];
     readonly atMs: number;
     readonly text: string;
 }
@@ -220,6 +220,7 @@ export interface SimulatorHost {
 
 export interface SimulationOptions {
     readonly keepTrace?: boolean;
+    readonly trace?: "hashed" | "off";
 }
 
 export interface SimulationReport {
@@ -266,6 +267,9 @@ interface Held {
     readonly holder: TenureRecord | undefined;
     readonly lastFence: bigint;
 }
+
+// not exported
+declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "stale-write", "orphan-key", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
 
 // not exported
 interface LinkPlan {

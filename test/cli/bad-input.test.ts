@@ -1,7 +1,8 @@
-import { writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
+import { required } from "../support/requirements.ts";
 import { builtCli, type Ended } from "./cli-process.ts";
 
 const cli = builtCli();
@@ -43,6 +44,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["simulate --html /nowhere/at/all.html", /cannot write/],
   ["fence", /a command is missing/],
   ["fence check", /needs a fence/],
+  ["fence lower 5", /required option '--file/],
   ["fence check 5", /needs --file PATH, or --redis URL/],
   ["fence check five --file f", /expected the fence to be a number above 0, got "five"/],
   ["fence check 5 --redis redis://127.0.0.1", /needs --key NAME/],
@@ -54,10 +56,13 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["ls --store embedded:", /lacks its directory/],
   ["ls --store redlock:redis://a", /at least two addresses/],
   ["ls --store redis://a/db", /expected a database number/],
-  ["ls --store redis://a?bogus=1", /expected one of prefix/],
+  ["ls --store redis://a?bogus=1", /expected only prefix/],
   ["ls --store redis://a?ca=f", /need a rediss/],
   ["ls --store rediss://127.0.0.1:1?ca=/nowhere", /cannot read \/nowhere/],
-  ["ls --store redis://127.0.0.1?fencing=perhaps", /expected fencing to be true or false/],
+  [
+    "ls --store redis://127.0.0.1?fencing=perhaps",
+    /expected fencing in a store address to be true or false/,
+  ],
 ];
 
 describe("misuse ends with exit code 64 and one line on stderr", () => {
@@ -81,6 +86,29 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
     expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, told);
   });
 
+  test("a config file that cannot be read, instead of another store", async () => {
+    const folder = cli.folder();
+    mkdirSync(join(folder, "holdfast.json"));
+    const args = ["exec", "r", "--", "echo", "ran"];
+    expectRefusal(await cli.run(args, { cwd: folder }), 64, /holdfast\.json cannot be read/);
+    expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, /holdfast\.json cannot be read/);
+  });
+
+  test("a config file that another user may not read", async (context) => {
+    required(context, "the rights of root", process.getuid?.() === 0 ? 0 : undefined);
+    const folder = cli.folder();
+    chmodSync(folder, 0o755);
+    writeFileSync(join(folder, "holdfast.json"), '{ "store": "embedded:./locks" }', {
+      mode: 0o600,
+    });
+    const asOther = (command: readonly string[]): readonly string[] => {
+      return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command];
+    };
+    const args = ["exec", "r", "--", "echo", "ran"];
+    const ended = await cli.run(args, { cwd: folder, through: asOther });
+    expectRefusal(ended, 64, /holdfast\.json cannot be read: EACCES/);
+  });
+
   test("a break that needs a confirmation but has no terminal", async () => {
     const store = `embedded:${cli.folder()}`;
     const inner = [process.execPath, cli.program, "break", "r", "--store", store];
@@ -97,10 +125,46 @@ test("--json prints errors as JSON, --debug adds a stack trace", async () => {
   expect(debug.stderr).toMatch(/^holdfast: [^\n]+\n[^]*^\s+at /m);
 });
 
-test("a password never appears in a message", async () => {
-  const { stderr } = await cli.run(["ls", "--store", "redsi://user:hidden@host"]);
-  expect(stderr).toContain("redsi://user:***@host");
-  expect(stderr).not.toContain("hidden");
+describe("a password never appears in a message", () => {
+  const secret = "hidden";
+  const addresses = [
+    `redsi://user:${secret}@host`,
+    `redis:/user:${secret}@host`,
+    `user:${secret}@host`,
+    `redis://user:a/${secret}@host`,
+    `redlock:redis://user:a,${secret}@host,redis://other`,
+    `redis://user:%${secret}@host`,
+    `redis://user:1?${secret}@host`,
+  ];
+
+  test.each(addresses)("of %s", async (address) => {
+    const folder = cli.folder();
+    writeFileSync(join(folder, "holdfast.json"), JSON.stringify({ store: address }));
+    const runs = [
+      cli.run(["ls", "--debug", "--store", address]),
+      cli.run(["ls", "--debug"], { env: { HOLDFAST_STORE: address } }),
+      cli.run(["exec", "r", "--debug", "--", "true"], { cwd: folder }),
+      cli.run(["demo", "--debug", "--store", address]),
+      cli.run(["fence", "check", "1", "--debug", "--key", "k", "--redis", address]),
+      cli.run(["ls", address]),
+      cli.run([address]),
+    ];
+    for (const { code, stdout, stderr } of await Promise.all(runs)) {
+      expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+      expect(stderr).toMatch(/^holdfast: [^\n]+\n/);
+      expect(stderr).not.toContain(secret);
+    }
+  });
+
+  test("of a config file that is not JSON, which names the line", async () => {
+    const folder = cli.folder();
+    const text = `{\n  "store": "redis://user:${secret}@host"\n  "ttl": "10s"\n}\n`;
+    writeFileSync(join(folder, "holdfast.json"), text);
+    const { code, stderr } = await cli.run(["ls", "--debug"], { cwd: folder });
+    expect(code).toBe(64);
+    expect(stderr).toMatch(/holdfast\.json is not JSON: see line 3\n/);
+    expect(stderr).not.toContain(secret);
+  });
 });
 
 test("a directory that cannot be created is reported in one line", async () => {

@@ -1,5 +1,13 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -54,6 +62,8 @@ export function builtCli(): Cli {
     state = mkdtempSync(join(root, "state-"));
   });
   beforeAll(async () => {
+    // For tests that run it as another user.
+    chmodSync(root, 0o755);
     await buildPrograms(join(root, "dist"));
     copyFileSync(join(projectRoot, "package.json"), join(root, "package.json"));
     symlinkSync(join(projectRoot, "node_modules"), join(root, "node_modules"));

@@ -159,6 +159,25 @@ describe("a lock with another holder", () => {
     await locks.close();
   });
 
+  test("ends a quiet exec in silence, with the exit code that was asked for", async () => {
+    const folder = cli.folder();
+    const locks = createLocks(embedded(folder));
+    const lease = await locks.acquire("r", { ttl: "30s" });
+    const args = ["exec", "r", "--store", `embedded:${folder}`, "--wait", "0"];
+    const flags = ["--quiet", "--conflict-exit-code", "0"];
+    const command = ["--", "echo", "ran"];
+    const skipped = await cli.run([...args, ...flags, ...command]);
+    expect(skipped).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    const short = await cli.run([...args, "-q", "-E", "9", ...command]);
+    expect(short).toMatchObject({ code: 9, stdout: "", stderr: "" });
+    const json = await cli.run([...args, "-E", "9", "--json", ...command]);
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { exit: "held", code: 9 } });
+    await lease.release();
+    const done = await cli.run([...args, ...flags, ...command]);
+    expect(done).toMatchObject({ code: 0, stdout: "ran\n", stderr: "" });
+    await locks.close();
+  });
+
   test("is free at once if it was held by an exec that died", async () => {
     const folder = cli.folder();
     const store = `embedded:${folder}`;

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { isAvailable } from "../support/requirements.ts";
 import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli-process.ts";
 
 /**
@@ -13,8 +14,8 @@ import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli
  * and passes its input on as if it were typed.
  */
 const tool = spawnSync("script", ["--version"], { encoding: "utf8" });
-const usable = tool.status === 0 && tool.stdout.includes("util-linux");
-if (!usable) console.warn("skipped: `script` of util-linux is not installed (Debian: bsdutils)");
+const isScript = tool.status === 0 && tool.stdout.includes("util-linux");
+const usable = isAvailable("`script` of util-linux (Debian: bsdutils)", isScript);
 
 const cli = builtCli();
 watchLeaks();
@@ -34,6 +35,30 @@ function type(running: Running, text: string): void {
 }
 
 describe.skipIf(!usable)("exec in a terminal", () => {
+  test("says which store it uses, and after a second which holder it waits for", async () => {
+    const folder = cli.folder();
+    const locks = createLocks(embedded(folder));
+    const lease = await locks.acquire("r", { ttl: "30s", label: "the other" });
+    const store = ["--store", `embedded:${folder}`];
+    const args = ["exec", "r", ...store, "--wait", "forever"];
+    const running = start([...args, "--", "echo", "done"]);
+    await until("it says so", () => running.stdout().includes("which is held by the other"));
+    await lease.release();
+    const { stdout, code } = await running.ended;
+    expect({ code, lines: stdout.split("\r\n") }).toEqual({
+      code: 0,
+      lines: [
+        `holdfast: store: embedded:${folder} (from --store)`,
+        'holdfast: waiting for ever for "r", which is held by the other',
+        "done",
+        "",
+      ],
+    });
+    const quiet = await start([...args, "--quiet", "--", "echo", "done"]).ended;
+    expect(quiet.stdout).toBe("done\r\n");
+    await locks.close();
+  });
+
   test("gives the command the terminal, and passes its exit code on", async () => {
     const script = "test -t 0 && test -t 1 && test -t 2 && read line && echo got:$line && exit 9";
     const running = start(["exec", "r", "--", "sh", "-c", script]);

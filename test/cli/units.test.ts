@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { histogram, quantile } from "../../src/cli/bench/measure.ts";
 import { killAfterMs, marginMs, stopLeftMs } from "../../src/cli/exec/stop-plan.ts";
-import { parseStoreAddress, redacted, storeIdentity } from "../../src/cli/store-address.ts";
+import { parseStoreAddress, storeIdentity } from "../../src/cli/store-address.ts";
 import { Sightings } from "../../src/cli/watch/sightings.ts";
 import type { Inspection } from "../../src/core/store.ts";
 
@@ -65,9 +65,40 @@ describe("store addresses", () => {
     expect(identity("embedded:x")).toBe(identity("embedded:/base/x"));
   });
 
-  test("lose their passwords in messages", () => {
-    const text = "redlock:redis://u:p@a,rediss://:q@b";
-    expect(redacted(text)).toBe("redlock:redis://u:***@a,rediss://:***@b");
+  test("that are malformed are refused without repeating any part of them", () => {
+    const part = "2718";
+    const passwords = [
+      `/${part}`,
+      `${part}/3`,
+      `a,${part}`,
+      `%${part}%`,
+      `${part}#3`,
+      `${part}?3=4`,
+    ];
+    const malformed = [
+      ...passwords.flatMap((password) => [
+        `redis://me:${password}@host`,
+        `redis://:${password}@host/0`,
+        `redlock:redis://me:${password}@host,redis://other`,
+      ]),
+      `redis:/me:${part}@host`,
+      `me:${part}@host`,
+      `redsi://me:${part}@host`,
+      `redis:me:${part}@host`,
+      `${part}@host`,
+    ];
+    for (const text of malformed) {
+      try {
+        // A comma is allowed in the password of a single server.
+        expect(parseStoreAddress(text, "/")).toMatchObject({
+          servers: [{ password: `a,${part}` }],
+        });
+      } catch (error) {
+        expect(error).toMatchObject({ exit: "misuse" });
+        expect((error as Error).message).not.toContain(part);
+        expect((error as Error).cause).toBeUndefined();
+      }
+    }
   });
 });
 

@@ -41,14 +41,12 @@ export class DemoProcess {
     await eventually(`${text} in the output`, () => text.test(this.#stdout));
   }
 
-  /**
-   * Pids of the workers: each has the temporary folder in its command line, because the store is
-   * there.
-   */
+  /** Pids of the workers: each has the temporary folder in its environment. */
   workers(): readonly number[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
-      .filter((pid) => contentOf(`/proc/${pid}/cmdline`).includes(this.temporary))
+      .filter((pid) => contentOf(`/proc/${pid}/cmdline`).includes("demo-worker.js"))
+      .filter((pid) => contentOf(`/proc/${pid}/environ`).includes(this.temporary))
       .map(Number);
   }
 }

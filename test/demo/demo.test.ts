@@ -91,7 +91,7 @@ describe("the demo without a terminal", () => {
   test("refuses an unknown store, in one line", async () => {
     const { code, stderr, stdout } = await stage.start("--store", "mysql://x").ended;
     expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
-    expect(stderr).toMatch(/^.*store.*embedded:<directory>.*mysql:\/\/x.*\n$/);
+    expect(stderr).toMatch(/^holdfast: expected the store to be embedded:DIR, redis:.*\n$/);
   });
 });
 

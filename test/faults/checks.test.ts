@@ -115,7 +115,7 @@ describe("registers", () => {
 
 test("a resource that no client gets after all faults have healed is a failure", () => {
   const { failures } = findingsOf(planted({ events: tenure("c1.0", 1, 100, 200) }));
-  expect(failures).toEqual(["r: nobody got it after every fault had healed"]);
+  expect(failures).toEqual(["r: no client got it after all faults had healed"]);
 });
 
 test("unhandled rejections, calls that hang and processes that die are failures", () => {

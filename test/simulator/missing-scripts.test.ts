@@ -11,7 +11,7 @@ const lacking = new ReplyError("NOSCRIPT No matching script. Please use EVAL.");
 
 /** Returns a client with one pending attempt, "waits", and one decided attempt, "over". */
 function watched() {
-  const scene = new Scene(new SeededRandom("missing scripts"), false);
+  const scene = new Scene(new SeededRandom("missing scripts"), "off");
   const machine = new SimulatedProcess(scene, "client-1", { rate: 1, wallSkewMs: 0 });
   const found: string[] = [];
   const watch = new MissingScripts(scene, (text) => found.push(text));

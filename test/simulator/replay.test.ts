@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { buildSimulator, loadSimulator } from "../../tools/simulator/build-simulator.mjs";
+import { Trace } from "../../src/simulator/trace.ts";
 import { nodeHost, outsideMicrotasks, turningHost } from "../../tools/simulator/node-host.mjs";
 
 // Compiled once, because transforming module by module would be several times slower.
@@ -18,6 +19,21 @@ test("100 seeds are replayed bit for bit", async () => {
       first.hash,
       first.eventCount,
     ]);
+  }
+});
+
+test("a run without a trace has the same events and findings", async () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const run = (trace: "hashed" | "off") =>
+      outsideMicrotasks(() => simulateNow(scenarioOf(seed), host, { trace }));
+    const [hashed, off] = [await run("hashed"), await run("off")];
+    const facts = ({ eventCount, history, virtualMs }: typeof off) => ({
+      eventCount,
+      history,
+      virtualMs,
+    });
+    expect(facts(off), `seed ${seed}`).toEqual(facts(hashed));
+    expect([off.trace, off.hash]).toEqual([[], new Trace("off").hash]);
   }
 });
 

@@ -1,130 +1,127 @@
 // @ts-check
 /**
- * Hunts fresh seeds. A seed that breaks a rule is cut down to the faults it needs and added to
- * test/simulator/seeds.json, which every `npm test` runs.
+ * Hunts fresh seeds on all cores. A seed that breaks a rule is cut down to the faults it needs and
+ * added to test/simulator/seeds.json, which every `npm test` runs.
  *
- *   npm run sim:hunt -- --minutes 10            on all cores
- *   npm run sim:hunt -- --minutes 10 --jobs 1 --from 1000000
+ *   npm run sim:hunt -- --minutes 10            goes on where the last hunt on these sources ended
+ *   npm run sim:hunt -- --seeds 1000000         until so many have run on these sources in total
+ *   npm run sim:hunt -- --status                prints the totals
+ *   … --jobs 1 --from 1000000 --state hunts.json --dry-run
  */
 
-import { fork } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { buildSimulator, loadSimulator, root } from "./build-simulator.mjs";
-import { nodeHost, outsideMicrotasks } from "./node-host.mjs";
-import { minimise } from "./minimise.mjs";
+import { Worker } from "node:worker_threads";
+import { buildSimulator, root } from "./build-simulator.mjs";
+import { blockSize, defaultStatePath, HuntState } from "./hunt-state.mjs";
 
-/** @typedef {import("../../src/simulator/index.ts").Scenario} Scenario */
-/** @typedef {{ kind: "batch", seeds: number, events: number, tenures: number, lost: number[] }} Batch */
-/** @typedef {{ kind: "found", seed: number, rule: string, text: string, scenario: Scenario }} Found */
+/** @typedef {import("./hunt-state.mjs").Found} Found */
+/** @typedef {import("./hunt-state.mjs").Totals} Totals */
 
 const { values } = parseArgs({
   options: {
-    minutes: { type: "string", default: "1" },
+    minutes: { type: "string" },
+    seeds: { type: "string" },
     jobs: { type: "string", default: String(availableParallelism()) },
     from: { type: "string" },
-    child: { type: "string" },
-    step: { type: "string", default: "1" },
+    state: { type: "string", default: defaultStatePath() },
+    status: { type: "boolean", default: false },
     "dry-run": { type: "boolean", default: false },
   },
 });
 
-const batchSize = 50;
-/** One bug must not fill the file: of each rule so many are kept per hunt. */
+/** One bug must not fill the file: of each rule so many are kept. */
 const keptPerRule = 3;
 const file = join(root, "test", "simulator", "seeds.json");
 
-/** @param {string} folder */
-async function huntInChild(folder) {
-  const { simulateNow, scenarioOf } = await loadSimulator(folder);
-  const host = nodeHost();
-  const run = (/** @type {Scenario} */ scenario) => simulateNow(scenario, host);
-  const step = Number(values.step);
-  // Nobody is left to tell.
-  process.once("disconnect", () => process.exit());
-  for (let seed = Number(values.from); ;) {
-    /** @type {Batch} */
-    const batch = { kind: "batch", seeds: 0, events: 0, tenures: 0, lost: [0, 0, 0, 0, 0, 0] };
-    for (; batch.seeds < batchSize; seed += step) {
-      const scenario = scenarioOf(seed);
-      const report = await outsideMicrotasks(() => run(scenario));
-      const { unfenced, fenced, violations } = report;
-      batch.seeds += 1;
-      batch.events += report.eventCount;
-      batch.tenures += report.history.tenures.length;
-      const more = [
-        unfenced.lost,
-        unfenced.accepted,
-        fenced.lost,
-        fenced.accepted,
-        fenced.rejected,
-        // Beyond what is promised: counters were lost where nobody saw to it that they last.
-        report.breaks.some(({ promise }) => promise === "fences") ? fenced.lost : 0,
-      ];
-      batch.lost = batch.lost.map((value, index) => value + (more[index] ?? 0));
-      const [first] = violations;
-      if (first === undefined) continue;
-      const { rule, text } = first;
-      const smallest = await minimise(run, scenario, rule);
-      process.send?.({ kind: "found", seed, rule, text, scenario: smallest });
-    }
-    process.send?.(batch);
-  }
+const folder = buildSimulator();
+const from = values.from === undefined ? undefined : Number(values.from);
+const state = new HuntState(values.state, basename(folder), from);
+
+/** @param {Totals} totals @param {number} failing */
+function described(totals, failing) {
+  const { seeds, events, tenures, cpuSeconds, lostUnfenced, writtenUnfenced } = totals;
+  const { lostFenced, writtenFenced, refused, lostWithCounters } = totals;
+  const perMinute = Math.round((seeds / Math.max(1, cpuSeconds)) * 60);
+  return (
+    `${seeds} seeds in ${(cpuSeconds / 3_600).toFixed(2)} processor hours ` +
+    `(${perMinute} a minute of one processor), ${events} events, ${tenures} tenures; lost updates: ` +
+    `${lostUnfenced} of ${writtenUnfenced} unfenced, ${lostFenced} of ${writtenFenced} fenced ` +
+    `(${refused} refused; ${lostWithCounters} more lost with their counters); ${failing} failing`
+  );
 }
 
-async function main() {
-  const folder = buildSimulator();
-  const jobs = Number(values.jobs);
-  const from = Number(values.from ?? Math.floor(Math.random() * 2 ** 40));
-  const minutes = Number(values.minutes);
-  console.log(`hunting from seed ${from} for ${minutes} minutes, ${jobs} at once`);
-  const total = { seeds: 0, events: 0, tenures: 0, lost: [0, 0, 0, 0, 0, 0] };
+function tell() {
+  const { sources, from: first, totals, found } = state.hunt;
+  console.log(`sources ${sources}, from seed ${first}: ${described(totals, found.length)}`);
+}
+
+let countedMicros = 0;
+
+/** Returns the processor time of this process that was not counted yet. */
+function secondsSpent() {
+  const { user, system } = process.cpuUsage();
+  const micros = user + system - countedMicros;
+  countedMicros += micros;
+  return micros / 1_000_000;
+}
+
+/** Runs blocks in all threads until time or seeds are used up. @returns {Promise<Found[]>} */
+async function hunt() {
+  const noLimit = values.minutes === undefined && values.seeds === undefined;
+  const minutes = Number(values.minutes ?? (noLimit ? 1 : Infinity));
+  const seedsMax = Number(values.seeds ?? Infinity);
+  const endMs = performance.now() + minutes * 60_000;
   /** @type {Found[]} */
   const found = [];
-  const startedMs = performance.now();
-  const children = Array.from({ length: jobs }, (_, index) => {
-    const args = ["--child", folder, "--from", String(from + index), "--step", String(jobs)];
-    const child = fork(fileURLToPath(import.meta.url), args);
-    child.on("message", (/** @type {Batch | Found} */ message) => {
-      if (message.kind === "found") {
-        found.push(message);
-        const left = message.scenario.faults.length;
-        console.log(`seed ${message.seed}: ${message.rule}: ${message.text} (${left} faults)`);
-        return;
-      }
-      total.seeds += message.seeds;
-      total.events += message.events;
-      total.tenures += message.tenures;
-      total.lost = total.lost.map((value, at) => value + (message.lost[at] ?? 0));
-    });
-    return child;
-  });
-  const tell = () => {
-    const seconds = (performance.now() - startedMs) / 1_000;
-    const [lost = 0, written = 0, fencedLost = 0, fencedWritten = 0, refused = 0] = total.lost;
-    const excused = total.lost[5] ?? 0;
-    console.log(
-      `${(seconds / 60).toFixed(1)} min: ${total.seeds} seeds, ` +
-        `${Math.round((total.seeds / seconds) * 60)} per minute, ` +
-        `${Math.round(total.events / seconds)} events/s, ${total.tenures} tenures; lost updates: ` +
-        `${lost} of ${written} unfenced, ${fencedLost - excused} of ${fencedWritten} fenced ` +
-        `(${refused} refused; ${excused} more lost with their counters); ${found.length} failing`,
-    );
-  };
+  let given = state.hunt.totals.seeds;
+  const goesOn = () => performance.now() < endMs && given < seedsMax;
   const timer = setInterval(tell, 60_000);
-  await new Promise((resolve) => {
-    setTimeout(resolve, minutes * 60_000);
-  });
-  clearInterval(timer);
-  for (const child of children) child.kill();
-  tell();
-  if (found.length > 0) {
-    if (!values["dry-run"]) save(found);
-    process.exitCode = 1;
+  const thread = async () => {
+    const worker = new Worker(new URL("hunt-thread.mjs", import.meta.url), {
+      workerData: { folder },
+    });
+    try {
+      while (goesOn()) {
+        const { block, seed } = state.take();
+        given += blockSize;
+        const done = await answerOf(worker, { block, seed });
+        done.totals.cpuSeconds = secondsSpent();
+        state.finish(block, done.totals, done.found);
+        for (const one of done.found) {
+          const left = `${one.scenario.faults.length} faults`;
+          console.log(`seed ${one.seed}: ${one.rule}: ${one.text} (${left})`);
+          found.push(one);
+        }
+      }
+    } finally {
+      await worker.terminate();
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Number(values.jobs) }, thread));
+  } finally {
+    clearInterval(timer);
   }
+  return found;
+}
+
+/**
+ * @param {Worker} worker
+ * @param {{ block: number, seed: number }} request
+ * @returns {Promise<import("./hunt-thread.mjs").Finished>}
+ */
+function answerOf(worker, request) {
+  return new Promise((resolve, reject) => {
+    worker.once("error", reject);
+    worker.once("message", (message) => {
+      worker.off("error", reject);
+      resolve(message);
+    });
+    worker.postMessage(request);
+  });
 }
 
 /** @param {readonly Found[]} found */
@@ -143,5 +140,11 @@ function save(found) {
   console.log(`added to ${file}`);
 }
 
-if (values.child === undefined) await main();
-else await huntInChild(values.child);
+if (!values.status) {
+  const found = await hunt();
+  if (found.length > 0) {
+    if (!values["dry-run"]) save(found);
+    process.exitCode = 1;
+  }
+}
+tell();

@@ -551,8 +551,8 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `confirmed - dropStepped(this.nodes, this.#ballots)`,
-        to: `confirmed + 0 * dropStepped(this.nodes, this.#ballots)`,
+        from: `confirmed - dropStepped(this.#quorum.nodes, this.#ballots)`,
+        to: `confirmed + 0 * dropStepped(this.#quorum.nodes, this.#ballots)`,
       },
     ],
   },
@@ -570,7 +570,9 @@ export const mutants = [
   {
     name: "extend-keeps-stepped",
     breaks: "an extend takes back the vote of a node whose clock was set forward meanwhile",
-    changes: [{ file: touch, from: `    takeBackStepped(this.nodes, this.#ballots);\n`, to: "" }],
+    changes: [
+      { file: touch, from: `    takeBackStepped(this.#quorum.nodes, this.#ballots);\n`, to: "" },
+    ],
   },
   {
     name: "failed-renewal-succeeds",
@@ -611,8 +613,8 @@ export const mutants = [
     changes: [
       {
         file: renewal,
-        from: `confirm(this.#quorum, grant, yes, this.nowMs`,
-        to: `confirm(this.#quorum, grant, -1 >>> (32 - this.nodes.length), this.nowMs`,
+        from: `confirm(this.#quorum, grant, yes, this.#sentMs`,
+        to: `confirm(this.#quorum, grant, this.#quorum.rounds.all, this.#sentMs`,
       },
     ],
   },

@@ -16,7 +16,11 @@ export const addDoctor: AddCommand = (program, host) => {
     .description("Look for what is wrong with servers, clocks, rights and options.")
     .option("-t, --ttl <duration>", "the TTL to judge by", "10s")
     .addHelpText("after", examples)
-    .action(host.act((session, flags: { ttl: string }) => doctor(session, flags.ttl)));
+    .action(
+      host.act((session, flags: { ttl: string }) => doctor(session, flags.ttl), {
+        keepsExitCode: true,
+      }),
+    );
 };
 
 async function doctor(session: Session, ttl: string): Promise<"ok" | "no" | "errors"> {

@@ -1,5 +1,12 @@
-import { Failure } from "../failure.ts";
-import { defaultLabel, flagDuration, type AddCommand, type Session } from "../session.ts";
+import { Failure, failureOf } from "../failure.ts";
+import type { ExecPlan } from "../exec/run-exec.ts";
+import {
+  defaultLabel,
+  flagDuration,
+  flagInteger,
+  type AddCommand,
+  type Session,
+} from "../session.ts";
 
 interface ExecFlags {
   readonly ttl?: string;
@@ -8,12 +15,16 @@ interface ExecFlags {
   readonly maxHold?: string;
   readonly label?: string;
   readonly fence: boolean;
+  readonly quiet?: boolean;
+  readonly conflictExitCode?: string;
 }
 
 const examples = `
 Examples:
   holdfast exec backup -- pg_dump -f /backup/all.sql
-  holdfast exec deploy --wait 0 -- ./deploy.sh          give up at once if somebody is at it
+  holdfast exec deploy --wait 0 -- ./deploy.sh          give up at once if another has it
+  holdfast exec report --wait 0 --quiet --conflict-exit-code 0 -- ./report.sh
+                                                        for cron: skip in silence
   holdfast exec deploy --wait forever --ttl 30s -- make  wait as long as it takes
   holdfast exec a b --grace 5s -- ./move.sh             two locks, 5 s to clean up after a loss
 
@@ -34,6 +45,8 @@ export const addExec: AddCommand = (program, host) => {
     .option("--max-hold <duration>", "end the lease after this, however it renews (default: 720h)")
     .option("-l, --label <text>", "shown to others (default: host:pid)")
     .option("--no-fence", "no fence, on Redis: one plain SET NX PX")
+    .option("-q, --quiet", "no message about the store, about waiting, or when not acquired")
+    .option("-E, --conflict-exit-code <code>", "exit code when not acquired (default: 75)")
     .addHelpText("after", examples)
     .action(
       host.act((session, resources: readonly string[], flags: ExecFlags) =>
@@ -52,11 +65,33 @@ async function exec(
   if (file === undefined || file === "") {
     throw new Failure("misuse", "exec needs a command after --, as in: holdfast exec NAME -- make");
   }
+  const plan = planOf(session, resources, file, args, flags);
+  const code =
+    flags.conflictExitCode === undefined
+      ? undefined
+      : flagInteger("--conflict-exit-code", flags.conflictExitCode, 0, 255);
+  const { runExec } = await import("../exec/run-exec.ts");
+  try {
+    return await runExec(session, plan);
+  } catch (error) {
+    const failure = failureOf(error);
+    if (failure?.exit !== "held") throw error;
+    throw new Failure("held", failure.message, error, { code, silent: plan.quiet });
+  }
+}
+
+function planOf(
+  session: Session,
+  resources: readonly string[],
+  file: string,
+  args: readonly string[],
+  flags: ExecFlags,
+): ExecPlan {
   const { config } = session.found;
   const ttlMs = flagDuration("--ttl", flags.ttl ?? config.ttl ?? "10s", 100, 86_400_000);
   const wait = flags.wait ?? config.wait ?? "10s";
   const grace = flags.grace ?? config.grace;
-  const plan = {
+  return {
     resources,
     file,
     args,
@@ -69,7 +104,6 @@ async function exec(
     maxHoldMs: flagDuration("--max-hold", flags.maxHold ?? config.maxHold ?? "720h", 100),
     label: flags.label ?? config.label ?? defaultLabel(),
     fencing: flags.fence,
+    quiet: flags.quiet ?? false,
   };
-  const { runExec } = await import("../exec/run-exec.ts");
-  return await runExec(session, plan);
 }

@@ -1,13 +1,14 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import type { StoreAddress } from "../store-address.ts";
 import { type DemoEvent, machineMs, type SignalEvent } from "./events.ts";
 import type { Record } from "./record.ts";
 
 /** Arguments of a worker process. */
 export interface WorkerPlan {
   readonly name: string;
-  readonly store: string;
+  readonly store: StoreAddress;
   readonly resource: string;
   readonly bank: string;
   readonly ttlMs: number;
@@ -27,6 +28,9 @@ export type Order =
 
 /** Time for a worker to end its turn and close. */
 const stopLimitMs = 10_000;
+
+/** Environment variable in which a worker finds its plan. */
+export const planVariable = "HOLDFAST_DEMO_PLAN";
 
 /** File beside this one, both as separate sources and in the bundle. */
 const workerName = "./demo-worker.js";
@@ -48,15 +52,13 @@ export class Crew {
 
   start(plan: WorkerPlan): void {
     const { name } = plan;
-    const child = fork(
-      fileURLToPath(new URL(workerName, import.meta.url)),
-      [JSON.stringify(plan)],
-      {
-        // Does not inherit flags of our own process, such as an inspector port.
-        execArgv: [],
-        stdio: ["ignore", "ignore", "pipe", "ipc"],
-      },
-    );
+    const child = fork(fileURLToPath(new URL(workerName, import.meta.url)), [], {
+      // Does not inherit flags of our own process, such as an inspector port.
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      // Not as an argument, which every user can read: a store may have a password.
+      env: { ...process.env, [planVariable]: JSON.stringify(plan) },
+    });
     this.#children.set(name, child);
     let complaint = "";
     child.stderr?.on("data", (chunk: Buffer) => {

@@ -15,9 +15,9 @@ import { throwIfFenceRejected, withFence } from "../../fencing/http.ts";
 import { workerHeader } from "./bank.ts";
 import { openDemoStore } from "./demo-store.ts";
 import { type AccountName, type Answer, machineMs, type WorkerEvent } from "./events.ts";
-import type { Order, WorkerPlan } from "./crew.ts";
+import { type Order, planVariable, type WorkerPlan } from "./crew.ts";
 
-const plan = JSON.parse(process.argv[2] ?? "{}") as WorkerPlan;
+const plan = JSON.parse(process.env[planVariable] ?? "{}") as WorkerPlan;
 const accounts: readonly AccountName[] = ["open", "guarded"];
 const stop = new AbortController();
 let frozenPid: number | undefined;

@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadLmdb } from "../../stores/embedded/lmdb-package.ts";
+import { parseStoreAddress, type StoreAddress } from "../store-address.ts";
 import { type Bank, openBank } from "./bank.ts";
 import { Crew } from "./crew.ts";
-import { checkStoreAddress, noticesDeadHolders } from "./demo-store.ts";
+import { noticesDeadHolders } from "./demo-store.ts";
 import { direct } from "./director.ts";
 import { Record } from "./record.ts";
 import { liveScreen, plainScreen, type Scene, type Screen, silentScreen } from "./screen.ts";
@@ -33,9 +35,9 @@ const liveRowsMin = 24;
 const liveColumnsMin = 60;
 
 const nextCommands = [
-  ["node examples/fenced-postgres.mjs", "the same refusal, by a row of Postgres"],
-  ["node examples/worker-pool.mjs", "processes that share their work"],
-  ["npm test", "everything, on real servers"],
+  ["npx holdfast exec nightly -- sleep 20", "a command under a lock"],
+  ["npx holdfast watch", "who holds what, in another terminal"],
+  ["npx holdfast exec --help", "the options, with examples"],
 ] as const;
 
 class InterruptedError extends Error {
@@ -53,7 +55,10 @@ class InterruptedError extends Error {
  * process and no file behind.
  */
 export async function runDemo(options: DemoOptions): Promise<number> {
-  if (options.store !== undefined) checkStoreAddress(options.store);
+  const given =
+    options.store === undefined ? undefined : parseStoreAddress(options.store, process.cwd());
+  // Before anything is shown: without the package, no worker could start.
+  if (given === undefined || given.kind === "embedded") loadLmdb();
   const folder = mkdtempSync(join(tmpdir(), "holdfast-demo-"));
   const interrupted = new AbortController();
   const interrupt = (signal: NodeJS.Signals): void =>
@@ -61,7 +66,8 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, interrupt);
   try {
-    return await play(options, options.store ?? `embedded:${folder}`, interrupted.signal);
+    const store = given ?? { kind: "embedded", directory: folder };
+    return await play(options, store, interrupted.signal);
   } catch (error) {
     if (!(error instanceof InterruptedError)) throw error;
     return error.exitCode;
@@ -71,7 +77,11 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
 }
 
-async function play(options: DemoOptions, store: string, signal: AbortSignal): Promise<number> {
+async function play(
+  options: DemoOptions,
+  store: StoreAddress,
+  signal: AbortSignal,
+): Promise<number> {
   const record = new Record();
   const crew = new Crew(record);
   const bank = await openBank({
@@ -81,7 +91,7 @@ async function play(options: DemoOptions, store: string, signal: AbortSignal): P
   });
   const facts = (): Facts => factsOf(bank, store);
   const scene: Scene = {
-    heading: headingOf(options),
+    heading: headingOf(store),
     names,
     accounts: () => accountLines(record, facts()),
     events: () => record.events,
@@ -107,21 +117,21 @@ async function play(options: DemoOptions, store: string, signal: AbortSignal): P
   return ok ? 0 : 1;
 }
 
-function factsOf(bank: Bank, store: string): Facts {
+function factsOf(bank: Bank, store: StoreAddress): Facts {
   const balances = { open: bank.balance("open"), guarded: bank.balance("guarded") };
   return { openingBalance, deposit, balances, noticesDeadHolders: noticesDeadHolders(store) };
 }
 
-function headingOf(options: DemoOptions): string {
-  const lock = `one lock (TTL ${ttlMs / 1_000} s, ${storeName(options)})`;
+function headingOf(store: StoreAddress): string {
+  const lock = `one lock (TTL ${ttlMs / 1_000} s, ${storeNames[store.kind]})`;
   return `${names.length} processes, one account, ${lock}`;
 }
 
-/** Returns a name for the store, because its address may contain a password. */
-function storeName({ store }: DemoOptions): string {
-  if (store === undefined || noticesDeadHolders(store)) return "embedded store";
-  return store.startsWith("redlock:") ? "a quorum of Redis servers" : "one Redis server";
-}
+const storeNames: { readonly [kind in StoreAddress["kind"]]: string } = {
+  embedded: "embedded store",
+  redis: "one Redis server",
+  redlock: "a quorum of Redis servers",
+};
 
 function accountLines(record: Record, facts: Facts): readonly string[] {
   const about = { open: "no fence check", guarded: "checks fences " } as const;
@@ -162,7 +172,7 @@ function closing(checks: readonly Check[], ok: boolean, look: Look): string {
   const verdict = ok
     ? paint(look, ["bold", "green"], " Verdict: it happened as shown.")
     : paint(look, ["bold", "red"], " Verdict: this is NOT what the demo is to show.");
-  const next = nextCommands.map(([command, why]) => `   ${command.padEnd(35)}${why}`);
+  const next = nextCommands.map(([command, why]) => `   ${command.padEnd(41)}${why}`);
   return ["", ...lines, "", verdict, "", " Try next:", ...next, ""].join("\n");
 }
 

@@ -3,8 +3,10 @@ import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { signalBase } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { gated, gateDescriptor } from "./gate.ts";
-import { isAlive, signalAll, type Target } from "./target.ts";
+import { gated, gateDescriptor, isPassedOn } from "./gate.ts";
+import { findProcess } from "./process-list.ts";
+import { ProcessTree } from "./process-tree.ts";
+import type { Target } from "./target.ts";
 
 export interface CommandEnd {
   readonly code: number | null;
@@ -16,14 +18,16 @@ const lookMs = 20;
 /** The command that runs under the lock. */
 export class RunningCommand {
   readonly target: Target;
+  readonly tree: ProcessTree;
   readonly ended: Promise<CommandEnd>;
-  readonly #gate: Writable;
+  readonly #gate: Writable | undefined;
 
   private constructor(child: ChildProcess, target: Target) {
     this.target = target;
-    this.#gate = child.stdio[gateDescriptor] as Writable;
+    this.tree = new ProcessTree(target);
+    this.#gate = (child.stdio[gateDescriptor] ?? undefined) as Writable | undefined;
     // Ignored: if the child was killed at the gate, its exit reports that.
-    this.#gate.on("error", () => undefined);
+    this.#gate?.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       child.once("exit", (code, signal) => resolve({ code, signal }));
     });
@@ -35,27 +39,33 @@ export class RunningCommand {
    * With a terminal, the command stays in our process group, which terminal and shell treat as one
    * job: Ctrl-C, Ctrl-Z, `fg` and prompts work as usual. Without a terminal, it leads its own
    * process group and session, so that all its processes can be ended together.
+   *
+   * If the environment has names that a shell would drop, there is no gate: as arguments of a
+   * program in between, their values could be read by every user. Until the watchdog knows the pid,
+   * it finds the command by its mark.
    */
   static async start(
     file: string,
     args: readonly string[],
     env: NodeJS.ProcessEnv,
+    mark: string,
   ): Promise<RunningCommand> {
     const kind = targetKind();
-    const [shell = "", ...rest] = gated(file, args, env);
-    const child = spawn(shell, rest, {
-      stdio: ["inherit", "inherit", "inherit", "pipe"],
+    const isGated = isPassedOn(env);
+    const [program = "", ...rest] = isGated ? gated(file, args) : [file, ...args];
+    const child = spawn(program, rest, {
+      stdio: ["inherit", "inherit", "inherit", ...(isGated ? (["pipe"] as const) : [])],
       detached: kind === "group",
       env,
     });
     const { pid } = child;
     if (pid === undefined) throw await notStarted(child, file);
-    return new RunningCommand(child, { pid, kind });
+    return new RunningCommand(child, { pid, kind, mark, started: findProcess(pid)?.started });
   }
 
   /** Opens the gate: the waiting shell becomes the command. */
   letGo(): void {
-    this.#gate.end("\n");
+    this.#gate?.end("\n");
   }
 
   /**
@@ -64,13 +74,15 @@ export class RunningCommand {
    */
   async stop(killAfterMs: number): Promise<void> {
     const killAtMs = performance.now() + killAfterMs;
-    let known = signalAll(this.target, killAfterMs > 0 ? "SIGTERM" : "SIGKILL");
-    // A stopped process handles SIGTERM only after SIGCONT.
-    known = signalAll(this.target, "SIGCONT", known);
-    while (isAlive(this.target, known) && performance.now() < killAtMs) {
+    if (killAfterMs > 0) {
+      this.tree.signal("SIGTERM");
+      // A stopped process handles SIGTERM only after SIGCONT.
+      this.tree.signal("SIGCONT");
+    }
+    while (performance.now() < killAtMs && this.tree.isAlive()) {
       await new Promise((resolve) => setTimeout(resolve, lookMs));
     }
-    signalAll(this.target, "SIGKILL", known);
+    this.tree.kill();
     await this.ended;
   }
 }

@@ -12,21 +12,18 @@ import { Failure } from "../failure.ts";
 const script =
   'IFS= read -r holdfast_gate <&3 || exit 125; exec 3<&-; unset holdfast_gate; exec "$@"';
 
-/** Names of environment variables that a shell may drop when it passes the environment on. */
+/** Names of environment variables that a shell may drop instead of passing them on. */
 const oddName = /[^A-Za-z0-9_]|^[0-9]/;
 
 export const gateDescriptor = 3;
 
-export function gated(
-  file: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-): readonly string[] {
-  const odd = Object.entries(env).flatMap(([name, value]) =>
-    oddName.test(name) && value !== undefined ? [`${name}=${value}`] : [],
-  );
-  const command = odd.length === 0 ? [file, ...args] : ["env", ...odd, file, ...args];
-  return ["/bin/sh", "-c", script, "holdfast", ...command];
+/** True if a shell passes the whole environment on to the command. */
+export function isPassedOn(env: NodeJS.ProcessEnv): boolean {
+  return !Object.entries(env).some(([name, value]) => value !== undefined && oddName.test(name));
+}
+
+export function gated(file: string, args: readonly string[]): readonly string[] {
+  return ["/bin/sh", "-c", script, "holdfast", file, ...args];
 }
 
 /** Checks that the command exists and is executable, before any wait for the lock. */

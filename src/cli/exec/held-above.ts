@@ -7,6 +7,8 @@ export interface HeldAbove {
   readonly resources: readonly string[];
   readonly fence: string | undefined;
   readonly pid: number;
+  /** Unique text: processes of the command are recognised by it in their environment. */
+  readonly mark: string;
 }
 
 const variable = "HOLDFAST_HELD";

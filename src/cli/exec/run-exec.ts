@@ -1,6 +1,10 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isatty } from "node:tty";
 import type { Lease } from "../../core/lease/lease.ts";
 import type { LeaseLostError } from "../../core/errors.ts";
 import type { Connected } from "../connect.ts";
+import { handOverSignals } from "../early-signals.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure, Interrupted } from "../failure.ts";
 import { toJson, type Output } from "../output.ts";
@@ -11,6 +15,8 @@ import { heldVariables, refuseOwn } from "./held-above.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { commandSink, SignalRelay, waitingSink } from "./signal-relay.ts";
 import { killAfterMs, marginMs, type StopTerms } from "./stop-plan.ts";
+import type { Target } from "./target.ts";
+import { noteWait } from "./wait-notice.ts";
 import { Watchdog } from "./watchdog-client.ts";
 
 export interface ExecPlan extends StopTerms {
@@ -21,6 +27,8 @@ export interface ExecPlan extends StopTerms {
   readonly maxHoldMs: number;
   readonly label: string;
   readonly fencing: boolean;
+  /** True: no messages about the store and about waiting. */
+  readonly quiet: boolean;
 }
 
 /** Acquires the locks, runs the command and resolves to the exit code. */
@@ -30,35 +38,46 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
   }
   checkExecutable(plan.file);
   const relay = new SignalRelay(targetKind());
+  handOverSignals();
+  const { output } = session;
+  const isForPeople = !plan.quiet && !output.json && isatty(process.stderr.fd);
   try {
     return await session.using(
       async (connected) => {
         await refuseOwn(connected, plan.resources);
-        const lease = await acquire(connected, plan, relay);
+        const controller = new AbortController();
+        relay.to(waitingSink((signal) => controller.abort(new Interrupted(signal))));
+        const notice = isForPeople || output.debug ? noteWait(connected, plan, output) : undefined;
+        const lease = await acquire(connected, plan, controller.signal).finally(notice);
         try {
-          return await new Execution(connected, lease, plan, session.output).run(relay);
+          await noSignalCame(controller.signal);
+          return await new Execution(connected, lease, plan, output).run(relay);
         } finally {
           await lease.release();
         }
       },
-      { fencing: plan.fencing },
+      { fencing: plan.fencing, saysStore: isForPeople },
     );
   } finally {
     relay.end();
   }
 }
 
-async function acquire({ locks }: Connected, plan: ExecPlan, relay: SignalRelay): Promise<Lease> {
+async function acquire({ locks }: Connected, plan: ExecPlan, signal: AbortSignal): Promise<Lease> {
   const { ttlMs, waitMs, maxHoldMs, label, resources } = plan;
-  const controller = new AbortController();
-  relay.to(waitingSink((signal) => controller.abort(new Interrupted(signal))));
-  const { signal } = controller;
   const wait = waitMs === Infinity ? "forever" : waitMs;
   const terms = { ttl: ttlMs, wait, maxHold: maxHoldMs, renew: true, label, signal } as const;
-  const lease = await locks.acquire(resources, terms);
-  if (!signal.aborted) return lease;
-  await lease.release();
-  throw signal.reason;
+  return await locks.acquire(resources, terms);
+}
+
+/**
+ * Throws Interrupted if a signal came before the command starts. The event loop delivers a signal
+ * in its next turn at the latest, so it gets a whole one.
+ */
+async function noSignalCame(signal: AbortSignal): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+  signal.throwIfAborted();
 }
 
 /** One command under one lease. */
@@ -68,6 +87,7 @@ class Execution {
   readonly #plan: ExecPlan;
   readonly #output: Output;
   readonly #startedMs = performance.now();
+  readonly #mark = randomUUID();
   #stopped: Promise<void> | undefined;
   #why = "";
 
@@ -84,7 +104,10 @@ class Execution {
       this.#output.warn("the watchdog was killed: should holdfast be killed too, nobody stops it");
     });
     try {
-      const command = await RunningCommand.start(file, args, this.#environment());
+      // Before the start: if holdfast dies during it, the watchdog finds the command by its mark.
+      const [mark, kind] = [this.#mark, targetKind()];
+      this.#tell(watchdog, { target: { pid: 0, kind, mark, started: undefined } });
+      const command = await RunningCommand.start(file, args, this.#environment(), mark);
       this.#tell(watchdog, command);
       command.letGo();
       return await this.#attend(command, watchdog, relay);
@@ -104,7 +127,7 @@ class Execution {
       watch.look();
       return this.#stopped === undefined;
     };
-    relay.to(commandSink(command.target, mayGoOn));
+    relay.to(commandSink(command.target, command.tree, mayGoOn));
     const stopTelling = locks.on("renewed", () => this.#tell(watchdog, command));
     const end = await command.ended;
     watch.end();
@@ -173,13 +196,13 @@ class Execution {
       HOLDFAST_RESOURCE: resources.join("\n"),
       HOLDFAST_FENCE: fence,
       HOLDFAST_EXPIRES_AT: String(Date.now() + this.#lease.remainingMs()),
-      ...heldVariables({ store, resources, fence, pid: process.pid }),
+      ...heldVariables({ store, resources, fence, pid: process.pid, mark: this.#mark }),
     };
   }
 
   #tell(
     watchdog: Watchdog,
-    { target }: RunningCommand,
+    { target }: { readonly target: Target },
     { leftMs, graceMs } = { leftMs: this.#lease.remainingMs(), graceMs: this.#plan.graceMs },
   ): void {
     watchdog.tell({

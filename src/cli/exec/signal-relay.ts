@@ -1,4 +1,6 @@
-import { signalAll, type Target } from "./target.ts";
+import { endBy, endingSignals } from "../early-signals.ts";
+import { send, type ProcessTree } from "./process-tree.ts";
+import type { Target } from "./target.ts";
 
 /**
  * Signals that are passed on to the command.
@@ -12,9 +14,6 @@ const passed = {
   tree: ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"],
 } as const satisfies Record<Target["kind"], readonly NodeJS.Signals[]>;
 
-/** Signals that end a wait for the lock. */
-export const ending: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"];
-
 const heard = {
   group: [...passed.group, "SIGTSTP", "SIGCONT"],
   // Without SIGTSTP: Ctrl-Z stops us and the command, and the shell continues both.
@@ -24,12 +23,13 @@ const heard = {
 type Sink = (signal: NodeJS.Signals) => void;
 
 /**
- * Receives all signals from before the wait until after the command. The listeners stay installed
- * all the time; without one, a signal would have its default effect.
+ * Receives all signals from before the store is opened until after the command. The listeners stay
+ * installed all the time; without one, a signal would have its default effect. At first a signal
+ * that ends holdfast ends it at once, because no lock is held.
  */
 export class SignalRelay {
   readonly #listeners: readonly (() => void)[];
-  #sink: Sink = () => undefined;
+  #sink: Sink = waitingSink(endBy);
 
   constructor(kind: Target["kind"]) {
     this.#listeners = heard[kind].map((signal) => {
@@ -52,7 +52,7 @@ export class SignalRelay {
 /** Returns the sink for the wait: calls `end` for signals that end holdfast. */
 export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
   return (signal) => {
-    if (ending.includes(signal)) end(signal);
+    if ((endingSignals as readonly string[]).includes(signal)) end(signal);
     else if (signal === "SIGTSTP") process.kill(process.pid, "SIGSTOP");
   };
 }
@@ -61,26 +61,21 @@ export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
  * Returns the sink that passes signals to the command. `mayGoOn` checks the lease, which may have
  * ended during a long stop.
  */
-export function commandSink(target: Target, mayGoOn: () => boolean): Sink {
+export function commandSink(
+  { pid, kind }: Target,
+  tree: ProcessTree,
+  mayGoOn: () => boolean,
+): Sink {
   return (signal) => {
     if (signal === "SIGCONT") {
       // If the lease is over, the command is not continued but ended by the lease watch.
-      if (mayGoOn() && target.kind === "group") signalAll(target, "SIGCONT");
+      if (mayGoOn() && kind === "group") tree.signal("SIGCONT");
     } else if (signal === "SIGTSTP") {
       // Stops both; SIGCONT continues both.
-      signalAll(target, "SIGSTOP");
+      tree.signal("SIGSTOP");
       process.kill(process.pid, "SIGSTOP");
-    } else if ((passed[target.kind] as readonly string[]).includes(signal)) {
-      if (target.kind === "group") signalAll(target, signal);
-      else sendOne(target.pid, signal);
+    } else if ((passed[kind] as readonly string[]).includes(signal)) {
+      send(kind === "group" ? -pid : pid, signal);
     }
   };
-}
-
-function sendOne(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // The process has just ended.
-  }
 }

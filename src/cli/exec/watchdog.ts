@@ -3,8 +3,8 @@ import { createInterface } from "node:readline";
 import { steadyClock } from "../../core/time/instant.ts";
 import { nodeRuntime } from "../../runtime/node-runtime.ts";
 import { readOrder, type Order } from "./orders.ts";
+import { ProcessTree } from "./process-tree.ts";
 import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
-import { isAlive, signalAll } from "./target.ts";
 
 /**
  * A process beside `exec` that outlives it.
@@ -15,6 +15,8 @@ import { isAlive, signalAll } from "./target.ts";
  */
 
 const lookMs = 20;
+/** A command that is just being started has its mark after this time. */
+const startingMs = 500;
 
 const clock = steadyClock(nodeRuntime.clock);
 /** End of the lease on the steady clock. */
@@ -73,18 +75,25 @@ function stop(last: Order, graceMs: number): void {
   stopping = true;
   const { target, terms } = last;
   const left = Math.max(1, leftMs());
-  const killAtMs = performance.now() + killAfterMs({ ...terms, graceMs }, left);
+  const patienceMs = killAfterMs({ ...terms, graceMs }, left);
+  const isStarting = target.pid === 0;
+  const killAtMs = performance.now() + Math.max(patienceMs, isStarting ? startingMs : 0);
   tellFirst();
-  let known = signalAll(target, graceMs > 0 ? "SIGTERM" : "SIGKILL");
-  // A stopped process handles SIGTERM only after SIGCONT.
-  known = signalAll(target, "SIGCONT", known);
+  const tree = new ProcessTree(target);
+  if (graceMs > 0) {
+    tree.signal("SIGTERM");
+    // A stopped process handles SIGTERM only after SIGCONT.
+    tree.signal("SIGCONT");
+  } else {
+    tree.kill();
+  }
   const look = (): void => {
-    if (!isAlive(target, known)) process.exit(0);
+    if (!isStarting && !tree.isAlive()) process.exit(0);
     if (performance.now() < killAtMs) {
       setTimeout(look, lookMs);
       return;
     }
-    signalAll(target, "SIGKILL", known);
+    tree.kill();
     process.exit(0);
   };
   look();

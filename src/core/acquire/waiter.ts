@@ -55,8 +55,8 @@ export class Waiter implements QueuedCall {
   }
 
   /**
-   * Returns for how long to pause before `maySend` is checked again. 0 if it may send an attempt, or
-   * if the wait is over: lock handed over, cancelled, or `waitEndsMs` has passed.
+   * Returns for how long to pause before `maySend` is checked again. 0 if it may send an attempt,
+   * or if the wait is over: lock handed over, cancelled, or `waitEndsMs` has passed.
    */
   standByMs(waitEndsMs: number): number {
     const leftMs = waitEndsMs - this.#scheduler.clock.monotonicMs();

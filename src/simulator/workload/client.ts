@@ -7,7 +7,7 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { WorkPlan } from "../scenario.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { Witness } from "../witness.ts";
-import type { Promises } from "./promises.ts";
+import { awakeMs, type Promises } from "./promises.ts";
 import type { Storage } from "./storage.ts";
 
 export interface ClientParts {
@@ -103,7 +103,7 @@ export class SimulatedClient {
     const retry = { minDelay: minRetryMs, maxDelay: maxRetryMs };
     // Limits leases that are renewed and never released.
     const maxHold = Math.round(plan.ttlMs * random.between(1, 8));
-    const common: LockOptions = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };
+    const common = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };
     const boundMs = promises.acquireMs(ttlMs, waitMs);
     const style = random.fraction();
     if (style < 0.2) {
@@ -111,15 +111,7 @@ export class SimulatedClient {
       const lease = await this.#watch("tryAcquire", promises.acquireMs(ttlMs, 0), call);
       if (lease !== undefined) await this.#hold(random, lease);
     } else if (style < 0.45) {
-      const call = locks.using(resources, { ...common, wait }, async (lease) => {
-        this.#handed(lease);
-        try {
-          await this.#work(random, lease);
-        } finally {
-          this.#parts.witness.releasing(lease);
-        }
-      });
-      await this.#watch("using", Infinity, call);
+      await this.#use(random, resources, { ...common, wait }, waitMs);
     } else {
       const signal = random.chance(plan.abortChance)
         ? this.#abortLater(random, drawnMs)
@@ -131,6 +123,28 @@ export class SimulatedClient {
       await this.#hold(random, lease);
     }
     if (random.chance(0.05)) await this.#look(random);
+  }
+
+  #use(
+    random: SeededRandom,
+    resources: string | string[],
+    options: LockOptions & { readonly ttl: number },
+    waitMs: number,
+  ): Promise<void> {
+    const { plan, locks, promises, witness } = this.#parts;
+    let workedMs = 0;
+    const call = locks.using(resources, options, async (lease) => {
+      const startedMs = awakeMs(this.machine);
+      this.#handed(lease);
+      try {
+        await this.#work(random, lease);
+      } finally {
+        witness.releasing(lease);
+        workedMs = awakeMs(this.machine) - startedMs;
+      }
+    });
+    const boundMs = promises.usingMs(options.ttl, waitMs, longestOf(plan));
+    return promises.watch(this.machine, "using", boundMs, call, () => workedMs);
   }
 
   async #look(random: SeededRandom): Promise<void> {

@@ -63,25 +63,30 @@ export class Promises {
     );
   }
 
+  /** Bound for `using`, without the time of its work: an acquire and a release. */
+  usingMs(ttlMs: number, waitMs: number, longestTtlMs: number): number {
+    return this.acquireMs(ttlMs, waitMs) + this.roundMs(longestTtlMs);
+  }
+
   /**
    * Awaits `call` and reports it if it takes longer than `boundMs`. Infinity: no bound but the end.
+   * `asideMs` returns how much of that time was the user's own work.
    */
   async watch<Result>(
     machine: SimulatedProcess,
     what: string,
     boundMs: number,
     call: Promise<Result>,
+    asideMs: () => number = () => 0,
   ): Promise<Result> {
     const pending: Pending = { machine, what };
-    const startedMs = machine.monotonicMs();
-    const pausedBeforeMs = machine.pausedMs();
+    const startedMs = awakeMs(machine);
     this.#pending.add(pending);
     try {
       return await call;
     } finally {
       this.#pending.delete(pending);
-      const pausedMs = (machine.pausedMs() - pausedBeforeMs) * machine.monotonic.rate;
-      const tookMs = machine.monotonicMs() - startedMs - pausedMs;
+      const tookMs = awakeMs(machine) - startedMs - asideMs();
       if (tookMs > boundMs + slackMs) {
         const told = `${what} of ${machine.name} took ${tookMs.toFixed(1)} ms`;
         this.#witness.report("late-promise", `${told} of at most ${boundMs.toFixed(1)} ms`);
@@ -98,4 +103,9 @@ export class Promises {
       this.#witness.report("late-promise", `${what} of ${machine.name} never settled`);
     }
   }
+}
+
+/** Returns the process's monotonic time, without that in which it was paused. */
+export function awakeMs(machine: SimulatedProcess): number {
+  return machine.monotonicMs() - machine.pausedMs() * machine.monotonic.rate;
 }

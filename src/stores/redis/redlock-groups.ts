@@ -49,9 +49,6 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
         batches: undefined,
         silentMsMax: Infinity,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
-        onIdentified: () => undefined,
-        onClockStep: () => undefined,
-        onScriptMissing: () => undefined,
       });
     });
     return { id, nodes };

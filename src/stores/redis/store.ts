@@ -1,6 +1,6 @@
 import type { RedisConnection } from "../../clients/contract.ts";
-import type { Finding } from "../../core/report/doctor.ts";
 import { ForeignHolderError } from "../../core/errors.ts";
+import type { Finding } from "../../core/report/doctor.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -16,149 +16,117 @@ import type {
   OnExtended,
   Waiting,
 } from "../../core/store.ts";
-import { acknowledged } from "./failover/acknowledged.ts";
-import { acksWarning } from "./failover/acks-warning.ts";
+import { Admission } from "./admission/admission.ts";
+import { nodeStatuses } from "./admission/node-statuses.ts";
 import { Batches } from "./batch.ts";
 import { clusterDialect } from "./cluster-dialect.ts";
-import { bySlot, refuseCrossSlot } from "./protocol/cross-slot.ts";
+import type { Dialect } from "./dialect.ts";
 import { diagnose } from "./doctor/doctor.ts";
-import type { ServerInfo } from "./node/server-info.ts";
-import { Survey } from "./node/survey.ts";
+import { acknowledged, acksWarning } from "./failover/acknowledged.ts";
 import { FailoverWatch } from "./failover/failover-watch.ts";
+import { HeldGrants } from "./failover/held-grants.ts";
 import { fencedDialect } from "./fenced-dialect.ts";
-import { lockKey } from "./protocol/lock-key.ts";
-import { nodeStatuses } from "./admission/node-statuses.ts";
-import { RedisNode, type NodeOptions } from "./node/node.ts";
-import { attemptInOrder, inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
+import { MixedAdmission } from "./node/mixed-admission.ts";
+import { RedisNode } from "./node/node.ts";
+import { ServerClocks } from "./node/server-clocks.ts";
+import { Survey } from "./node/survey.ts";
 import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
-import { Admission } from "./admission/admission.ts";
 import { quorumOf } from "./protocol/ballot.ts";
 import { breakOwners } from "./protocol/break.ts";
+import { DuplicateServers } from "./protocol/duplicate-servers.ts";
+import { Gaps } from "./protocol/gaps.ts";
 import { RedisGrant } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { Protocol } from "./protocol/protocol.ts";
+import { lockKey } from "./protocol/lock-key.ts";
+import { inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
+import { Protocol } from "./protocol/protocol.ts";
 import type { Quorum } from "./protocol/quorum.ts";
 import { foreignIn } from "./protocol/refused-outcome.ts";
 import { renewMany } from "./protocol/renew-many.ts";
-import { evenWarning, infoDeniedWarning } from "./warnings.ts";
-import { ServerClocks } from "./node/server-clocks.ts";
-import { StampWatch } from "./node/stamp-watch.ts";
-import { HeldGrants } from "./failover/held-grants.ts";
+import { Rounds } from "./protocol/round.ts";
 import { SharedGrantFields } from "./protocol/shared-grant-fields.ts";
-import { DuplicateServers } from "./protocol/duplicate-servers.ts";
-import { Gaps } from "./protocol/gaps.ts";
+import { SlotOrder } from "./protocol/slot-order.ts";
+import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
-import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 
 /** TTL of an ordinary lease. Its node timeout decides when a node counts as silent. */
 const usualTtlMs = 10_000;
 
 /** Store on one Redis or on N independent ones. Both use the same quorum protocol. */
 export class RedisStore implements OpenStore, RaisingStore {
+  readonly #options: StoreSettings;
+  readonly #survey: Survey;
+  readonly #admission: Admission;
+  readonly #failovers: FailoverWatch;
   readonly #quorum: Quorum;
   readonly #protocol: Protocol;
-  readonly #admission: Admission;
-  readonly #survey: Survey;
+  readonly #slots: SlotOrder | undefined;
+  /** The protocol itself or, in a Cluster, slot after slot. */
+  readonly #steps: RaisingStore;
   readonly #wakeUps: WakeUps;
-  readonly #failovers: FailoverWatch;
-  readonly #options: StoreSettings;
-  readonly #cluster: boolean;
-  readonly #held: HeldGrants;
-  readonly #duplicates: DuplicateServers;
 
+  /** `place` is a prefix of the nodes' names, if there are several stores. */
   constructor(
     connections: readonly RedisConnection[],
     options: StoreSettings,
     context: StoreContext,
-    /** Prefix of the nodes' names, if there are several stores. */
     place = "",
   ) {
     const { scheduler, events } = context;
-    const { clock } = context.runtime;
+    const { clock, random } = context.runtime;
     this.#options = options;
-    this.#cluster = connections.some(({ topology }) => topology === "cluster");
-    const fenced = this.#cluster ? clusterDialect : fencedDialect(options);
-    const plain = this.#cluster ? plainClusterDialect : plainDialect;
-    const dialect = options.fencing ? fenced : plain;
-    const single = connections.length === 1;
-    const batches = dialect.batching && new Batches(dialect.batching);
+    const cluster = connections.some(({ topology }) => topology === "cluster");
+    const dialect = dialectOf(options, cluster);
     const clocks = new ServerClocks(connections.length, scheduler, events);
-    const stamps = new StampWatch(events, clocks, options.admission);
-    const nodes = connections.map((given, index) => {
-      const name = single && place === "" ? "redis" : `${place}node-${index + 1}`;
-      return this.#nodeOf(name, given, context, { batches, stamps });
-    });
+    const nodes = nodesOf(connections, { options, context, dialect, clocks, place });
     const size = quorumOf(nodes.length);
-    const fields = new SharedGrantFields(options);
+    const survey = new Survey(nodes, scheduler, events);
+    const rounds = new Rounds(nodes, size, scheduler);
     const proposals = new Proposals(clock, clocks);
-    const common = { nodes, size, options, clock, scheduler, events, proposals };
-    this.#failovers = new FailoverWatch({
-      scheduler,
-      look: (node) => this.#survey.look(node),
-      holdsAny: () => this.#held.any,
-      onReplaced: (node, cause) => this.#held.onReplaced(node, cause),
-    });
-    this.#survey = new Survey(
-      () => nodes,
-      scheduler,
-      events,
-      (node, info) => this.#onInfo(node, info),
-    );
     const timeoutMs = nodeTimeoutMs(options, usualTtlMs);
-    this.#duplicates = new DuplicateServers({ nodes, scheduler, timeoutMs, survey: this.#survey });
-    this.#admission = new Admission(common);
+    const duplicates = new DuplicateServers({ nodes, scheduler, timeoutMs, survey });
+    const fields = new SharedGrantFields(options);
+    const common = { nodes, size, options, rounds, clock, scheduler, events, proposals };
+    this.#admission = new Admission({ ...common, survey });
+    const held = new HeldGrants(context, { nodes, size, fields });
+    const only = nodes.length === 1 ? nodes[0] : undefined;
+    this.#failovers = new FailoverWatch({ scheduler, survey, held, only });
+    for (const node of nodes) {
+      for (const each of [this.#failovers, survey, duplicates, held]) node.observe(each);
+    }
+    this.#survey = survey;
     this.#quorum = {
       ...common,
       dialect,
+      fields,
+      duplicates,
       owed: new OwedReleases(scheduler),
+      admissions: this.#admission,
+      grantObserver: only === undefined ? undefined : this.#failovers,
       gaps: options.foreignGapMs > 0 ? new Gaps(clock, options.foreignGapMs) : undefined,
       skipped: new WeakMap(),
       places: new WeakMap(),
-      onBlank: (index, report) => {
-        this.#survey.look(nodes[index]);
-        return this.#admission.noticeBlank(index, report);
-      },
-      onRaised: ({ resources, fence }) => {
-        if (fence !== undefined) {
-          events.emit("fence-raised", { resources, label: undefined, fence });
-        }
-      },
-      onGranted: ({ ttlMs }) => this.#watchFor(ttlMs),
-      setupError: (ballots) => this.#duplicates.setupError(ballots),
-      recheck: () => this.#duplicates.recheck(),
-      distinct: (votes) => this.#duplicates.distinct(votes),
-      fields: (ttlMs) => fields.of(this.#quorum, ttlMs),
-      isPrepared: () => this.#admission.isPrepared,
-      prepare: () => this.#admission.prepare(),
     };
-    this.#held = new HeldGrants(context, this.#quorum);
     this.#protocol = new Protocol(this.#quorum);
-    const base = context.runtime.random.uniqueBase();
+    this.#slots = cluster ? new SlotOrder(this.#protocol, options, clock) : undefined;
+    this.#steps = this.#slots ?? this.#protocol;
+    const base = random.uniqueBase();
     this.#wakeUps = new WakeUps({ nodes, size, clock, scheduler, events, base });
-    this.#warnOfEven(nodes.length);
+    warnOfEven(nodes.length, context);
   }
 
   attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    return this.#cluster ? this.#attemptBySlot(request) : this.#protocol.attempt(request);
-  }
-
-  async #attemptBySlot(request: AcquireRequest): Promise<AttemptOutcome> {
-    const slots = bySlot(request.resources, (resource) => this.#keyOf(resource));
-    if (slots.length === 1) return await this.#protocol.attempt(request);
-    if (this.#options.crossSlot === "refuse") refuseCrossSlot(slots);
-    const groups = slots.map((resources) => ({ store: this.#protocol, resources }));
-    return await attemptInOrder(groups, request, this.#quorum.clock);
+    return this.#steps.attempt(request);
   }
 
   /** Returns undefined if one script cannot lock them: a queue over slots has no order. */
   waiting(resources: readonly string[]): Waiting | undefined {
-    if (this.#cluster) {
-      if (!this.#options.fencing) return undefined;
-      if (bySlot(resources, (resource) => this.#keyOf(resource)).length > 1) return undefined;
+    if (this.#slots !== undefined) {
+      if (!this.#options.fencing || this.#slots.bySlot(resources).length > 1) return undefined;
     }
     return new RedisWaiting(this.#quorum, this.#protocol, this.#wakeUps, resources);
   }
@@ -168,18 +136,21 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
-    return inOrder.extend(this.#protocol, grant, ttlMs);
+    return this.#steps.extend(grant, ttlMs);
   }
 
   extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
-    const alone = (grant: Grant): Promise<ExtendOutcome> => this.extend(grant, ttlMs);
+    // A grant may have parts in several groups.
+    const alone = (grant: Grant): Promise<ExtendOutcome> => {
+      return inOrder.extend(this.#steps, grant, ttlMs);
+    };
     renewMany(this.#quorum, { grants, ttlMs, alone }, onOutcome);
   }
 
   prove(grant: Grant): Promise<ProveOutcome> {
     const [only, ...others] = this.#quorum.nodes;
     const error = others.length === 0 ? this.#failovers.doubtOf(only) : undefined;
-    if (error === undefined) return inOrder.prove(this.#protocol, grant);
+    if (error === undefined) return this.#steps.prove(grant);
     this.#survey.look(only);
     return Promise.resolve({ kind: "failed", error });
   }
@@ -192,7 +163,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   release(grant: Grant): Promise<ReleaseOutcome> {
-    return inOrder.release(this.#protocol, grant);
+    return this.#steps.release(grant);
   }
 
   /** Raises the fence of a grant: locks over several stores have one fence. */
@@ -238,56 +209,61 @@ export class RedisStore implements OpenStore, RaisingStore {
     await Promise.all([this.#wakeUps.close(timeoutMs), this.#quorum.owed.close(timeoutMs)]);
   }
 
-  #nodeOf(
-    name: string,
-    given: RedisConnection,
-    { runtime, events }: StoreContext,
-    shared: Pick<NodeOptions, "batches" | "stamps">,
-  ): RedisNode {
-    const { replicas, driftFactor, driftFixedMs, ttlMaxMs } = this.#options;
+  #keyOf(resource: string): string {
+    return lockKey(this.#options.prefix, resource);
+  }
+}
+
+function dialectOf(options: StoreSettings, cluster: boolean): Dialect {
+  if (cluster) return options.fencing ? clusterDialect : plainClusterDialect;
+  return options.fencing ? fencedDialect(options) : plainDialect;
+}
+
+interface NodesContext {
+  readonly options: StoreSettings;
+  readonly context: StoreContext;
+  readonly dialect: Dialect;
+  readonly clocks: ServerClocks;
+  readonly place: string;
+}
+
+function nodesOf(
+  connections: readonly RedisConnection[],
+  { options, context, dialect, clocks, place }: NodesContext,
+): readonly RedisNode[] {
+  const { replicas, driftFactor, driftFixedMs, ttlMaxMs, admission } = options;
+  const { events, runtime } = context;
+  const shared = {
+    clock: runtime.clock,
+    events,
+    batches: dialect.batching && new Batches(dialect.batching),
+    clocks,
+    mixedAdmission: admission === "off" ? new MixedAdmission(events) : undefined,
+    silentMsMax: nodeTimeoutMs(options, Math.min(ttlMaxMs, usualTtlMs)),
+    allowance: { factor: driftFactor, fixedMs: driftFixedMs },
+  };
+  return connections.map((given, index) => {
+    const single = connections.length === 1 && place === "";
+    const name = single ? "redis" : `${place}node-${index + 1}`;
     const connection =
       replicas === undefined
         ? given
         : acknowledged(given, replicas, acksWarning(name, replicas.acks, events));
-    return new RedisNode(name, connection, {
-      clock: runtime.clock,
-      events,
-      ...shared,
-      silentMsMax: nodeTimeoutMs(this.#options, Math.min(ttlMaxMs, usualTtlMs)),
-      allowance: { factor: driftFactor, fixedMs: driftFixedMs },
-      onIdentified: (node) => this.#onIdentified(node),
-      onClockStep: (node, stepMs) => this.#held.onClockStep(node, stepMs),
-      onScriptMissing: (node) => this.#survey.look(node),
-    });
-  }
+    return new RedisNode(name, connection, shared);
+  });
+}
 
-  #keyOf(resource: string): string {
-    return lockKey(this.#options.prefix, resource);
-  }
-
-  /** Watches a single node for failovers. One of several nodes only loses its vote. */
-  #watchFor(ttlMs: number): void {
-    const { nodes } = this.#quorum;
-    const only = nodes.length === 1 ? nodes[0] : undefined;
-    if (only !== undefined) this.#failovers.pulse(only, ttlMs);
-  }
-
-  #onInfo(node: RedisNode, info: ServerInfo): void {
-    this.#failovers.observe(node, info);
-    this.#duplicates.observe(node, info.runId);
-  }
-
-  #onIdentified(node: RedisNode): void {
-    this.#failovers.met(node);
-    this.#survey.look(node);
-    this.#duplicates.observe(node, node.runId);
-    if (node.infoDenied) this.#quorum.events.emit("warning", infoDeniedWarning(node));
-  }
-
-  #warnOfEven(nodeCount: number): void {
-    if (nodeCount % 2 === 1) return;
-    const { events, scheduler, clock } = this.#quorum;
-    // A moment later, so that the creator of the manager can add a listener first.
-    scheduler.at(clock.monotonicMs(), false, () => events.emit("warning", evenWarning(nodeCount)));
-  }
+function warnOfEven(nodeCount: number, { events, scheduler }: StoreContext): void {
+  if (nodeCount % 2 === 1) return;
+  const warning: Finding = {
+    level: "warning",
+    code: "even-nodes",
+    what: `${nodeCount} nodes`,
+    why:
+      `a quorum of ${nodeCount} needs ${quorumOf(nodeCount)}: it survives no more failures ` +
+      `than ${nodeCount - 1} nodes would, and two rivals can split it evenly`,
+    remedy: "use an odd number of nodes",
+  };
+  // A moment later, so that the creator of the manager can add a listener first.
+  scheduler.at(scheduler.clock.monotonicMs(), false, () => events.emit("warning", warning));
 }

@@ -80,3 +80,16 @@ export function greatestCounters(records: readonly NodeRecord[]): {
   }
   return { floor, counters };
 }
+
+/** Explains why a node is blank. */
+export function whyBlank(everAdmitted: boolean): string {
+  return everAdmitted
+    ? "it restarted, or another server took its place, since it was admitted"
+    : "it has no record of its own (a first start, or its data is gone)";
+}
+
+/** Says when the quarantine ends. */
+export function whenLeft(leftMs: number): string {
+  if (!Number.isFinite(leftMs)) return "when it may vote is not known yet";
+  return leftMs <= 0 ? "it may vote soon" : `it may vote in about ${Math.ceil(leftMs / 1_000)} s`;
+}

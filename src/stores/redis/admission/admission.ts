@@ -15,21 +15,26 @@ import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import { admittedByClock, offClientSeen } from "../node/mixed-admission.ts";
 import { aboutNode } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
+import type { Survey } from "../node/survey.ts";
 import type { BlankReport } from "../replies.ts";
-import { greatestCounters, verdict, type NodeView, type Verdict } from "./admission-rule.ts";
+import { greatestCounters, verdict, whenLeft, whyBlank } from "./admission-rule.ts";
+import type { NodeView, Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";
 import type { Proposals } from "../protocol/proposals.ts";
-import { Round } from "../protocol/round.ts";
+import type { Admissions } from "../protocol/quorum.ts";
+import type { Rounds } from "../protocol/round.ts";
 import { nodeTimeoutMs, quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
 export interface AdmissionContext {
   readonly nodes: readonly RedisNode[];
   readonly size: number;
   readonly options: StoreSettings;
+  readonly rounds: Rounds;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly events: Emitter;
   readonly proposals: Proposals;
+  readonly survey: Survey;
 }
 
 export interface AdmissionState {
@@ -43,9 +48,10 @@ const sweepPauseMsMax = 5_000;
 const unknownState: AdmissionState = { kind: "unknown", untilMs: Infinity };
 
 /** Admissions of one store's nodes, as one client knows them. */
-export class Admission {
+export class Admission implements Admissions {
   readonly #context: AdmissionContext;
   readonly #timeoutMs: number;
+  isPrepared: boolean;
   readonly #states: AdmissionState[];
   /**
    * Monotonic time since which a node has not replied; undefined if it replied to the last read.
@@ -60,6 +66,7 @@ export class Admission {
   constructor(context: AdmissionContext) {
     this.#context = context;
     this.#timeoutMs = nodeTimeoutMs(context.options, context.options.ttlMaxMs);
+    this.isPrepared = context.options.admission === "off";
     this.#states = context.nodes.map(() => unknownState);
     this.#silentSinceMs = context.nodes.map(() => undefined);
   }
@@ -73,17 +80,10 @@ export class Admission {
     if (!this.isPrepared) await this.sweep();
   }
 
-  /** True if enough nodes are known to vote, or admission is off. */
-  get isPrepared(): boolean {
-    if (this.#context.options.admission === "off") return true;
-    let admitted = 0;
-    for (const state of this.#states) if (state.kind === "admitted") admitted += 1;
-    return admitted >= this.#context.size;
-  }
-
   /** Called when a node replies that it may not vote. Returns the reason. */
   noticeBlank(index: number, report: BlankReport): Error {
-    const { options, clock } = this.#context;
+    const { options, clock, nodes, survey } = this.#context;
+    survey.look(nodes[index]);
     // Strict clients admit it. This client may know too few nodes to copy the counters from.
     if (options.admission === "off") {
       return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
@@ -161,17 +161,13 @@ export class Admission {
   }
 
   #read(enough: boolean): Promise<NodeView[]> {
-    const { nodes, size, scheduler, options, clock } = this.#context;
+    const { nodes, size, rounds, options, clock } = this.#context;
     return new Promise((resolve) => {
       const views: NodeView[] = nodes.map(() => ({ kind: "silent", forMs: 0 }));
       let left = nodes.length;
       let admitted = 0;
       let blank = 0;
-      const round = new Round({
-        nodes,
-        call: nodeRecordCall(options),
-        scheduler,
-        timeoutMs: this.#timeoutMs,
+      const round = rounds.toAll(nodeRecordCall(options), this.#timeoutMs, {
         wanted: () => left > 0,
         onReply: (index, reply, late) => {
           if (late || left <= 0) return;
@@ -224,14 +220,9 @@ export class Admission {
   }
 
   #send(index: number, request: Parameters<typeof admitCall>[0]): Promise<AdmitReply | undefined> {
-    const { nodes, scheduler } = this.#context;
+    const { rounds } = this.#context;
     return new Promise((resolve) => {
-      const round: Round<AdmitReply> = new Round({
-        nodes,
-        among: [index],
-        call: admitCall(request),
-        scheduler,
-        timeoutMs: this.#timeoutMs,
+      const round = rounds.toSome(1 << index, admitCall(request), this.#timeoutMs, {
         wanted: () => true,
         onReply(_, reply) {
           round.end();
@@ -246,7 +237,7 @@ export class Admission {
     const { clock, events, nodes } = this.#context;
     const untilMs = clock.monotonicMs() + found.leftMs;
     const before = this.state(index).untilMs;
-    this.#states[index] = { kind: "quarantined", untilMs };
+    this.#setState(index, { kind: "quarantined", untilMs });
     // Emitted when the end becomes known, and again if it moves by more than a second.
     if (Math.abs(untilMs - before) > 1_000 && nodes[index] !== undefined) {
       events.emit("node-quarantined", { node: nodes[index].name, remainingMs: found.leftMs });
@@ -256,7 +247,7 @@ export class Admission {
   #setBlank(index: number, everAdmitted: boolean, leftMs: number): void {
     const { nodes, events, clock } = this.#context;
     if (this.state(index).kind === "quarantined") return;
-    this.#states[index] = { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs };
+    this.#setState(index, { kind: "quarantined", untilMs: clock.monotonicMs() + leftMs });
     const node = nodes[index]?.name ?? "";
     events.emit("node-blank", { node, why: whyBlank(everAdmitted) });
     if (Number.isFinite(leftMs)) events.emit("node-quarantined", { node, remainingMs: leftMs });
@@ -265,12 +256,19 @@ export class Admission {
   #setAdmitted(index: number, record: NodeRecord): void {
     const { nodes, events } = this.#context;
     const before = this.state(index).kind;
-    this.#states[index] = { kind: "admitted", untilMs: 0 };
+    this.#setState(index, { kind: "admitted", untilMs: 0 });
     const { mode } = record;
     if (before !== "quarantined" || mode === undefined) return;
     const node = nodes[index]?.name ?? "";
     events.emit("node-admitted", { node, mode });
     if (mode === "clock") events.emit("warning", aboutNode(node, admittedByClock));
+  }
+
+  #setState(index: number, state: AdmissionState): void {
+    const { options, size } = this.#context;
+    this.#states[index] = state;
+    const admitted = this.#states.filter(({ kind }) => kind === "admitted").length;
+    this.isPrepared = options.admission === "off" || admitted >= size;
   }
 
   #schedule(): void {
@@ -282,15 +280,4 @@ export class Admission {
     if (this.#next !== undefined) scheduler.cancel(this.#next);
     this.#next = scheduler.at(nowMs + pauseMs, false, () => void this.sweep());
   }
-}
-
-function whyBlank(everAdmitted: boolean): string {
-  return everAdmitted
-    ? "it restarted, or another server took its place, since it was admitted"
-    : "it has no record of its own (a first start, or its data is gone)";
-}
-
-function whenLeft(leftMs: number): string {
-  if (!Number.isFinite(leftMs)) return "when it may vote is not known yet";
-  return leftMs <= 0 ? "it may vote soon" : `it may vote in about ${Math.ceil(leftMs / 1_000)} s`;
 }

@@ -2,7 +2,7 @@ import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { Round } from "../protocol/round.ts";
+import { Rounds } from "../protocol/round.ts";
 import { probeCall, type Probe } from "./probe.ts";
 import {
   configValue,
@@ -119,11 +119,8 @@ async function sample(context: ExaminationContext, node: RedisNode): Promise<Sam
 function probeOnce(context: ExaminationContext, node: RedisNode): Promise<NodeReply<Probe>> {
   const { scheduler, options, limitMs } = context;
   return new Promise((resolve) => {
-    const round: Round<Probe> = new Round({
-      nodes: [node],
-      call: probeCall(options, node.connection.topology === "cluster"),
-      scheduler,
-      timeoutMs: limitMs,
+    const call = probeCall(options, node.connection.topology === "cluster");
+    const round = new Rounds([node], 1, scheduler).toAll(call, limitMs, {
       wanted: () => true,
       onReply(_, reply) {
         round.end();

@@ -1,5 +1,6 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import type { ReplicationError } from "../../../core/errors.ts";
+import type { Emitter } from "../../../core/events.ts";
 import { tooFewAcks } from "../commands/replication-faults.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { ReplicaSettings } from "../protocol/store-settings.ts";
@@ -100,4 +101,26 @@ function isConfirming(reply: unknown): boolean {
 function refused(reply: unknown, refusal: string): unknown {
   if (!Array.isArray(reply)) return refusal;
   return reply.map((each: unknown) => (isConfirming(each) ? refusal : each));
+}
+
+/** Emits a warning when replicas begin to confirm too little: once per outage. */
+export function acksWarning(
+  node: string,
+  acks: number,
+  events: Emitter,
+): (fault: ReplicationError | undefined) => void {
+  let short = false;
+  return (fault) => {
+    if (fault !== undefined && !short) {
+      events.emit("warning", {
+        level: "error",
+        code: "acks-missing",
+        node,
+        what: fault.message,
+        why: `with replicas.acks ${acks} nothing is granted or extended until so many confirm`,
+        remedy: "see that the replicas are connected and keep up, or raise replicas.timeout",
+      });
+    }
+    short = fault !== undefined;
+  };
 }

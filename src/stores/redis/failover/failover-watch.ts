@@ -1,7 +1,10 @@
 import { ReplicationError } from "../../../core/errors.ts";
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
+import type { NodeObserver, RedisNode } from "../node/node.ts";
 import type { ServerInfo } from "../node/server-info.ts";
-import type { RedisNode } from "../node/node.ts";
+import type { Survey } from "../node/survey.ts";
+import type { GrantObserver } from "../protocol/quorum.ts";
+import type { HeldGrants } from "./held-grants.ts";
 
 /** Process and replication history of a server. */
 interface Identity {
@@ -9,12 +12,12 @@ interface Identity {
   readonly replicationId: string | undefined;
 }
 
-export interface FailoverHost {
+interface FailoverContext {
   readonly scheduler: Scheduler;
-  /** Sends INFO to the node. Its reply is passed to `observe`. */
-  look(node: RedisNode): void;
-  holdsAny(): boolean;
-  onReplaced(node: RedisNode, cause: ReplicationError): void;
+  readonly survey: Survey;
+  readonly held: HeldGrants;
+  /** The only node of a store; undefined if it has several. */
+  readonly only: RedisNode | undefined;
 }
 
 const pauseMsMax = 2_000;
@@ -28,16 +31,16 @@ const pauseMsMin = 100;
  * single server gets INFO from time to time while a lease is held. What happens between two
  * requests is noticed a little later.
  */
-export class FailoverWatch {
-  readonly #host: FailoverHost;
+export class FailoverWatch implements NodeObserver, GrantObserver {
+  readonly #context: FailoverContext;
   readonly #known = new Map<RedisNode, Identity>();
   readonly #replicas = new Map<RedisNode, ReplicationError>();
   #pauseMs = pauseMsMax;
   #next: Task | undefined;
   #closed = false;
 
-  constructor(host: FailoverHost) {
-    this.#host = host;
+  constructor(context: FailoverContext) {
+    this.#context = context;
   }
 
   /** Returns why a confirmation of this node proves nothing: a replica answers from an old copy. */
@@ -46,12 +49,12 @@ export class FailoverWatch {
   }
 
   /** Records the first process of the node. The first INFO is compared with it. */
-  met(node: RedisNode): void {
+  onIdentified(node: RedisNode): void {
     if (this.#known.has(node)) return;
     this.#known.set(node, { runId: node.runId, replicationId: undefined });
   }
 
-  observe(node: RedisNode, { runId, replicationId, role }: ServerInfo): void {
+  onInfo(node: RedisNode, { runId, replicationId, role }: ServerInfo): void {
     if (role === "replica") {
       if (this.#replicas.has(node)) return;
       const cause = new ReplicationError(
@@ -59,7 +62,7 @@ export class FailoverWatch {
         `${node.name} is a replica now: it is unknown whether its master has what was granted`,
       );
       this.#replicas.set(node, cause);
-      this.#host.onReplaced(node, cause);
+      this.#context.held.onReplaced(node, cause);
       return;
     }
     this.#replicas.delete(node);
@@ -73,33 +76,33 @@ export class FailoverWatch {
         : undefined;
     if (what === undefined) return;
     const why = `${what} answers as ${node.name}, after a failover or a restart`;
-    this.#host.onReplaced(node, new ReplicationError("replaced", why));
+    this.#context.held.onReplaced(node, new ReplicationError("replaced", why));
   }
 
   /**
    * Called when a lease of `ttlMs` was granted: sends INFO at intervals while any lease is held.
    */
-  pulse(node: RedisNode, ttlMs: number): void {
+  onGranted(ttlMs: number): void {
     const pauseMs = Math.max(pauseMsMin, Math.min(pauseMsMax, ttlMs / 4));
     if (this.#next !== undefined && pauseMs >= this.#pauseMs) return;
     this.#pauseMs = pauseMs;
-    this.#arm(node);
+    this.#arm();
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#next !== undefined) this.#host.scheduler.cancel(this.#next);
+    if (this.#next !== undefined) this.#context.scheduler.cancel(this.#next);
   }
 
-  #arm(node: RedisNode): void {
-    const { scheduler } = this.#host;
+  #arm(): void {
+    const { scheduler, survey, held, only } = this.#context;
     if (this.#next !== undefined) scheduler.cancel(this.#next);
     if (this.#closed) return;
     this.#next = scheduler.at(scheduler.clock.monotonicMs() + this.#pauseMs, false, () => {
       this.#next = undefined;
-      if (!this.#host.holdsAny()) return;
-      this.#host.look(node);
-      this.#arm(node);
+      if (!held.any) return;
+      survey.look(only);
+      this.#arm();
     });
   }
 }

@@ -1,20 +1,27 @@
 import type { ReplicationError } from "../../../core/errors.ts";
 import type { Grant, StoreContext } from "../../../core/store.ts";
-import type { RedisNode } from "../node/node.ts";
+import type { NodeObserver, RedisNode } from "../node/node.ts";
 import { partsOf } from "../protocol/ordered-groups.ts";
 import { RedisGrant } from "../protocol/grant.ts";
-import type { Quorum } from "../protocol/quorum.ts";
+import type { SharedGrantFields } from "../protocol/shared-grant-fields.ts";
+
+/** The nodes of a quorum, and what identifies its grants. */
+interface Members {
+  readonly nodes: readonly RedisNode[];
+  readonly size: number;
+  readonly fields: SharedGrantFields;
+}
 
 /**
  * Leases that rest on the nodes of one quorum. Removes the votes of a node that became doubtful.
  */
-export class HeldGrants {
+export class HeldGrants implements NodeObserver {
   readonly #context: StoreContext;
-  readonly #quorum: Quorum;
+  readonly #members: Members;
 
-  constructor(context: StoreContext, quorum: Quorum) {
+  constructor(context: StoreContext, members: Members) {
     this.#context = context;
-    this.#quorum = quorum;
+    this.#members = members;
   }
 
   /** True if any lease is held on this quorum. */
@@ -33,7 +40,7 @@ export class HeldGrants {
    * longer.
    */
   onClockStep(node: RedisNode, stepMs: number): void {
-    this.#quorum.events.emit("clock-jump", { node: node.name, stepMs });
+    this.#context.events.emit("clock-jump", { node: node.name, stepMs });
     if (stepMs < 0) return;
     this.#context.reconsider((grant) =>
       this.#keepsQuorumWithout(node, grant) ? undefined : "clock",
@@ -45,17 +52,18 @@ export class HeldGrants {
    * that node's vote, and must be proven again if less than a quorum is left.
    */
   onReplaced(node: RedisNode, cause: ReplicationError): void {
-    this.#quorum.events.emit("node-replaced", { node: node.name, why: cause.message });
+    this.#context.events.emit("node-replaced", { node: node.name, why: cause.message });
     this.#context.doubt((grant) => (this.#keepsQuorumWithout(node, grant) ? undefined : cause));
   }
 
   #keepsQuorumWithout(node: RedisNode, grant: Grant): boolean {
-    const index = this.#quorum.nodes.indexOf(node);
-    return this.#partsHere(grant).every((part) => part.loseVote(index) >= this.#quorum.size);
+    const { nodes, size } = this.#members;
+    const index = nodes.indexOf(node);
+    return this.#partsHere(grant).every((part) => part.loseVote(index) >= size);
   }
 
   #partsHere(grant: Grant): readonly RedisGrant[] {
-    return grantsOf(grant).filter(({ home }) => home === this.#quorum);
+    return grantsOf(grant).filter(({ home }) => home === this.#members.fields);
   }
 }
 

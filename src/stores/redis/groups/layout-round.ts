@@ -2,7 +2,8 @@ import { StoreError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { Round } from "../protocol/round.ts";
+import { quorumOf } from "../protocol/ballot.ts";
+import { Rounds } from "../protocol/round.ts";
 import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
 import type { Layout } from "./layout.ts";
 import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
@@ -42,11 +43,9 @@ export function sendStep(
     const answers: Answer[] = [];
     let left = nodes.length;
     if (left === 0) return resolve(answers);
-    const round: Round<LayoutReply> = new Round({
-      nodes,
-      call: layoutCall(layout, members.id, step),
-      scheduler,
-      timeoutMs: nodeTimeoutMs(options, options.ttlMaxMs),
+    const call = layoutCall(layout, members.id, step);
+    const rounds = new Rounds(nodes, quorumOf(nodes.length), scheduler);
+    const round = rounds.toAll(call, nodeTimeoutMs(options, options.ttlMaxMs), {
       wanted: () => left > 0,
       onReply(index, reply, late) {
         const node = nodes[index];

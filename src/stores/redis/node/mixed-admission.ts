@@ -1,4 +1,6 @@
-import type { NodeFinding } from "./node-finding.ts";
+import type { Emitter } from "../../../core/events.ts";
+import { aboutNode, type NodeFinding } from "./node-finding.ts";
+import type { RedisNode } from "./node.ts";
 
 const hourMs = 3_600_000;
 /** Limit: older notes are ignored, because those clients have probably been corrected since. */
@@ -43,3 +45,20 @@ export const admittedByClock: NodeFinding = {
   why: "too few admitted nodes were left: until then fences rest on the clients' clocks",
   remedy: "check why so many nodes lost their data; keep appendonly on",
 };
+
+/** Warns, once per node, if the record of a node is strict and this client has admission off. */
+export class MixedAdmission {
+  readonly #events: Emitter;
+  readonly #strictNodes = new Set<RedisNode>();
+
+  constructor(events: Emitter) {
+    this.#events = events;
+  }
+
+  /** Called when a reply shows that the record of the node is strict: only then it has a run id. */
+  onStrictRecord(node: RedisNode): void {
+    if (this.#strictNodes.has(node)) return;
+    this.#strictNodes.add(node);
+    this.#events.emit("warning", aboutNode(node.name, clientIsOff));
+  }
+}

@@ -10,7 +10,9 @@ import { noLongerWanted, type NodeFailure } from "../node-reply.ts";
 import { Outbox } from "./outbox.ts";
 import { ProbeSchedule } from "./probe-schedule.ts";
 import { replicationFault } from "../commands/replication-faults.ts";
-import type { StampWatch } from "./stamp-watch.ts";
+import type { MixedAdmission } from "./mixed-admission.ts";
+import type { ServerClocks } from "./server-clocks.ts";
+import type { ServerInfo } from "./server-info.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 
 /** Limit. A node with so many open commands is not answering: more would only fill memory. */
@@ -26,11 +28,22 @@ export interface NodeOptions {
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
-  readonly onIdentified: (node: RedisNode) => void;
-  readonly onClockStep: (node: RedisNode, stepMs: number) => void;
-  readonly stamps?: StampWatch;
+  /** Compares the servers' clocks with ours. */
+  readonly clocks?: ServerClocks;
+  /** Given if this client has admission off. */
+  readonly mixedAdmission?: MixedAdmission | undefined;
+}
+
+/** Notified of what replies show about a node's server. */
+export interface NodeObserver {
+  /** Called after the first INFO reply of a server, and when a later one names another process. */
+  onIdentified?(node: RedisNode): void;
+  /** Called with every INFO reply of a survey. */
+  onInfo?(node: RedisNode, info: ServerInfo): void;
   /** Called when the server lacks a script: it may be another server than before. */
-  readonly onScriptMissing: (node: RedisNode) => void;
+  onScriptMissing?(node: RedisNode): void;
+  /** Called when the server's clock was set: forward if `stepMs` is positive. */
+  onClockStep?(node: RedisNode, stepMs: number): void;
 }
 
 /** One server of a quorum. */
@@ -40,9 +53,9 @@ export class RedisNode {
   readonly #events: Emitter;
   readonly #identity: ServerIdentity;
   readonly #clockWatch: ClockWatch;
-  readonly #stamps: StampWatch | undefined;
-  readonly #onClockStep: (node: RedisNode, stepMs: number) => void;
-  readonly #onScriptMissing: (node: RedisNode) => void;
+  readonly #clocks: ServerClocks | undefined;
+  readonly #mixedAdmission: MixedAdmission | undefined;
+  readonly #observers: NodeObserver[] = [];
   readonly #batches: Batches | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
@@ -55,14 +68,13 @@ export class RedisNode {
   #lastRunId: string | undefined;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
-    const { events, onIdentified, clock } = options;
+    const { events, clock } = options;
     this.name = name;
     this.connection = connection;
     this.#events = events;
     this.#clockWatch = new ClockWatch(clock, options.allowance);
-    this.#stamps = options.stamps;
-    this.#onClockStep = options.onClockStep;
-    this.#onScriptMissing = options.onScriptMissing;
+    this.#clocks = options.clocks;
+    this.#mixedAdmission = options.mixedAdmission;
     this.#batches = options.batches;
     this.#silentMsMax = options.silentMsMax;
     this.#outbox = new Outbox(
@@ -70,7 +82,9 @@ export class RedisNode {
       ({ call }) => weightOf(call.part),
       (items) => this.#flush(items),
     );
-    this.#identity = new ServerIdentity(connection, () => onIdentified(this));
+    this.#identity = new ServerIdentity(connection, () => {
+      for (const observer of this.#observers) observer.onIdentified?.(this);
+    });
     this.#sender = new Sender({
       connection,
       clock,
@@ -79,6 +93,15 @@ export class RedisNode {
       heard: (reply, sent) => this.#onReceived(reply, sent),
       failed: (cause) => this.#failed(cause),
     });
+  }
+
+  observe(observer: NodeObserver): void {
+    this.#observers.push(observer);
+  }
+
+  /** Called when a survey has received the server's INFO. */
+  reportInfo(info: ServerInfo): void {
+    for (const observer of this.#observers) observer.onInfo?.(this, info);
   }
 
   get runId(): string | undefined {
@@ -195,17 +218,20 @@ export class RedisNode {
       this.#events.emit("node-recovered", { node: this.name });
     }
     // Without a reply: in this way the sender reports a missing script.
-    if (reply === undefined) this.#onScriptMissing(this);
+    if (reply === undefined) {
+      for (const observer of this.#observers) observer.onScriptMissing?.(this);
+    }
     const stamp = stampOf(reply);
     if (stamp === undefined) return;
     this.#lastRunId = stamp.runId;
     this.#identity.noticeRunId(stamp.runId);
     // Before the reply is counted: what it confirms was written after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
-    this.#stamps?.observe(this, stamp, this.#clockWatch);
+    this.#clocks?.observe(this, this.#clockWatch);
+    if (stamp.runId !== "-") this.#mixedAdmission?.onStrictRecord(this);
     if (stepMs === 0) return;
     if (stepMs > 0) this.#clockEpoch += 1;
-    this.#onClockStep(this, stepMs);
+    for (const observer of this.#observers) observer.onClockStep?.(this, stepMs);
   }
 
   #failed(cause: unknown): NodeFailure {

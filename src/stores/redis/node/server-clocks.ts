@@ -33,18 +33,17 @@ export class ServerClocks {
   readonly #events: Emitter;
   readonly #seen = new Map<RedisNode, Seen>();
   readonly #warned = new Set<RedisNode>();
-  #medianMs: number | undefined;
+  /**
+   * Lower median of the servers' times minus our monotonic time: one wrong clock does not move it.
+   * Undefined before the first reply that has a time.
+   */
+  offsetMs: number | undefined = undefined;
   #waitsForOthers = false;
 
   constructor(nodeCount: number, scheduler: Scheduler, events: Emitter) {
     this.#nodeCount = nodeCount;
     this.#scheduler = scheduler;
     this.#events = events;
-  }
-
-  /** Returns the lower median of the known servers' times: one wrong clock does not move it. */
-  serverMsAt(monotonicMs: number): number | undefined {
-    return this.#medianMs === undefined ? undefined : monotonicMs + this.#medianMs;
   }
 
   observe(node: RedisNode, { offsetMs = 0, errorMs, atMs }: ClockWatch): void {
@@ -55,7 +54,7 @@ export class ServerClocks {
     const wallOffsetMs = offsetMs + clock.monotonicMs() - clock.wallMs();
     const isApart = Math.abs(wallOffsetMs) - errorMs > apartMsMax;
     this.#seen.set(node, { offsetMs, wallOffsetMs, errorMs, isApart, atMs });
-    if (isNews) this.#medianMs = median([...this.#seen.values()].map((each) => each.offsetMs));
+    if (isNews) this.offsetMs = median([...this.#seen.values()].map((each) => each.offsetMs));
     if (this.#seen.size === this.#nodeCount) this.#warn();
     else if (isApart) this.#warnLater();
   }

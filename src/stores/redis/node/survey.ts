@@ -1,13 +1,21 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
-import type { RedisNode } from "./node.ts";
+import type { NodeObserver, RedisNode } from "./node.ts";
 import { faultFinding } from "./fault-findings.ts";
 import { infoFindings } from "./info-findings.ts";
-import { readServerInfo, type ServerInfo } from "./server-info.ts";
+import { readServerInfo } from "./server-info.ts";
 import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
 /** Findings that can disappear. Reported again if they come back after that. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
+
+const infoDenied: NodeFinding = {
+  level: "warning",
+  code: "info-denied",
+  what: "this user may not run INFO",
+  why: "the same server given twice, its version and its restarts are unknown",
+  remedy: "allow it: ACL SETUSER <user> +info",
+};
 
 const lostAfterMs = 5_000;
 
@@ -24,30 +32,32 @@ interface Look {
  * another process answers. Emits what should be changed as a `warning`, once per node. Never delays
  * or fails an acquire, and never keeps the process running.
  */
-export class Survey {
+export class Survey implements NodeObserver {
   readonly #scheduler: Scheduler;
   readonly #events: Emitter;
-  readonly #onInfo: (node: RedisNode, info: ServerInfo) => void;
   readonly #looks = new Map<RedisNode, Look>();
   readonly #tasks = new Set<Task>();
   readonly #stops: readonly (() => void)[];
   #closed = false;
 
-  constructor(
-    nodes: () => readonly RedisNode[],
-    scheduler: Scheduler,
-    events: Emitter,
-    onInfo: (node: RedisNode, info: ServerInfo) => void,
-  ) {
+  constructor(nodes: readonly RedisNode[], scheduler: Scheduler, events: Emitter) {
     this.#scheduler = scheduler;
-    this.#onInfo = onInfo;
     this.#events = events;
-    const named = (name: string): RedisNode | undefined =>
-      nodes().find((node) => node.name === name);
+    const named = (name: string): RedisNode | undefined => nodes.find((node) => node.name === name);
     this.#stops = [
       events.on("node-recovered", ({ node }) => this.look(named(node))),
       events.on("node-failed", ({ node, cause }) => this.#onFault(named(node), cause)),
     ];
+  }
+
+  onIdentified(node: RedisNode): void {
+    this.look(node);
+    if (node.infoDenied) this.#events.emit("warning", aboutNode(node.name, infoDenied));
+  }
+
+  /** The server may be another one than before. */
+  onScriptMissing(node: RedisNode): void {
+    this.look(node);
   }
 
   /** Sends INFO soon, behind the commands that the caller is about to send. */
@@ -93,7 +103,7 @@ export class Survey {
       const info = readServerInfo(await node.connection.send("", ["INFO"]));
       if (this.#closed) return;
       look.runId = info.runId;
-      this.#onInfo(node, info);
+      node.reportInfo(info);
       const found = infoFindings(info);
       for (const code of curable) {
         if (!found.some((each) => each.code === code)) look.reported.delete(code);

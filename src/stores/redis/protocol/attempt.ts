@@ -9,13 +9,11 @@
  */
 
 import type { Holder } from "../../../core/errors.ts";
-import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/time/instant.ts";
 import { placeLeft, type Place } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
-import type { RedisNode } from "../node/node.ts";
 import type { AcquireReply, TouchReply } from "../replies.ts";
 import {
   confirmedNodes,
@@ -42,7 +40,7 @@ import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
-import { Round, type RoundOptions, type TimedOut } from "./round.ts";
+import type { Round, RoundListener, TimedOut } from "./round.ts";
 import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(
@@ -54,15 +52,11 @@ export function attempt(
   return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
 }
 
-/** perf (sequential): implements `RoundOptions` itself, which saves objects per attempt. */
-class Attempt implements RoundOptions<AcquireReply> {
+/** perf (sequential): the listener of its own rounds, which saves objects per attempt. */
+class Attempt implements RoundListener<AcquireReply> {
   /** Same for every node and every repeat: a node recognises a repeat by its owner. */
-  readonly call: NodeCall<AcquireReply>;
-  readonly nodes: readonly RedisNode[];
-  readonly enough: number;
-  readonly scheduler: Scheduler;
-  readonly nowMs: number;
-  readonly timeoutMs: number;
+  readonly #call: NodeCall<AcquireReply>;
+  readonly #sentMs: number;
   readonly #quorum: Quorum;
   readonly #request: AcquireRequest;
   readonly #keys: readonly string[];
@@ -95,20 +89,18 @@ class Attempt implements RoundOptions<AcquireReply> {
     this.#keys = keys;
     this.#place = place;
     this.#resolve = resolve;
-    this.nodes = quorum.nodes;
-    this.enough = quorum.size;
-    this.scheduler = quorum.scheduler;
     this.#ballots = newBallots(quorum.nodes.length);
-    this.#fields = quorum.fields(ttlMs);
-    this.nowMs = quorum.clock.monotonicMs();
-    this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.nowMs);
-    this.timeoutMs = this.#usefulMs(this.nowMs);
-    this.call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+    this.#fields = quorum.fields.of(ttlMs);
+    this.#sentMs = quorum.clock.monotonicMs();
+    this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
+    this.#call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
     this.#request.cancellation.listen(() => this.#fail());
-    this.#first = new Round(this);
+    const { rounds } = this.#quorum;
+    const timeoutMs = this.#usefulMs(this.#sentMs);
+    this.#first = rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs);
   }
 
   /** True after a grant, too: a lease on a bare quorum would not survive one failed node. */
@@ -148,22 +140,18 @@ class Attempt implements RoundOptions<AcquireReply> {
   #raise(): void {
     this.#raised = true;
     const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
-    this.#begin(call, raisable(this.#ballots), (index, reply, late) => {
-      if (this.#undecided()) this.#onRaise(index, reply, late);
+    this.#begin(raisable(this.#ballots), call, {
+      wanted: () => this.wanted(),
+      onReply: (index, reply, late) => {
+        if (this.#undecided()) this.#onRaise(index, reply, late);
+      },
+      onTimeUp: (timedOut) => this.onTimeUp(timedOut),
     });
   }
 
-  #begin<Reply>(
-    call: NodeCall<Reply>,
-    among: readonly number[],
-    onReply: RoundOptions<Reply>["onReply"],
-  ): void {
-    const { nodes, scheduler } = this;
+  #begin<Reply>(among: NodeSet, call: NodeCall<Reply>, listener: RoundListener<Reply>): void {
     const timeoutMs = this.#usefulMs(this.#quorum.clock.monotonicMs());
-    const wanted = (): boolean => this.wanted();
-    const onTimeUp = this.onTimeUp.bind(this);
-    const what = { nodes, scheduler, call, among, timeoutMs, wanted, onReply, onTimeUp };
-    (this.#more ??= []).push(new Round(what));
+    (this.#more ??= []).push(this.#quorum.rounds.toSome(among, call, timeoutMs, listener));
   }
 
   #onAcquire(index: number, ballot: Ballot, reply: NodeReply<AcquireReply>, late: boolean): void {
@@ -178,7 +166,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     } else if (reply.kind === "unknown" && canRepeat && this.#phase === "granting") {
       ballot.sent += 1;
       ballot.cause = reply.error;
-      this.#begin(this.call, [index], (at, again, last) => this.onReply(at, again, last));
+      this.#begin(1 << index, this.#call, this);
       return;
     } else {
       noteFailure(ballot, reply);
@@ -189,8 +177,8 @@ class Attempt implements RoundOptions<AcquireReply> {
   #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
     switch (reply.kind) {
       case "granted":
-        ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
-        if (!noteGrant(ballot, reply.fence, this.nodes[index]?.lastRunId)) return;
+        ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
+        if (!noteGrant(ballot, reply.fence, this.#quorum.nodes[index]?.lastRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
@@ -199,7 +187,7 @@ class Attempt implements RoundOptions<AcquireReply> {
         return;
       case "blank":
         ballot.vote = "blank";
-        ballot.cause = this.#quorum.onBlank(index, reply.report);
+        ballot.cause = this.#quorum.admissions.noticeBlank(index, reply.report);
         return;
       case "refused":
         ballot.vote = "failed";
@@ -214,8 +202,9 @@ class Attempt implements RoundOptions<AcquireReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     if (reply.kind === "reply") {
-      noteRaised(ballot, reply.reply.kind === "done", this.nodes[index]?.clockEpoch);
-      if (reply.reply.kind === "blank") this.#quorum.onBlank(index, reply.reply.report);
+      noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.clockEpoch);
+      if (reply.reply.kind === "blank")
+        this.#quorum.admissions.noticeBlank(index, reply.reply.report);
     } else if (!late) {
       noteRaiseFailure(ballot, reply);
     }
@@ -243,7 +232,7 @@ class Attempt implements RoundOptions<AcquireReply> {
     const confirmed = confirmedOf(this.#ballots);
     // Clock steps are rare: if too few votes are left, the caller makes a new attempt.
     if (confirmed >= size) {
-      const left = confirmed - dropStepped(this.nodes, this.#ballots);
+      const left = confirmed - dropStepped(this.#quorum.nodes, this.#ballots);
       return left >= size ? this.#succeed() : this.#fail();
     }
     const possible = this.#ballots.filter((ballot) => ballot.confirmed || !ballot.out);
@@ -254,7 +243,7 @@ class Attempt implements RoundOptions<AcquireReply> {
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
-    if (this.#quorum.setupError(this.#ballots) !== undefined) return this.#fail();
+    if (this.#quorum.duplicates.check(this.#ballots) !== undefined) return this.#fail();
     if (leftMs(clock, started, this.#fields.validityMs) < 1) return this.#fail();
     const skipped = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);
@@ -263,9 +252,14 @@ class Attempt implements RoundOptions<AcquireReply> {
     if (this.#place !== undefined) this.#quorum.places.set(grant, placeLeft("-", this.#place));
     this.#grant = grant;
     if (skipped !== 0) this.#quorum.skipped.set(grant, skipped);
-    if (this.#raised) this.#quorum.onRaised(grant);
-    this.#quorum.onGranted(grant);
+    if (this.#raised) this.#reportRaise(grant);
+    this.#quorum.grantObserver?.onGranted(grant.ttlMs);
     this.#resolve({ kind: "granted", grant });
+  }
+
+  #reportRaise({ resources, fence }: RedisGrant): void {
+    if (fence === undefined) return;
+    this.#quorum.events.emit("fence-raised", { resources, label: undefined, fence });
   }
 
   #fail(): void {

@@ -106,14 +106,15 @@ export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void
 }
 
 /** Returns the nodes to send the raise to. Marks every other unconfirmed node as `out`. */
-export function raisable(ballots: readonly Ballot[]): number[] {
-  return ballots.flatMap((ballot, index) => {
+export function raisable(ballots: readonly Ballot[]): NodeSet {
+  let nodes = 0;
+  for (const [index, ballot] of ballots.entries()) {
     // Includes nodes that have not replied: their grant may be on its way.
     const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
-    if (mayHaveGranted && !ballot.confirmed) return [index];
-    ballot.out = !ballot.confirmed;
-    return [];
-  });
+    if (mayHaveGranted && !ballot.confirmed) nodes |= 1 << index;
+    else ballot.out = !ballot.confirmed;
+  }
+  return nodes;
 }
 
 export function confirmedOf(ballots: readonly Ballot[]): number {
@@ -159,16 +160,18 @@ interface LeftBehind {
    * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to
    * the only request. They need no release.
    */
-  readonly without: ReadonlySet<number>;
+  readonly without: NodeSet;
   /** Nodes that timed out. */
   readonly silent: NodeSet;
 }
 
 export function leftBehind(ballots: readonly Ballot[]): LeftBehind {
-  const without = new Set<number>();
+  let without = 0;
   let silent = 0;
   for (const [index, ballot] of ballots.entries()) {
-    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.sent === 1)) without.add(index);
+    if (!ballot.maybeApplied || (ballot.vote === "held" && ballot.sent === 1)) {
+      without |= 1 << index;
+    }
     if (ballot.silent) silent |= 1 << index;
   }
   return { without, silent };

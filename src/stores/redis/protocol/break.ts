@@ -5,7 +5,6 @@ import { ScriptCall, type NodeCall } from "../node-call.ts";
 import { readRelease, releaseAfterResend, type ReleaseReply } from "../replies.ts";
 import { breakForeign } from "../scripts/generated.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** TTL from which the node timeout is derived: breaking has no TTL of its own. */
@@ -47,16 +46,13 @@ export async function breakOwners(
 }
 
 function deleteFor(quorum: Quorum, key: string, owner: string): Promise<Tally> {
-  const { nodes, scheduler, options, clock } = quorum;
+  const { nodes, rounds, options, clock } = quorum;
   const startedMs = clock.monotonicMs();
   return new Promise((resolve) => {
     const votes: Vote[] = [];
     let [deleted, unproven, without, left] = [0, 0, 0, nodes.length];
-    const round = new Round({
-      nodes,
-      call: deletion(quorum, key, owner),
-      scheduler,
-      timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
+    const call = deletion(quorum, key, owner);
+    const round = rounds.toAll(call, nodeTimeoutMs(options, ordinaryTtlMs), {
       wanted: () => true,
       onReply(index, reply, late) {
         if (late) return;

@@ -1,14 +1,13 @@
 import { InvalidOptionError, type HoldfastError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { Survey } from "../node/survey.ts";
-import type { RedisNode } from "../node/node.ts";
+import type { NodeObserver, RedisNode } from "../node/node.ts";
+import type { ServerInfo } from "../node/server-info.ts";
 import type { Ballot } from "./ballot.ts";
 import { indicesIn, type NodeSet } from "./node-set.ts";
 
-interface Pair {
-  readonly nodes: readonly [RedisNode, RedisNode];
-  readonly error: HoldfastError;
-}
+/** Two nodes with one server. */
+type Pair = readonly [RedisNode, RedisNode];
 
 interface DuplicateServersContext {
   readonly nodes: readonly RedisNode[];
@@ -24,12 +23,14 @@ interface DuplicateServersContext {
  * minority. The error stands while the last known run ids are equal. So it ends if an address was
  * wrong only for a moment, and the node is connected to another server.
  */
-export class DuplicateServers {
+export class DuplicateServers implements NodeObserver {
   readonly #context: DuplicateServersContext;
   /** Run id of each node's server, as INFO reported it last. */
   readonly #reported: (string | undefined)[] = [];
   /** Run id that last granted on each node. All are different. */
   readonly #runIds: (string | undefined)[] = [];
+  /** Error of the set-up, while one server is known to be two nodes. */
+  setupError: HoldfastError | undefined = undefined;
   #found: Pair | undefined;
   #recheck: Promise<void> | undefined;
 
@@ -37,23 +38,30 @@ export class DuplicateServers {
     this.#context = context;
   }
 
+  onIdentified(node: RedisNode): void {
+    this.#observe(node, node.runId);
+  }
+
+  onInfo(node: RedisNode, { runId }: ServerInfo): void {
+    this.#observe(node, runId);
+  }
+
   /**
    * Called when the server of `node` reported its run id. Without one, the last known id stands.
    */
-  observe(node: RedisNode, runId: string | undefined): void {
+  #observe(node: RedisNode, runId: string | undefined): void {
     const index = this.#context.nodes.indexOf(node);
     if (runId === undefined || this.#reported[index] === runId) return;
     this.#reported[index] = runId;
     const pair = this.#pair();
-    if (pair?.error.message !== this.#found?.error.message) this.#found = pair;
+    if (pair?.[0] === this.#found?.[0] && pair?.[1] === this.#found?.[1]) return;
+    this.#found = pair;
+    this.setupError = pair === undefined ? undefined : sameServerError(pair[0].name, pair[1].name);
   }
 
-  /**
-   * Returns the error of the set-up, if it is known already or if two of these grants come from one
-   * server.
-   */
-  setupError(ballots: readonly Ballot[]): HoldfastError | undefined {
-    return this.#found?.error ?? this.#sameRunId(ballots);
+  /** Returns the error if it is known already, or if two of these grants come from one server. */
+  check(ballots: readonly Ballot[]): HoldfastError | undefined {
+    return this.setupError ?? this.#sameRunId(ballots);
   }
 
   /** Returns these nodes, and of several nodes with one server only the first. */
@@ -80,7 +88,7 @@ export class DuplicateServers {
 
   async #sendAgain(): Promise<void> {
     const { scheduler, timeoutMs } = this.#context;
-    const replies = Promise.allSettled((this.#found?.nodes ?? []).map((node) => node.identify()));
+    const replies = Promise.allSettled((this.#found ?? []).map((node) => node.identify()));
     await new Promise<void>((resolve) => {
       const untilMs = scheduler.clock.monotonicMs() + timeoutMs;
       const timer = scheduler.at(untilMs, true, resolve);
@@ -97,7 +105,7 @@ export class DuplicateServers {
       const first = runId === undefined ? index : this.#reported.indexOf(runId);
       const [one, other] = [nodes[index], nodes[first]];
       if (first === index || one === undefined || other === undefined) continue;
-      return { nodes: [one, other], error: sameServerError(one.name, other.name) };
+      return [one, other];
     }
     return undefined;
   }

@@ -162,23 +162,23 @@ export class RedisGrant implements Grant {
 
 /** Records the nodes that confirmed a grant, as `RedisGrant.confirm`. A server has one vote. */
 export function confirm(
-  quorum: Pick<Quorum, "distinct">,
+  quorum: Pick<Quorum, "duplicates">,
   grant: RedisGrant,
   votes: NodeSet,
   sentMs: number,
   ttlMs: number,
 ): number {
-  return grant.confirm(quorum.distinct(votes), sentMs, ttlMs);
+  return grant.confirm(quorum.duplicates.distinct(votes), sentMs, ttlMs);
 }
 
 /** Adds a late vote to a grant, unless the grant already has one of the same server. */
 export function addVote(
-  quorum: Pick<Quorum, "distinct">,
+  quorum: Pick<Quorum, "duplicates">,
   grant: RedisGrant | undefined,
   index: number,
   confirmation: number,
 ): void {
   if (grant === undefined) return;
   const votes = grant.votes | (1 << index);
-  if (quorum.distinct(votes) === votes) grant.addVote(index, confirmation);
+  if (quorum.duplicates.distinct(votes) === votes) grant.addVote(index, confirmation);
 }

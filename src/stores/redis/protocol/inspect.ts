@@ -1,7 +1,6 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { Inspection, NodeInspection } from "../../../core/store.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
 /** TTL from which the node timeout is derived: an inspection has no TTL of its own. */
@@ -9,16 +8,13 @@ const ordinaryTtlMs = 10_000;
 
 /** Reads one lock on all nodes and sums up the replies. Waits for every node, up to its timeout. */
 export function inspect(quorum: Quorum, resource: string, key: string): Promise<Inspection> {
-  const { nodes, scheduler, options, proposals } = quorum;
+  const { nodes, rounds, options, proposals } = quorum;
   return new Promise((resolve) => {
     const seen: NodeInspection[] = [];
     const waiters: number[] = [];
     let left = nodes.length;
-    const round = new Round({
-      nodes,
-      call: quorum.dialect.inspect(key),
-      scheduler,
-      timeoutMs: nodeTimeoutMs(options, ordinaryTtlMs),
+    const call = quorum.dialect.inspect(key);
+    const round = rounds.toAll(call, nodeTimeoutMs(options, ordinaryTtlMs), {
       wanted: () => left > 0,
       onReply(index, reply, late) {
         if (reply.kind === "reply") proposals.see(Number(reply.reply.holder?.fence ?? 0));

@@ -10,11 +10,9 @@ const ownAheadUsMax = 30_000_000;
 /** Limit until a server's time is known. A day: no clock in use is further ahead. */
 const unknownAheadUsMax = 86_400_000_000;
 
-/**
- * Estimates the servers' time at a monotonic time; undefined before the first reply that has one.
- */
 export interface ServerTime {
-  serverMsAt(monotonicMs: number): number | undefined;
+  /** Servers' time minus our monotonic time; undefined before the first reply that has one. */
+  readonly offsetMs: number | undefined;
 }
 
 /**
@@ -61,7 +59,8 @@ export class Proposals {
   }
 
   #serverUs(): number | undefined {
-    const serverMs = this.#servers.serverMsAt(this.#clock.monotonicMs());
-    return serverMs === undefined ? undefined : Math.floor(serverMs * 1_000);
+    const { offsetMs } = this.#servers;
+    if (offsetMs === undefined) return undefined;
+    return Math.floor((this.#clock.monotonicMs() + offsetMs) * 1_000);
   }
 }

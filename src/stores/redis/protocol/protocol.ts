@@ -31,9 +31,9 @@ export class Protocol implements RaisingStore {
       checkTtl(replicas, request.ttlMs, nodeTimeoutMs(this.#quorum.options, request.ttlMs));
     }
     const keys = lockKeys(prefix, request.resources);
-    if (this.#quorum.setupError([]) !== undefined)
-      return this.#recheckAndAttempt(request, keys, place);
-    if (this.#quorum.isPrepared()) return attempt(this.#quorum, request, keys, place);
+    const { duplicates, admissions } = this.#quorum;
+    if (duplicates.setupError !== undefined) return this.#recheckAndAttempt(request, keys, place);
+    if (admissions.isPrepared) return attempt(this.#quorum, request, keys, place);
     return this.#prepareAndAttempt(request, keys, place);
   }
 
@@ -43,8 +43,8 @@ export class Protocol implements RaisingStore {
     keys: readonly string[],
     place: Place | undefined,
   ): Promise<AttemptOutcome> {
-    await request.cancellation.orUntil(this.#quorum.recheck());
-    const error = this.#quorum.setupError([]);
+    await request.cancellation.orUntil(this.#quorum.duplicates.recheck());
+    const error = this.#quorum.duplicates.setupError;
     if (error === undefined) return await this.#prepareAndAttempt(request, keys, place);
     return { kind: "failed", error, retryable: false, cleanup: undefined };
   }
@@ -54,7 +54,7 @@ export class Protocol implements RaisingStore {
     keys: readonly string[],
     place: Place | undefined,
   ): Promise<AttemptOutcome> {
-    await request.cancellation.orUntil(this.#quorum.prepare());
+    await request.cancellation.orUntil(this.#quorum.admissions.prepare());
     if (request.cancellation.cancelled) {
       // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
       const error = new ClosedError(request.resources);
@@ -66,7 +66,7 @@ export class Protocol implements RaisingStore {
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome> {
     return touch(this.#quorum, asRedisGrant(grant), ttlMs, "extend").then((outcome) => {
       if (outcome.kind !== "done") return outcome;
-      return { kind: "extended", validityMs: this.#quorum.fields(ttlMs).validityMs };
+      return { kind: "extended", validityMs: this.#quorum.fields.of(ttlMs).validityMs };
     });
   }
 

@@ -27,7 +27,7 @@ const lateHint = "A quorum granted, but when it was certain too little of the TT
 export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome {
   const { resources, ballots, holder, cleanup } = refusal;
   const { nodes, size } = quorum;
-  const setupError = quorum.setupError(ballots);
+  const setupError = quorum.duplicates.check(ballots);
   if (setupError !== undefined)
     return { kind: "failed", error: setupError, retryable: false, cleanup };
   const granted = countOf(ballots, "granted");

@@ -1,15 +1,13 @@
 import type { ReleaseOutcome } from "../../../core/store.ts";
-import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { PlaceLeft } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
-import type { RedisNode } from "../node/node.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
-import { indicesIn, nodeSetOf, sizeOf, type NodeSet } from "./node-set.ts";
-import { Round, type RoundOptions } from "./round.ts";
+import { indicesIn, sizeOf, type NodeSet } from "./node-set.ts";
+import type { Round, RoundListener } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
 export interface ReleaseRequest {
@@ -22,7 +20,7 @@ export interface ReleaseRequest {
   readonly fenceNumber?: number;
   readonly place: PlaceLeft;
   /** Nodes that certainly have nothing of this owner: they get no release. */
-  readonly without?: ReadonlySet<number>;
+  readonly without?: NodeSet;
   /**
    * Nodes that were sent no acquire because they do not reply: they get no release.
    */
@@ -90,16 +88,13 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 
 const released: ReleaseOutcome = { released: true };
 
-/** perf (sequential): implements `RoundOptions` itself, which saves objects per release. */
-class Release implements RoundOptions<ReleaseReply>, GivingBack {
-  readonly call: NodeCall<ReleaseReply>;
-  readonly nodes: readonly RedisNode[];
-  readonly among: readonly number[] | undefined;
-  readonly enough: number | undefined;
-  readonly scheduler: Scheduler;
-  readonly nowMs: number;
-  readonly timeoutMs: number;
+/** perf (sequential): the listener of its own round, which saves objects per release. */
+class Release implements RoundListener<ReleaseReply>, GivingBack {
   readonly #quorum: Quorum;
+  readonly #call: NodeCall<ReleaseReply>;
+  readonly #sentMs: number;
+  /** Nodes that get the release. */
+  readonly #receivers: NodeSet;
   readonly #request: ReleaseRequest;
   /** If true, resolves as soon as the outcome is certain; if false, when no node is waited for. */
   readonly #untilCertain: boolean;
@@ -124,16 +119,12 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     untilCertain: boolean,
     resolve: (outcome: ReleaseOutcome) => void,
   ) {
-    const { keys, owner, place, fenceNumber, ttlMs } = request;
-    this.nodes = quorum.nodes;
-    this.scheduler = quorum.scheduler;
-    this.call = quorum.dialect.release(keys, owner, place, fenceNumber);
-    this.nowMs = quorum.clock.monotonicMs();
-    this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
-    this.among = receiversIn(quorum.nodes.length, request);
-    this.enough = this.among === undefined ? quorum.size : undefined;
-    this.#left = this.among?.length ?? quorum.nodes.length;
-    this.#silent = (request.silent ?? 0) & nodeSetOf(this.among, quorum.nodes.length);
+    const { keys, owner, place, fenceNumber, without = 0, skipped = 0, silent = 0 } = request;
+    this.#call = quorum.dialect.release(keys, owner, place, fenceNumber);
+    this.#sentMs = quorum.clock.monotonicMs();
+    this.#receivers = quorum.rounds.all & ~(without | skipped);
+    this.#left = sizeOf(this.#receivers);
+    this.#silent = silent & this.#receivers;
     this.#quorum = quorum;
     this.#request = request;
     this.#untilCertain = untilCertain;
@@ -142,8 +133,13 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
-    this.#unanswered = nodeSetOf(this.among, this.nodes.length);
-    this.#round = new Round(this);
+    this.#unanswered = this.#receivers;
+    const { rounds, options } = this.#quorum;
+    const timeoutMs = nodeTimeoutMs(options, this.#request.ttlMs);
+    this.#round =
+      this.#receivers === rounds.all
+        ? rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs)
+        : rounds.toSome(this.#receivers, this.#call, timeoutMs, this);
     if (this.#silent === 0) return;
     for (const index of indicesIn(this.#silent)) this.#owe(index);
     this.#left -= sizeOf(this.#silent);
@@ -152,7 +148,8 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
 
   covers(index: number): boolean {
     const bit = 1 << index;
-    if ((this.#unanswered & bit) === 0 || this.nodes[index]?.keepsOrder !== true) return false;
+    if ((this.#unanswered & bit) === 0 || this.#quorum.nodes[index]?.keepsOrder !== true)
+      return false;
     this.#grantedLate |= bit;
     return true;
   }
@@ -174,7 +171,9 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
     }
     if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
     // Nodes that are not waited for are owed the release until they reply.
-    if (this.#left > 0) for (const straggler of this.#round?.pending ?? []) this.#owe(straggler);
+    if (this.#left > 0) {
+      for (const index of indicesIn(this.#round?.pending ?? 0)) this.#owe(index);
+    }
     this.#finish();
   }
 
@@ -202,7 +201,7 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   }
 
   #isTaken(): boolean {
-    return this.#missing > this.nodes.length - this.#quorum.size;
+    return this.#missing > this.#quorum.nodes.length - this.#quorum.size;
   }
 
   #isCertain(): boolean {
@@ -215,11 +214,11 @@ class Release implements RoundOptions<ReleaseReply>, GivingBack {
   }
 
   #owe(index: number): void {
-    const node = this.nodes[index];
+    const node = this.#quorum.nodes[index];
     const { ttlMs, lifeMs = ttlMs } = this.#request;
     this.#debts ??= [];
     if (node === undefined || this.#debts[index] !== undefined) return;
-    this.#debts[index] = this.#quorum.owed.owe(node, this.call, this.nowMs, lifeMs);
+    this.#debts[index] = this.#quorum.owed.owe(node, this.#call, this.#sentMs, lifeMs);
   }
 }
 
@@ -230,15 +229,4 @@ function isWhole(reply: NodeReply<ReleaseReply>): boolean {
 /** True if the round stopped waiting. The reply may still come. */
 function isTimeOut(reply: NodeReply<ReleaseReply>): boolean {
   return reply.kind === "unknown" && reply.timedOut;
-}
-
-/** Returns the nodes to send the release to; undefined for all. */
-function receiversIn(
-  count: number,
-  { without, skipped = 0 }: ReleaseRequest,
-): number[] | undefined {
-  if (skipped === 0 && (without === undefined || without.size === 0)) return undefined;
-  return Array.from({ length: count }, (_, index) => index).filter((index) => {
-    return (skipped & (1 << index)) === 0 && without?.has(index) !== true;
-  });
 }

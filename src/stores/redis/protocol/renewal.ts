@@ -1,15 +1,13 @@
 import type { Instant } from "../../../core/ports.ts";
-import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
-import type { RedisNode } from "../node/node.ts";
 import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
 import { Ballot, newBallots } from "./ballot.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round, type RoundOptions } from "./round.ts";
+import type { Round, RoundListener } from "./round.ts";
 import { noteTouch, outcomeOf, quorumError, takeBackStepped } from "./touch.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
@@ -55,14 +53,11 @@ class Renewing {
   }
 }
 
-class Renewal implements RoundOptions<RenewReply> {
-  readonly call: NodeCall<RenewReply>;
-  readonly nodes: readonly RedisNode[];
-  readonly enough: number;
-  readonly scheduler: Scheduler;
-  readonly timeoutMs: number;
-  readonly nowMs: number;
+class Renewal implements RoundListener<RenewReply> {
   readonly #quorum: Quorum;
+  readonly #call: NodeCall<RenewReply>;
+  readonly #timeoutMs: number;
+  readonly #sentMs: number;
   readonly #ttlMs: number;
   readonly #onOutcome: OnExtended;
   readonly #extended: ExtendOutcome;
@@ -73,16 +68,13 @@ class Renewal implements RoundOptions<RenewReply> {
   #round: Round<RenewReply> | undefined;
 
   constructor(quorum: Quorum, { call, grants, ttlMs }: RenewalRequest, onOutcome: OnExtended) {
-    this.call = call;
-    this.nodes = quorum.nodes;
-    this.enough = quorum.size;
-    this.scheduler = quorum.scheduler;
-    this.nowMs = quorum.clock.monotonicMs();
-    this.timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
+    this.#call = call;
+    this.#sentMs = quorum.clock.monotonicMs();
+    this.#timeoutMs = nodeTimeoutMs(quorum.options, ttlMs);
     this.#quorum = quorum;
     this.#ttlMs = ttlMs;
     this.#onOutcome = onOutcome;
-    this.#extended = { kind: "extended", validityMs: quorum.fields(ttlMs).validityMs };
+    this.#extended = { kind: "extended", validityMs: quorum.fields.of(ttlMs).validityMs };
     for (const grant of grants) {
       grant.livesFor(ttlMs);
       this.#all.push(new Renewing(this.#all.length, grant));
@@ -92,7 +84,8 @@ class Renewal implements RoundOptions<RenewReply> {
   }
 
   start(): void {
-    this.#round = new Round(this);
+    const { rounds } = this.#quorum;
+    this.#round = rounds.toQuorum(this.#call, this.#timeoutMs, this, this.#sentMs);
   }
 
   /** Always true: a late extension helps, too, and never creates a key. */
@@ -120,7 +113,7 @@ class Renewal implements RoundOptions<RenewReply> {
 
   #allFailed(index: number, reply: NodeReply<TouchReply>): void {
     const ballot = this.#ballots[index];
-    if (ballot !== undefined) noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
+    if (ballot !== undefined) noteTouch(this.#quorum, index, ballot, reply, this.#sentMs);
     for (const each of this.#all) each.failed |= 1 << index;
   }
 
@@ -128,7 +121,7 @@ class Renewal implements RoundOptions<RenewReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     ballot.vote = "granted";
-    ballot.clockEpoch = this.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
   }
 
   #onVerdict(each: Renewing, index: number, verdict: string): void {
@@ -145,16 +138,14 @@ class Renewal implements RoundOptions<RenewReply> {
   }
 
   #sendAlone(each: Renewing, index: number): void {
-    const { nodes, scheduler, timeoutMs } = this;
     const { grant } = each;
-    const { dialect } = this.#quorum;
+    const { dialect, rounds } = this.#quorum;
     const call = dialect.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
     const wanted = (): boolean => !grant.isOver;
     const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
       this.#onReplyAlone(each, index, reply);
     };
-    const among = [index];
-    const round = new Round({ nodes, among, scheduler, call, timeoutMs, wanted, onReply });
+    const round = rounds.toSome(1 << index, call, this.#timeoutMs, { wanted, onReply });
     // The outcome is certain already: sent only to bring the node up to date, so do not wait.
     if (each.confirmation !== undecided) return round.end();
     each.rounds ??= [];
@@ -162,10 +153,10 @@ class Renewal implements RoundOptions<RenewReply> {
   }
 
   #onReplyAlone(each: Renewing, index: number, reply: NodeReply<TouchReply>): void {
-    each.alone ??= newBallots(this.nodes.length);
+    each.alone ??= newBallots(this.#quorum.nodes.length);
     const ballot = each.alone[index];
     if (ballot === undefined) return;
-    noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
+    noteTouch(this.#quorum, index, ballot, reply, this.#sentMs);
     if (this.#ballots[index]?.vote === "pending") this.#noteAnswer(index);
     if (ballot.vote === "granted") this.#addYes(each, index);
     else if (ballot.vote === "held") each.no |= 1 << index;
@@ -175,7 +166,7 @@ class Renewal implements RoundOptions<RenewReply> {
   }
 
   #takeBackStepped(): void {
-    const stepped = takeBackStepped(this.nodes, this.#ballots);
+    const stepped = takeBackStepped(this.#quorum.nodes, this.#ballots);
     if (stepped === 0) return;
     for (const each of this.#all) {
       each.failed |= each.yes & stepped;
@@ -186,11 +177,11 @@ class Renewal implements RoundOptions<RenewReply> {
   #decide(each: Renewing, received: Instant): void {
     if (each.confirmation !== undecided) return;
     const { grant, place, yes, no } = each;
-    const pending = this.nodes.length - sizeOf(yes) - sizeOf(no) - sizeOf(each.failed);
+    const pending = this.#quorum.nodes.length - sizeOf(yes) - sizeOf(no) - sizeOf(each.failed);
     const outcome = outcomeOf(this.#quorum, yes, no, pending);
     if (outcome === undefined) return;
     const confirmation =
-      outcome === "done" ? confirm(this.#quorum, grant, yes, this.nowMs, this.#ttlMs) : 0;
+      outcome === "done" ? confirm(this.#quorum, grant, yes, this.#sentMs, this.#ttlMs) : 0;
     each.confirmation = Math.max(unconfirmed, confirmation);
     this.#left -= 1;
     if (this.#left === 0) this.#round?.end();

@@ -1,3 +1,17 @@
+/**
+ * One call to several nodes, and the replies.
+ *
+ * Problem: a node may be slow, frozen or gone. The others must not wait for it, and every request
+ * to a dead node costs memory.
+ *
+ * Idea: a round sends the call to all nodes at once and has one timer for all of them. A silent
+ * node is skipped if a quorum of the others responds. It gets the call only if their replies have
+ * come and the round still lasts, or if a probe is due.
+ *
+ * Limits: a round does not decide. Its listener ends it as soon as the outcome is certain. A reply
+ * that arrives after that, or after the timeout, is passed on as late.
+ */
+
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeFailure, NodeReply } from "../node-reply.ts";
@@ -11,20 +25,8 @@ export interface TimedOut {
   readonly reply: NodeFailure;
 }
 
-export interface RoundOptions<Reply> {
-  readonly nodes: readonly RedisNode[];
-  /** Nodes to send the call to; all if left out. */
-  readonly among?: readonly number[] | undefined;
-  /**
-   * Number of replies that suffices. If so many other nodes respond, silent nodes are skipped: they
-   * get the call only if the others have replied and the round still lasts.
-   */
-  readonly enough?: number | undefined;
-  readonly call: NodeCall<Reply>;
-  readonly scheduler: Scheduler;
-  /** Current monotonic time, if the caller has just read it. perf: saves a second reading. */
-  readonly nowMs?: number;
-  readonly timeoutMs: number;
+/** Receives the replies of a round. */
+export interface RoundListener<Reply> {
   /** Called before a delayed command is sent. False if it is no longer of use. */
   wanted(): boolean;
   /**
@@ -36,26 +38,86 @@ export interface RoundOptions<Reply> {
   onTimeUp?(timedOut: readonly TimedOut[]): void;
 }
 
-/**
- * Sends one call to several nodes at once. perf (sequential): the round itself is the timer of all
- * nodes and the listener for their replies.
- */
+/** Begins rounds to the nodes of one quorum. */
+export class Rounds {
+  readonly nodes: readonly RedisNode[];
+  /** Majority of the nodes: floor(N / 2) + 1. Not configurable. */
+  readonly size: number;
+  readonly scheduler: Scheduler;
+  /** All nodes as a set. */
+  readonly all: NodeSet;
+
+  constructor(nodes: readonly RedisNode[], size: number, scheduler: Scheduler) {
+    this.nodes = nodes;
+    this.size = size;
+    this.scheduler = scheduler;
+    this.all = nodeSetOf(undefined, nodes.length);
+  }
+
+  /** Sends to every node, however long it has been silent. */
+  toAll<Reply>(
+    call: NodeCall<Reply>,
+    timeoutMs: number,
+    listener: RoundListener<Reply>,
+  ): Round<Reply> {
+    return new Round(this, call, timeoutMs, listener, this.all);
+  }
+
+  /** Sends to `among`, however long they have been silent. */
+  toSome<Reply>(
+    among: NodeSet,
+    call: NodeCall<Reply>,
+    timeoutMs: number,
+    listener: RoundListener<Reply>,
+  ): Round<Reply> {
+    return new Round(this, call, timeoutMs, listener, among);
+  }
+
+  /**
+   * Sends to every node, but skips silent ones if a quorum of others responds. `nowMs` is the
+   * monotonic time. perf: the caller has just read it.
+   */
+  toQuorum<Reply>(
+    call: NodeCall<Reply>,
+    timeoutMs: number,
+    listener: RoundListener<Reply>,
+    nowMs: number,
+  ): Round<Reply> {
+    return new Round(this, call, timeoutMs, listener, this.all, nowMs);
+  }
+}
+
+/** perf (sequential): the round itself is the timer of all nodes and the listener of each. */
 export class Round<Reply> implements Task, Listener<Reply> {
   /** For the scheduler. */ dueMs = 0;
   /** For the scheduler. */ heapIndex = -1;
-  readonly #options: RoundOptions<Reply>;
+  readonly #rounds: Rounds;
+  readonly #call: NodeCall<Reply>;
+  readonly #timeoutMs: number;
+  readonly #listener: RoundListener<Reply>;
   /** Nodes that have neither replied nor timed out. */
-  #pending: NodeSet = 0;
+  #pending: NodeSet;
   /** Nodes that are skipped so far: they were sent nothing. */
   #skipped: NodeSet = 0;
 
-  constructor(options: RoundOptions<Reply>) {
-    this.#options = options;
-    const { nodes, among, scheduler, timeoutMs } = options;
-    this.#pending = nodeSetOf(among, nodes.length);
-    const nowMs = options.nowMs ?? scheduler.clock.monotonicMs();
+  /** Skips silent nodes if `skipsAtMs`, the current monotonic time, is given. */
+  constructor(
+    rounds: Rounds,
+    call: NodeCall<Reply>,
+    timeoutMs: number,
+    listener: RoundListener<Reply>,
+    among: NodeSet,
+    skipsAtMs?: number,
+  ) {
+    this.#rounds = rounds;
+    this.#call = call;
+    this.#timeoutMs = timeoutMs;
+    this.#listener = listener;
+    this.#pending = among;
+    const { scheduler } = rounds;
+    const nowMs = skipsAtMs ?? scheduler.clock.monotonicMs();
     scheduler.schedule(this, nowMs + timeoutMs);
-    if (options.enough !== undefined) this.#skipSilent(options.enough, nowMs);
+    if (skipsAtMs !== undefined) this.#skipSilent(nowMs);
     this.#send(this.#pending & ~this.#skipped);
   }
 
@@ -69,8 +131,8 @@ export class Round<Reply> implements Task, Listener<Reply> {
   }
 
   /** Nodes that have neither replied nor timed out. */
-  get pending(): readonly number[] {
-    return indicesIn(this.#pending);
+  get pending(): NodeSet {
+    return this.#pending;
   }
 
   /** Pending nodes that were sent nothing. */
@@ -82,48 +144,48 @@ export class Round<Reply> implements Task, Listener<Reply> {
   end(): void {
     this.#pending = 0;
     this.#skipped = 0;
-    this.#options.scheduler.cancel(this);
+    this.#rounds.scheduler.cancel(this);
   }
 
   isWanted(): boolean {
-    return this.#options.wanted();
+    return this.#listener.wanted();
   }
 
   settle(index: number, reply: NodeReply<Reply>): void {
     const inTime = (this.#pending & (1 << index)) !== 0;
     this.#pending &= ~(1 << index);
     if (inTime && this.#pending === 0) this.end();
-    this.#options.onReply(index, reply, !inTime);
+    this.#listener.onReply(index, reply, !inTime);
     // All nodes that were sent the call have replied, and that was not enough.
     if (this.#pending === this.#skipped) this.#sendToSkipped();
   }
 
   /** Runs when the time is up. */
   run(): void {
-    const { nodes, timeoutMs } = this.#options;
+    const { nodes } = this.#rounds;
     const late = indicesIn(this.#pending & ~this.#skipped);
     const skipped = indicesIn(this.#skipped);
     this.end();
-    const error = new Error(`no answer within ${Math.round(timeoutMs)} ms`);
+    const error = new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`);
     const replies: TimedOut[] = [];
     for (const index of late) {
       const reply = nodes[index]?.timedOut(error);
       if (reply !== undefined) replies.push({ index, reply });
     }
-    this.#options.onTimeUp?.(replies);
-    for (const { index, reply } of replies) this.#options.onReply(index, reply, false);
-    for (const index of skipped) this.#options.onReply(index, skippedReply, false);
+    this.#listener.onTimeUp?.(replies);
+    for (const { index, reply } of replies) this.#listener.onReply(index, reply, false);
+    for (const index of skipped) this.#listener.onReply(index, skippedReply, false);
   }
 
   #send(among: NodeSet): void {
-    const { nodes, call } = this.#options;
+    const { nodes } = this.#rounds;
     for (let index = 0; index < nodes.length; index += 1) {
-      if ((among & (1 << index)) !== 0) nodes[index]?.run(call, this, index);
+      if ((among & (1 << index)) !== 0) nodes[index]?.run(this.#call, this, index);
     }
   }
 
-  #skipSilent(enough: number, nowMs: number): void {
-    const { nodes } = this.#options;
+  #skipSilent(nowMs: number): void {
+    const { nodes, size } = this.#rounds;
     let skipped = 0;
     let left = nodes.length;
     for (let index = 0; index < nodes.length; index += 1) {
@@ -131,7 +193,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
       skipped |= 1 << index;
       left -= 1;
     }
-    if (skipped === 0 || left < enough) return;
+    if (skipped === 0 || left < size) return;
     this.#skipped = skipped;
     for (const index of indicesIn(skipped)) nodes[index]?.reportSkipped(nowMs);
   }

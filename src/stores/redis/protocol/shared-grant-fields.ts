@@ -12,13 +12,13 @@ export class SharedGrantFields {
     this.#options = options;
   }
 
-  of(home: object, ttlMs: number): GrantFields {
+  of(ttlMs: number): GrantFields {
     if (this.#last?.ttlMs !== ttlMs) {
       const { prefix } = this.#options;
       const owners = this.#owners;
       const validityMs = ttlMs - driftMs(this.#options, ttlMs);
       const life = { lifeMs: ttlMs, longUntilMs: 0, lifeInDoubt: false };
-      this.#last = { home, prefix, owners, ttlMs, validityMs, ...life };
+      this.#last = { home: this, prefix, owners, ttlMs, validityMs, ...life };
     }
     return this.#last;
   }

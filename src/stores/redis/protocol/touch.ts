@@ -1,5 +1,4 @@
 import { QuorumError, type HoldfastError, type VoteKind } from "../../../core/errors.ts";
-import type { Scheduler } from "../../../core/time/scheduler.ts";
 import type { NodeCall } from "../node-call.ts";
 import type { NodeReply } from "../node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
@@ -8,7 +7,7 @@ import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
-import { Round, type RoundOptions } from "./round.ts";
+import type { Round, RoundListener } from "./round.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
 export type TouchOutcome =
@@ -31,15 +30,12 @@ export function touch(
   return new Promise((resolve) => new Touch(quorum, grant, ttlMs, action, fence, resolve).start());
 }
 
-/** perf (renew): implements `RoundOptions` itself, which saves objects per renewal. */
-class Touch implements RoundOptions<TouchReply> {
-  readonly call: NodeCall<TouchReply>;
-  readonly nodes: readonly RedisNode[];
-  readonly enough: number;
-  readonly scheduler: Scheduler;
-  readonly timeoutMs: number;
-  readonly nowMs: number;
+/** perf (renew): the listener of its own round, which saves objects per renewal. */
+class Touch implements RoundListener<TouchReply> {
   readonly #quorum: Quorum;
+  readonly #call: NodeCall<TouchReply>;
+  readonly #timeoutMs: number;
+  readonly #sentMs: number;
   readonly #grant: RedisGrant;
   readonly #ttlMs: number;
   readonly #action: string;
@@ -57,13 +53,10 @@ class Touch implements RoundOptions<TouchReply> {
     fence: number,
     resolve: (outcome: TouchOutcome) => void,
   ) {
-    this.nodes = quorum.nodes;
-    this.enough = quorum.size;
-    this.scheduler = quorum.scheduler;
-    this.nowMs = quorum.clock.monotonicMs();
-    this.timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
+    this.#sentMs = quorum.clock.monotonicMs();
+    this.#timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
     grant.livesFor(ttlMs);
-    this.call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
+    this.#call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
     this.#quorum = quorum;
     this.#grant = grant;
     this.#ttlMs = ttlMs;
@@ -73,7 +66,8 @@ class Touch implements RoundOptions<TouchReply> {
   }
 
   start(): void {
-    this.#round = new Round(this);
+    const { rounds } = this.#quorum;
+    this.#round = rounds.toQuorum(this.#call, this.#timeoutMs, this, this.#sentMs);
   }
 
   /** True after the outcome of an extend, too: it helps late nodes, and never creates a key. */
@@ -89,8 +83,8 @@ class Touch implements RoundOptions<TouchReply> {
       if (isDone) addVote(this.#quorum, this.#grant, index, this.#confirmation);
       return;
     }
-    noteTouch(this.#quorum, index, ballot, reply, this.nowMs);
-    takeBackStepped(this.nodes, this.#ballots);
+    noteTouch(this.#quorum, index, ballot, reply, this.#sentMs);
+    takeBackStepped(this.#quorum.nodes, this.#ballots);
     const votes = nodesWith(this.#ballots, "granted");
     const refusals = nodesWith(this.#ballots, "held");
     const { pending } = tallyOf(this.#ballots);
@@ -99,7 +93,7 @@ class Touch implements RoundOptions<TouchReply> {
     this.#decided = true;
     this.#round?.end();
     if (outcome === "done") {
-      this.#confirmation = confirm(this.#quorum, this.#grant, votes, this.nowMs, this.#ttlMs);
+      this.#confirmation = confirm(this.#quorum, this.#grant, votes, this.#sentMs, this.#ttlMs);
     }
     if (outcome !== "failed") return this.#resolve(outcome === "done" ? done : gone);
     const error = quorumError(this.#quorum, this.#grant, this.#ballots, this.#action);
@@ -124,7 +118,7 @@ export function noteTouch(
     ballot.cause = reply.error;
   } else if (reply.reply.kind === "blank") {
     ballot.vote = "blank";
-    ballot.cause = quorum.onBlank(index, reply.reply.report);
+    ballot.cause = quorum.admissions.noticeBlank(index, reply.reply.report);
   } else if (reply.reply.kind === "refused") {
     ballot.vote = "failed";
     ballot.cause = reply.reply.error;
@@ -163,14 +157,14 @@ function nodesWith(ballots: readonly Ballot[], vote: VoteKind): NodeSet {
  * undefined: too early. A server that was given as two nodes counts once.
  */
 export function outcomeOf(
-  quorum: Pick<Quorum, "nodes" | "size" | "distinct">,
+  quorum: Pick<Quorum, "nodes" | "size" | "duplicates">,
   votes: NodeSet,
   refusals: NodeSet,
   pending: number,
 ): "done" | "gone" | "failed" | undefined {
   const { size } = quorum;
-  const done = sizeOf(quorum.distinct(votes));
-  const gone = sizeOf(quorum.distinct(refusals));
+  const done = sizeOf(quorum.duplicates.distinct(votes));
+  const gone = sizeOf(quorum.duplicates.distinct(refusals));
   const nodeCount = quorum.nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
@@ -188,6 +182,6 @@ export function quorumError(
   const { nodes, size } = quorum;
   return new QuorumError(action, grant.resources, votesOf(nodes, ballots), {
     quorum: size,
-    cause: quorum.setupError([]) ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
+    cause: quorum.duplicates.setupError ?? ballots.find(({ cause }) => cause !== undefined)?.cause,
   });
 }

@@ -22,7 +22,7 @@ import { lockKeys } from "../protocol/lock-key.ts";
 import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
 import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
-import { Round } from "../protocol/round.ts";
+import type { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { WakeUps } from "./wake-ups.ts";
 import { nodeTimeoutMs } from "../protocol/store-settings.ts";
@@ -119,7 +119,7 @@ export class RedisWaiting implements Waiting {
     this.#listener = undefined;
     this.#stopListening();
     if (this.#ttlMs === 0 || this.#leaving !== undefined) return;
-    const { nodes, scheduler, options, dialect } = this.#quorum;
+    const { nodes, rounds, options, dialect } = this.#quorum;
     // No lock has the waiter's id as its owner, so this removes only the queue entry. On a node
     // that misses the request, the entry expires within seconds.
     const call = dialect.release(this.#keys, this.#place.id, `-${this.#place.id}`);
@@ -132,7 +132,7 @@ export class RedisWaiting implements Waiting {
         if (left === 0) resolve();
       };
       const wanted = (): boolean => true;
-      this.#leaving = new Round({ nodes, call, scheduler, timeoutMs, wanted, onReply });
+      this.#leaving = rounds.toAll(call, timeoutMs, { wanted, onReply });
     });
   }
 

@@ -1,0 +1,44 @@
+import type { Inspection } from "../../core/store.ts";
+import type { Connected } from "../connect.ts";
+import { holderText } from "../lock-view.ts";
+import type { Output } from "../output.ts";
+import { printable, shortDuration } from "../words.ts";
+
+/** Usual waits are shorter and need no message. */
+const noticeAfterMs = 1_000;
+
+/**
+ * Writes to stderr which holder is waited for, if the wait takes longer than a moment. Returns a
+ * function that ends this when the wait is over.
+ */
+export function noteWait(
+  { locks }: Connected,
+  { resources, waitMs }: { readonly resources: readonly string[]; readonly waitMs: number },
+  output: Output,
+): () => void {
+  let isOver = false;
+  const note = async (): Promise<void> => {
+    for (const resource of resources) {
+      const seen = await locks.inspect(resource);
+      if (isOver) return;
+      if (seen.state === "free") continue;
+      output.note(sentence(seen, waitMs));
+      return;
+    }
+  };
+  const timer = setTimeout(() => {
+    // If the store does not answer, the acquire reports that.
+    note().catch(() => undefined);
+  }, noticeAfterMs);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+function sentence(seen: Inspection, waitMs: number): string {
+  const limit = waitMs === Infinity ? "for ever" : `up to ${shortDuration(waitMs)}`;
+  const name = `"${printable(seen.resource)}"`;
+  if (seen.state !== "held") return `waiting ${limit} for ${name}: no holder has a quorum`;
+  return `waiting ${limit} for ${name}, which is held by ${holderText(seen)}`;
+}
