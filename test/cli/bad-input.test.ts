@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
+import { required } from "../support/requirements.ts";
 import { builtCli, type Ended } from "./cli-process.ts";
 
 const cli = builtCli();
@@ -94,7 +95,7 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
   });
 
   test("a config file that another user may not read", async (context) => {
-    if (process.getuid?.() !== 0) return context.skip("only root can become another user");
+    required(context, "the rights of root", process.getuid?.() === 0 ? 0 : undefined);
     const folder = cli.folder();
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, "holdfast.json"), '{ "store": "embedded:./locks" }', {
@@ -106,7 +107,6 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
     const args = ["exec", "r", "--", "echo", "ran"];
     const ended = await cli.run(args, { cwd: folder, through: asOther });
     expectRefusal(ended, 64, /holdfast\.json cannot be read: EACCES/);
-    return undefined;
   });
 
   test("a break that needs a confirmation but has no terminal", async () => {
