@@ -9,7 +9,7 @@ import { projectRoot } from "./support/source-files.ts";
 interface Clone {
   readonly folder: string;
   /** Runs a script of package.json, with an `npm ci` that only notes its call. */
-  ensure(): { status: number | null; stdout: string };
+  readonly ensure: () => { status: number | null; stdout: string };
 }
 
 /** A fresh clone, without its packages, as far as the script needs it. */
@@ -26,7 +26,7 @@ function freshClone(): Clone {
   const path = [bin, dirname(process.execPath), "/usr/bin", "/bin"].join(delimiter);
   return {
     folder,
-    ensure() {
+    ensure: () => {
       const script = join(folder, "scripts", "ensure-packages.mjs");
       const { status, stdout } = spawnSync(process.execPath, [script], {
         env: { PATH: path },
