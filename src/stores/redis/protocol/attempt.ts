@@ -35,12 +35,13 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
+import { addVote, RedisGrant } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
 import type { Round, RoundListener, TimedOut } from "./round.ts";
+import type { GrantFields } from "./shared-grant-fields.ts";
 import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(
@@ -177,8 +178,8 @@ class Attempt implements RoundListener<AcquireReply> {
   #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
     switch (reply.kind) {
       case "granted":
-        ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
-        if (!noteGrant(ballot, reply.fence, this.#quorum.nodes[index]?.lastRunId)) return;
+        ballot.clockEpoch = this.#quorum.nodes[index]?.health.clockEpoch ?? 0;
+        if (!noteGrant(ballot, reply.fence, this.#quorum.nodes[index]?.health.lastRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
@@ -202,7 +203,7 @@ class Attempt implements RoundListener<AcquireReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     if (reply.kind === "reply") {
-      noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.clockEpoch);
+      noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.health.clockEpoch);
       if (reply.reply.kind === "blank")
         this.#quorum.admissions.noticeBlank(index, reply.reply.report);
     } else if (!late) {

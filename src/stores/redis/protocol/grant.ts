@@ -1,25 +1,9 @@
 import type { Grant } from "../../../core/store.ts";
-import { lockKey, lockKeys } from "./lock-key.ts";
+import { lockKey, lockKeys } from "./store-settings.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import type { GivingBack } from "./release.ts";
-import type { ShortOwners } from "./short-owners.ts";
-
-/** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
-export interface GrantFields {
-  /** Identity of the quorum that granted. */
-  readonly home: object;
-  readonly prefix: string;
-  readonly owners: ShortOwners;
-  readonly ttlMs: number;
-  readonly validityMs: number;
-  /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
-  readonly lifeMs: number;
-  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
-  readonly longUntilMs: number;
-  /** True after a vote was lost: a key may end sooner there than the lease does. */
-  readonly lifeInDoubt: boolean;
-}
+import type { GrantFields } from "./shared-grant-fields.ts";
 
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
 export class RedisGrant implements Grant {

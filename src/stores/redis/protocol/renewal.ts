@@ -122,7 +122,7 @@ class Renewal implements RoundListener<RenewReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     ballot.vote = "granted";
-    ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = this.#quorum.nodes[index]?.health.clockEpoch ?? 0;
   }
 
   #onVerdict(each: Renewing, index: number, verdict: string): void {
