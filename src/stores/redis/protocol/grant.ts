@@ -2,7 +2,7 @@ import type { Grant } from "../../../core/store.ts";
 import { lockKey, lockKeys } from "./store-settings.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
-import type { GivingBack } from "./release.ts";
+import type { BegunRelease } from "./release.ts";
 import type { GrantFields } from "./shared-grant-fields.ts";
 
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
@@ -19,7 +19,7 @@ export class RedisGrant implements Grant {
   readonly #names: string | readonly string[];
   /** Number of times that a quorum confirmed the grant after the attempt. */
   #confirmations = 0;
-  #givenBack: GivingBack | undefined = undefined;
+  #begunRelease: BegunRelease | undefined = undefined;
 
   constructor(
     fields: GrantFields,
@@ -91,11 +91,11 @@ export class RedisGrant implements Grant {
 
   /** True once the release has begun: no request may set the keys again. */
   get isOver(): boolean {
-    return this.#givenBack !== undefined;
+    return this.#begunRelease !== undefined;
   }
 
-  get givenBack(): GivingBack | undefined {
-    return this.#givenBack;
+  get begunRelease(): BegunRelease | undefined {
+    return this.#begunRelease;
   }
 
   /**
@@ -107,8 +107,8 @@ export class RedisGrant implements Grant {
     return true;
   }
 
-  end(givenBack: GivingBack): void {
-    this.#givenBack = givenBack;
+  end(begunRelease: BegunRelease): void {
+    this.#begunRelease = begunRelease;
   }
 
   /**
