@@ -38,6 +38,7 @@ export {
   TooManyWaitersError,
   UnsupportedError,
 } from "./core/errors.ts";
+export { FenceAheadError } from "./core/fence-ahead-error.ts";
 export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
 export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
 export type {

@@ -22,6 +22,9 @@ const machinePath = ["", "work", "main"].join("/");
 const server = ["registry", "example", "com"].join(".");
 const unfinished = ["TO", "DO"].join("");
 const broken = ["FIX", "ME"].join("");
+const skipIf = ["test", "skipIf"].join(".");
+const runIf = ["test", "runIf"].join(".");
+const skip = ["context", "skip"].join(".");
 
 const samples: Readonly<Record<string, Sample>> = {
   "imports follow the layers": {
@@ -179,6 +182,18 @@ const samples: Readonly<Record<string, Sample>> = {
       ".npmrc": `location=https://${server}/`,
     },
     right: { "README.md": "a shared folder, how it does its work/life", "src/a.ts": "./work/a" },
+  },
+  "tests are skipped by requirements": {
+    rule: rules.testsAreSkippedByRequirements,
+    wrong: {
+      "test/a.test.ts": `${skipIf}(!hasTool)("a", () => {});`,
+      "test/b.test.ts": `import "../support/requirements.ts";\n${runIf}(isLinux)("b", () => {});`,
+      "test/c.test.ts": `if (tool === undefined) ${skip}("no tool");`,
+    },
+    right: {
+      "test/a.test.ts": `import "../support/requirements.ts";\n${skipIf}(!hasTool)("a", f);`,
+      "test/support/b.ts": `${skip}("no tool");`,
+    },
   },
   "Lua scripts have a header": {
     rule: rules.luaScriptsHaveAHeader,

@@ -16,24 +16,41 @@ interface Report {
   }[];
 }
 
+interface Run {
+  readonly exitCode: number | undefined;
+  readonly closingLine: string | undefined;
+  readonly files: Report["testResults"];
+}
+
 let exitCode: number | undefined;
 let closingLine: string | undefined;
 let files: Report["testResults"];
 
 beforeAll(async () => {
+  ({ exitCode, closingLine, files } = await runFixtures({ CI: "" }));
+});
+
+/** Runs all fixtures, or those whose name contains one of `only`. */
+async function runFixtures(env: NodeJS.ProcessEnv, ...only: readonly string[]): Promise<Run> {
   const vitest = join(projectRoot, "node_modules", "vitest", "vitest.mjs");
   const config = join(projectRoot, "test", "support", "fixtures", "vitest.config.ts");
-  const output = await new Promise<string>((resolve) => {
-    const args = [vitest, "run", "--config", config];
-    const child = execFile(process.execPath, args, { cwd: projectRoot }, (_error, stdout) => {
-      exitCode = child.exitCode ?? undefined;
-      resolve(stdout);
-    });
-  });
-  const lines = output.trimEnd().split("\n");
-  closingLine = lines.at(-1);
-  files = (JSON.parse(lines.find((line) => line.startsWith("{")) ?? "{}") as Report).testResults;
-});
+  const args = [vitest, "run", "--config", config, ...only];
+  const options = { cwd: projectRoot, env: { ...process.env, ...env } };
+  const done = await new Promise<{ readonly code: number | null; readonly output: string }>(
+    (resolve) => {
+      const child = execFile(process.execPath, args, options, (_error, stdout) => {
+        resolve({ code: child.exitCode, output: stdout });
+      });
+    },
+  );
+  const lines = done.output.trimEnd().split("\n");
+  const report = lines.find((line) => line.startsWith("{")) ?? "{}";
+  return {
+    exitCode: done.code ?? undefined,
+    closingLine: lines.at(-1),
+    files: (JSON.parse(report) as Report).testResults,
+  };
+}
 
 test.each(["leaks", "library"])("a test that leaves something behind fails (%s)", (name) => {
   const results = fixture(name).assertionResults;
@@ -54,9 +71,25 @@ test.each(["rejection", "warning"])(
 test("the closing line counts a file that fails without a failed test", () => {
   const results = files.flatMap(({ assertionResults }) => assertionResults);
   const passed = results.filter(({ status }) => status === "passed").length;
-  const failed = results.length - passed + ["rejection", "warning"].length;
-  expect(closingLine).toBe(`${passed} passed, ${failed} failed, 0 skipped`);
+  const skipped = results.filter(({ status }) => status === "skipped").length;
+  expect(skipped).toBe(3);
+  const failed = results.length - passed - skipped + ["rejection", "warning"].length;
+  expect(closingLine).toBe(`${passed} passed, ${failed} failed, ${skipped} skipped`);
   expect(exitCode).toBe(1);
+});
+
+test("tests that need a missing tool are skipped and counted, and fail on CI", async () => {
+  const names = ["requirement", "missing-tool"];
+  const here = await runFixtures({ CI: "" }, ...names);
+  expect(here).toMatchObject({ exitCode: 0, closingLine: "1 passed, 0 failed, 2 skipped" });
+  const onCi = await runFixtures({ CI: "true" }, ...names);
+  expect(onCi).toMatchObject({ exitCode: 1, closingLine: "1 passed, 2 failed, 0 skipped" });
+});
+
+test("a test that is skipped in another way fails the run on CI, too", async () => {
+  expect(await runFixtures({ CI: "" }, "skipped")).toMatchObject({ exitCode: 0 });
+  const onCi = await runFixtures({ CI: "true" }, "skipped");
+  expect(onCi).toMatchObject({ exitCode: 1, closingLine: "1 passed, 0 failed, 1 skipped" });
 });
 
 function fixture(name: string): Report["testResults"][number] {

@@ -59,6 +59,7 @@ function exitOf(error: HoldfastError): ExitName {
     case "TOO_MANY_WAITERS":
       return "held";
     case "INVALID_OPTION":
+    case "FENCE_AHEAD":
       return "misuse";
     case "UNSUPPORTED":
       return "unsupported";

@@ -17,6 +17,7 @@ export type ErrorCode =
   | "LEASE_LOST"
   | "LEASE_RELEASED"
   | "FENCE_REJECTED"
+  | "FENCE_AHEAD"
   | "FOREIGN_HOLDER"
   | "SELF_DEADLOCK"
   | "STORE"

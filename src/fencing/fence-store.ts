@@ -1,5 +1,6 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
+import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
 
 /** Result of `FenceStore.admit`: accepted, or rejected with the greater fence in `seen`. */
 export type Admission =
@@ -34,7 +35,7 @@ const memoryMaxDefault = 100_000;
  * If `maxResources` are stored, a request for a new resource fails with StoreError. No fence is
  * ever evicted, because an evicted fence would let a stale write pass.
  */
-export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
+export function memoryFences(options: MemoryFencesOptions = {}): LowerableFenceStore {
   knownOptions("options", options, ["maxResources"]);
   const { maxResources: max = memoryMaxDefault } = options;
   if (!Number.isSafeInteger(max) || max < 1) {
@@ -54,5 +55,11 @@ export function memoryFences(options: MemoryFencesOptions = {}): FenceStore {
       if (last === undefined || fence > last) greatest.set(resource, fence);
       return admission(fence, last ?? fence);
     },
+    lower: (fenced, lowerOptions = {}) =>
+      lowerEach(fenced, lowerOptions, async (resource, { fence, limit }) => {
+        if ((greatest.get(resource) ?? 0n) <= limit) return false;
+        greatest.set(resource, fence);
+        return true;
+      }),
   };
 }

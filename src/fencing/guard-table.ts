@@ -1,3 +1,4 @@
+import type { FenceLimitOptions } from "./plausible-fence.ts";
 import type { TableName } from "./sql-row.ts";
 
 export const guardTableDefault = "holdfast_fence";
@@ -7,7 +8,7 @@ export interface GuardTableOptions {
   readonly table?: TableName;
 }
 
-export interface GuardFenceOptions extends GuardTableOptions {
+export interface GuardFenceOptions extends GuardTableOptions, FenceLimitOptions {
   /** Resources whose guard rows to check. @default every resource of the lease */
   readonly resource?: string | readonly string[];
 }

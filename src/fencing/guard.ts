@@ -97,7 +97,9 @@ export function rejection(fenced: Fenced | bigint, event: FenceRejection): Fence
 /** Parses a fence that a server sent as text. Throws StoreError for any other value. */
 export function parseFence(value: unknown, where: string): bigint {
   if (typeof value === "string" && /^\d{1,19}$/.test(value)) return BigInt(value);
-  throw new StoreError(`${where} holds ${JSON.stringify(String(value))} where a fence belongs`);
+  throw new StoreError(
+    `${where} holds ${JSON.stringify(String(value))} where a fence belongs (BIGINT in SQL)`,
+  );
 }
 
 const guardKeyBytesMax = 512;

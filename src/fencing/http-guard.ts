@@ -7,18 +7,13 @@ import type { FenceStore } from "./fence-store.ts";
 import { isObject } from "./guard.ts";
 import { fenceHeader, readFence, readResources, resourceHeader } from "./http-headers.ts";
 import { Lanes } from "./http-lanes.ts";
-import { busyProblem, malformedProblem, missingProblem, staleProblem } from "./http-problem.ts";
-import { problemResponse, problemType, type Problem } from "./http-problem.ts";
+import { aheadProblem, busyProblem, malformedProblem, missingProblem } from "./http-problem.ts";
+import { headersOf, problemResponse, staleProblem, type Problem } from "./http-problem.ts";
+import { ofIncoming, ofRequest, type GuardedRequest } from "./http-request.ts";
+import { checkedMaxAhead, greatestPlausible } from "./plausible-fence.ts";
+import type { FenceLimitOptions, MaxFenceAhead } from "./plausible-fence.ts";
 
-/** Request data that the guard reads, independent of the HTTP framework. */
-export interface GuardedRequest {
-  readonly method: string;
-  /** Path and query, as in `/invoices/42?draft=1`. */
-  readonly path: string;
-  header(name: string): string | undefined;
-}
-
-export interface FenceGuardOptions {
+export interface FenceGuardOptions extends FenceLimitOptions {
   readonly store: FenceStore;
   /**
    * Returns the resources of a request, for servers that do not trust the client's header. The
@@ -35,6 +30,12 @@ export interface FenceGuardOptions {
   readonly maxQueue?: number;
   /** Longest wait of a request for its resource; after it the request gets 503. @default "30s" */
   readonly queueTimeout?: Duration;
+  /**
+   * Receives what a handler of `node` threw, or the reason of the promise that it returned. The
+   * client has its 500 by then.
+   * @default a process warning with the stack
+   */
+  readonly onError?: (error: unknown) => void;
 }
 
 export interface FenceGuard {
@@ -50,6 +51,9 @@ export interface FenceGuard {
    * Handler for Node's `req, res`, Express and similar. Runs one request per resource at a time.
    * The next one starts when the promise returned by `next` settles or, if `next` returns none,
    * when the response has ended.
+   *
+   * If the handler throws or its promise rejects, the client gets status 500, or a broken
+   * connection if the response has begun, and `onError` gets the error.
    */
   node(
     req: IncomingMessage,
@@ -67,11 +71,16 @@ interface Settings {
   readonly resourceOf: FenceGuardOptions["resourceOf"];
   readonly required: "always" | "writes" | "never";
   readonly lanes: Lanes;
+  readonly maxFenceAhead: MaxFenceAhead | undefined;
+  readonly onError: (error: unknown) => void;
 }
 
 /**
  * Returns middleware that refuses requests with a stale fence (status 412), a missing one (428) or
- * a malformed one (400), each with a problem document.
+ * one that is malformed or implausibly far ahead of the clock (400), each with a problem document.
+ *
+ * Use it behind authentication: a client that may send any fence can refuse all others, for as long
+ * as `maxFenceAhead`.
  *
  * Handles requests for one resource one after another, so that within this process they are
  * admitted and write in the same order. If the store fails, the request is not handled: `handle`
@@ -98,14 +107,14 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
         return;
       }
       if (verdict.kind === "refuse") sendProblem(res, verdict.problem);
-      else await runNext(res, next, verdict.leave);
+      else await runNext(res, next, verdict.leave, settings.onError);
     },
   };
 }
 
 function settingsOf(options: FenceGuardOptions): Settings {
-  const names = ["store", "resourceOf", "required", "maxQueue", "queueTimeout"];
-  knownOptions("options", options, names);
+  const names = ["store", "resourceOf", "required", "maxQueue", "queueTimeout", "onError"];
+  knownOptions("options", options, [...names, "maxFenceAhead"]);
   const { store, resourceOf, required = "writes", maxQueue = 1_000, queueTimeout } = options;
   if (!isObject(store) || typeof store["admit"] !== "function") {
     throw new InvalidOptionError("store", "a fence store with the method `admit`", store);
@@ -119,9 +128,17 @@ function settingsOf(options: FenceGuardOptions): Settings {
   if (!Number.isSafeInteger(maxQueue) || maxQueue < 0) {
     throw new InvalidOptionError("maxQueue", "a whole number of at least 0", maxQueue);
   }
+  const { maxFenceAhead, onError = warn } = options;
+  checkedMaxAhead(maxFenceAhead);
+  if (typeof onError !== "function") throw new InvalidOptionError("onError", "a function", onError);
   const bounds = { minMs: 1, maxMs: 3_600_000 };
   const queueTimeoutMs = durationMs("queueTimeout", queueTimeout ?? "30s", bounds);
-  return { store, resourceOf, required, lanes: new Lanes({ maxQueue, queueTimeoutMs }) };
+  const lanes = new Lanes({ maxQueue, queueTimeoutMs });
+  return { store, resourceOf, required, lanes, maxFenceAhead, onError };
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
 }
 
 async function judge(settings: Settings, request: GuardedRequest): Promise<Verdict> {
@@ -142,6 +159,10 @@ async function judge(settings: Settings, request: GuardedRequest): Promise<Verdi
   }
   const resources = resourcesFor(settings, request);
   if (typeof resources === "string") return malformed(resources);
+  const limit = greatestPlausible(settings.maxFenceAhead);
+  if (limit !== undefined && fence > limit) {
+    return { kind: "refuse", problem: aheadProblem(resources[0] ?? "", fence, limit) };
+  }
   const entry = await settings.lanes.enter(resources);
   if (!entry.entered) return { kind: "refuse", problem: busyProblem(resources, entry.why) };
   try {
@@ -176,7 +197,12 @@ function malformed(detail: string): Verdict {
   return { kind: "refuse", problem: malformedProblem(detail) };
 }
 
-async function runNext(res: ServerResponse, next: () => unknown, leave: () => void): Promise<void> {
+async function runNext(
+  res: ServerResponse,
+  next: () => unknown,
+  leave: () => void,
+  onError: (error: unknown) => void,
+): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     res.once("finish", resolve);
     res.once("close", resolve);
@@ -187,6 +213,11 @@ async function runNext(res: ServerResponse, next: () => unknown, leave: () => vo
     if (res.destroyed) return;
     const returned = next();
     await (isThenable(returned) ? returned : ended);
+  } catch (error) {
+    // Not passed to `next`: a handler that takes no error would do its work a second time.
+    if (!res.headersSent) res.writeHead(500).end();
+    else if (!res.writableEnded) res.destroy();
+    onError(error);
   } finally {
     leave();
   }
@@ -197,28 +228,6 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 function sendProblem(res: ServerResponse, problem: Problem): void {
-  res.writeHead(problem.status, { "content-type": problemType });
+  res.writeHead(problem.status, headersOf(problem));
   res.end(JSON.stringify(problem));
-}
-
-function ofRequest(request: Request): GuardedRequest {
-  const url = new URL(request.url);
-  return {
-    method: request.method,
-    path: url.pathname + url.search,
-    header: (name) => request.headers.get(name) ?? undefined,
-  };
-}
-
-function ofIncoming(req: IncomingMessage): GuardedRequest {
-  // Express sets `originalUrl` to the full path; `url` lacks the mount path of the router.
-  const { originalUrl } = req as { originalUrl?: unknown };
-  return {
-    method: req.method ?? "GET",
-    path: typeof originalUrl === "string" ? originalUrl : (req.url ?? "/"),
-    header: (name) => {
-      const value = req.headers[name.toLowerCase()];
-      return Array.isArray(value) ? value.join(", ") : value;
-    },
-  };
 }

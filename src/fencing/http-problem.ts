@@ -1,3 +1,4 @@
+import { FenceAheadError } from "../core/fence-ahead-error.ts";
 import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
 
 /** Problem document (RFC 9457). Fences are strings because JSON numbers are doubles. */
@@ -9,10 +10,14 @@ export interface Problem {
   readonly resource?: string;
   readonly fence?: string;
   readonly seen?: string;
+  readonly limit?: string;
 }
 
 export const problemType = "application/problem+json";
 export const staleType = "urn:holdfast:problem:stale-fence";
+const aheadType = "urn:holdfast:problem:fence-ahead";
+/** The queue moves on with each request that ends, so an early retry is worth while. */
+const retryAfterSeconds = 1;
 
 export function staleProblem(resource: string, fence: bigint, seen: bigint): Problem {
   return {
@@ -44,6 +49,18 @@ export function malformedProblem(detail: string): Problem {
   };
 }
 
+export function aheadProblem(resource: string, fence: bigint, limit: bigint): Problem {
+  return {
+    type: aheadType,
+    title: "The fence is implausibly far ahead of the clock",
+    status: 400,
+    detail: new FenceAheadError(resource, fence, limit).message,
+    resource,
+    fence: String(fence),
+    limit: String(limit),
+  };
+}
+
 export function busyProblem(resources: readonly string[], why: string): Problem {
   return {
     type: "urn:holdfast:problem:busy",
@@ -54,32 +71,44 @@ export function busyProblem(resources: readonly string[], why: string): Problem 
   };
 }
 
+/** Returns the headers of the response; a 503 says when to try again. */
+export function headersOf(problem: Problem): Record<string, string> {
+  const type = { "content-type": problemType };
+  return problem.status === 503 ? { ...type, "retry-after": String(retryAfterSeconds) } : type;
+}
+
 export function problemResponse(problem: Problem): Response {
   return new Response(JSON.stringify(problem), {
     status: problem.status,
-    headers: { "content-type": problemType },
+    headers: headersOf(problem),
   });
 }
 
 /**
- * Throws FenceRejectedError if a guarded server replied that the fence is stale. Returns for any
- * other response, including a 412 with another reason. The response body stays unread.
+ * Throws FenceRejectedError if a guarded server replied that the fence is stale, and
+ * FenceAheadError if it is implausibly far ahead of the server's clock. Returns for any other
+ * response, including a 412 with another reason. The response body stays unread.
  */
 export async function throwIfFenceRejected(
   response: Response,
   fenced: Fenced | bigint,
 ): Promise<void> {
-  if (response.status !== 412) return;
+  if (response.status !== 412 && response.status !== 400) return;
   if (!(response.headers.get("content-type") ?? "").startsWith(problemType)) return;
   const problem = await readProblem(response.clone());
-  if (problem === undefined || problem["type"] !== staleType) return;
-  const { resource, seen } = problem;
-  throw rejection(fenced, {
-    resource: typeof resource === "string" ? resource : subjectOf(fenced, undefined, response.url),
-    fence: fenceOf(fenced),
-    seen: typeof seen === "string" && /^\d{1,19}$/.test(seen) ? BigInt(seen) : undefined,
-    guard: "http",
-  });
+  if (problem === undefined) return;
+  const { type, resource: named, seen, limit } = problem;
+  const resource = typeof named === "string" ? named : subjectOf(fenced, undefined, response.url);
+  const fence = fenceOf(fenced);
+  if (type === aheadType && response.status === 400) {
+    throw new FenceAheadError(resource, fence, fenceIn(limit) ?? 0n);
+  }
+  if (type !== staleType || response.status !== 412) return;
+  throw rejection(fenced, { resource, fence, seen: fenceIn(seen), guard: "http" });
+}
+
+function fenceIn(value: unknown): bigint | undefined {
+  return typeof value === "string" && /^\d{1,19}$/.test(value) ? BigInt(value) : undefined;
 }
 
 async function readProblem(response: Response): Promise<Record<PropertyKey, unknown> | undefined> {

@@ -1,18 +1,14 @@
 import { StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
-import { admission, type FenceStore } from "./fence-store.ts";
+import { admission } from "./fence-store.ts";
 import { guardTableDefault } from "./guard-table.ts";
 import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
-import {
-  fenceOf,
-  guardKey,
-  guardedResources,
-  parseFence,
-  rejection,
-  type Fenced,
-} from "./guard.ts";
+import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
+import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
+import { plausibleFence } from "./plausible-fence.ts";
 import { anySession, callersTransaction, errorNumber, quotedTable } from "./mysql-session.ts";
 import type { MysqlDatabase, Session } from "./mysql-session.ts";
+import { checkTable } from "./mysql-table.ts";
 import { tableParts } from "./sql-row.ts";
 
 /**
@@ -21,7 +17,8 @@ import { tableParts } from "./sql-row.ts";
  * A SELECT before it would fix a snapshot that is older than the lock.
  *
  * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
- * InvalidOptionError outside a transaction. Deadlocks and lock timeouts reject with the server's
+ * FenceAheadError if it is implausibly far ahead of the clock, and with InvalidOptionError outside
+ * a transaction. Deadlocks and lock timeouts reject with the server's
  * error.
  */
 export async function guardFence(
@@ -29,10 +26,10 @@ export async function guardFence(
   fenced: Fenced | bigint,
   options: GuardFenceOptions = {},
 ): Promise<void> {
-  knownOptions("options", options, ["table", "resource"]);
+  knownOptions("options", options, ["table", "resource", "maxFenceAhead"]);
   const table = tableParts(options.table ?? guardTableDefault);
   const resources = guardedResources(fenced, options.resource);
-  const fence = fenceOf(fenced);
+  const fence = plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead);
   const session = await callersTransaction(db);
   for (const resource of resources) {
     const seen = await withTableHint(table, () => raise(session, table, resource, fence));
@@ -47,7 +44,10 @@ export async function guardFence(
  * An admission is two statements. A greater fence that comes between them is the one that is read,
  * so the smaller one is refused: never is a fence accepted after a greater one.
  */
-export function mysqlFences(db: MysqlDatabase, options: GuardTableOptions = {}): FenceStore {
+export function mysqlFences(
+  db: MysqlDatabase,
+  options: GuardTableOptions = {},
+): LowerableFenceStore {
   knownOptions("options", options, ["table"]);
   const table = tableParts(options.table ?? guardTableDefault);
   const session = anySession(db);
@@ -56,6 +56,18 @@ export function mysqlFences(db: MysqlDatabase, options: GuardTableOptions = {}):
       const greatest = await withTableHint(table, () => raise(session, table, resource, fence));
       return admission(fence, greatest);
     },
+    lower: (fenced, lowerOptions = {}) =>
+      lowerEach(fenced, lowerOptions, (resource, { fence, limit }) =>
+        withTableHint(table, async () => {
+          const where = "WHERE `resource` = ? AND `fence` > CAST(? AS SIGNED)";
+          const params = [Buffer.from(guardKey(resource)), String(limit)];
+          const name = quotedTable(table);
+          const found = await session.select(`SELECT 1 AS found FROM ${name} ${where}`, params);
+          const text = `UPDATE ${name} SET \`fence\` = CAST(? AS SIGNED) ${where}`;
+          if (found.length > 0) await session.select(text, [String(fence), ...params]);
+          return found.length > 0;
+        }),
+      ),
   };
 }
 
@@ -83,6 +95,8 @@ async function raise(
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );
+  // After the lock, and before the fence is relied upon.
+  await checkTable(session, table, "fence");
   return parseFence(row?.["seen"], table.join("."));
 }
 

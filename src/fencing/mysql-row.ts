@@ -1,17 +1,28 @@
-import { InvalidOptionError, StoreError } from "../core/errors.ts";
-import { fenceOf, isObject, parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
-import { anySession, errorNumber, inTransaction, quoted, quotedTable } from "./mysql-session.ts";
-import type { MysqlDatabase, Session } from "./mysql-session.ts";
-import { checkedRow, checkedUpdate, type CheckedRow, type CheckedUpdate } from "./sql-row.ts";
-import type { FencedRow, FencedUpdate, FencedUpdateResult } from "./sql-row.ts";
+import { StoreError } from "../core/errors.ts";
+import { rejection, subjectOf, type Fenced } from "./guard.ts";
+import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
+import { errorNumber, inTransaction, type MysqlDatabase, type Session } from "./mysql-session.ts";
+import { checkScalars, deleteRows, insertRow, lockedFences } from "./mysql-statements.ts";
+import { lowerRows, updateRows } from "./mysql-statements.ts";
+import { checkTable } from "./mysql-table.ts";
+import { plausibleFence } from "./plausible-fence.ts";
+import { checkedRow, checkedUpdate, checkedUpsert, type CheckedRow } from "./sql-row.ts";
+import type { FencedDeleteResult, FencedRowDelete, FencedUpdate } from "./sql-row.ts";
+import type {
+  FencedUpdateResult,
+  FencedUpsert,
+  FencedUpsertResult,
+  LoweredRow,
+} from "./sql-row.ts";
 
 /**
  * Updates a row that carries its own fence. Accepts if the fence is not smaller than the row's, and
- * stores it in the row. A pool runs a short transaction of its own; a connection with an open
- * transaction runs the update in that.
+ * stores it in the row. A pool runs a short transaction of its own, and repeats it after a
+ * deadlock; a connection with an open transaction runs the update in that.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if stale. Deadlocks and lock timeouts reject with the server's error.
+ * with FenceRejectedError if stale, with FenceAheadError if the fence is implausibly far ahead of
+ * the clock, and with StoreError if the table has no transactions or the fence column is no BIGINT.
  */
 export async function fencedUpdate(
   db: MysqlDatabase,
@@ -19,126 +30,139 @@ export async function fencedUpdate(
   update: FencedUpdate,
 ): Promise<FencedUpdateResult> {
   const checked = checkedUpdate(update);
-  for (const [column, value] of [...checked.set, ...checked.where]) checkScalar(column, value);
-  const fence = fenceOf(fenced);
-  const resource = subjectOf(fenced, update.resource, checked.table.join("."));
-  return await inTransaction(db, async (session) => {
-    const fences = await lockedFences(session, checked);
-    const seen = fences.reduce((greatest, each) => (each > greatest ? each : greatest), 0n);
-    if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
-    if (fences.length > 0) await write(session, checked, fence);
-    // Counted from the locked rows. The count of the UPDATE depends on CLIENT_FOUND_ROWS: without
-    // it, rows that already had these values are not counted.
-    return { updated: fences.length };
-  });
+  checkScalars([...checked.set, ...checked.where]);
+  const updated = await changeRows(
+    db,
+    fenced,
+    update,
+    checked,
+    async (session, count, { fence }) => {
+      if (count > 0) await updateRows(session, checked, fence);
+      // Counted from the locked rows. The count of the UPDATE depends on CLIENT_FOUND_ROWS: without
+      // it, rows that already had these values are not counted.
+      return count;
+    },
+  );
+  return { updated };
 }
 
-/** Result of a statement: a row count, the header of mysql2, or its `[header, fields]`. */
-export type MysqlOutcome =
-  | number
-  | { readonly affectedRows: number }
-  | readonly [{ readonly affectedRows: number }, ...unknown[]];
-
 /**
- * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = ? WHERE … AND fence <= ?`. Pass
- * the result of the statement as `outcome`.
- *
- * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
- * greater. Otherwise resolves to `{ updated: 0 }`: the row is missing or, without
- * CLIENT_FOUND_ROWS, already had these values.
+ * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is gone
+ * with the row: a stale `fencedUpsert` could insert it again. If rows come back, use `guardFence`
+ * or mark them as deleted by `fencedUpdate`.
  */
-export async function assertFenced(
+export async function fencedDelete(
   db: MysqlDatabase,
   fenced: Fenced | bigint,
-  outcome: MysqlOutcome,
-  row: FencedRow,
-): Promise<FencedUpdateResult> {
-  const checked = checkedRow(row);
-  for (const [column, value] of checked.where) checkScalar(column, value);
-  const fence = fenceOf(fenced);
-  const resource = subjectOf(fenced, row.resource, checked.table.join("."));
-  const updated = countOf(outcome);
-  if (updated > 0) return { updated };
-  for (const seen of await lockedFences(anySession(db), checked)) {
-    if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
-  }
-  return { updated: 0 };
+  row: FencedRowDelete,
+): Promise<FencedDeleteResult> {
+  const checked = checkedRow(row, "maxFenceAhead");
+  checkScalars(checked.where);
+  const deleted = await changeRows(db, fenced, row, checked, async (session, count, { fence }) => {
+    if (count > 0) await deleteRows(session, checked, fence);
+    return count;
+  });
+  return { deleted };
 }
 
 /**
- * Locks the rows and returns their fences. A locking read returns the newest committed rows, where
- * a plain SELECT could return an old snapshot.
+ * Inserts a row with its fence, or updates it under the rule of `fencedUpdate`. Rejects with
+ * StoreError if a unique index on other columns than `key` prevents the insert.
  */
-async function lockedFences(session: Session, row: CheckedRow): Promise<readonly bigint[]> {
-  const { text, params } = condition(row);
-  const column = quoted(row.column);
-  const rows = await withColumnHint(row, () =>
-    session.select(
-      // Read as text, because drivers by default read a BIGINT as a double.
-      `SELECT CAST(COALESCE(${column}, 0) AS CHAR) AS seen FROM ${quotedTable(row.table)} ` +
-        `WHERE ${text} FOR UPDATE`,
-      params,
-    ),
+export async function fencedUpsert(
+  db: MysqlDatabase,
+  fenced: Fenced | bigint,
+  upsert: FencedUpsert,
+): Promise<FencedUpsertResult> {
+  const checked = checkedUpsert(upsert);
+  checkScalars([...checked.set, ...checked.insert]);
+  const inserted = await changeRows(
+    db,
+    fenced,
+    upsert,
+    checked,
+    async (session, count, subject) => {
+      if (count === 0) {
+        try {
+          await insertRow(session, checked, subject.fence);
+          return true;
+        } catch (error) {
+          if (errorNumber(error) !== 1062) throw error;
+          await assertSameRow(session, checked, subject, error);
+        }
+      }
+      await updateRows(session, checked, subject.fence);
+      return false;
+    },
   );
-  const where = `${row.table.join(".")}.${row.column}`;
-  return rows.map((found) => parseFence(found["seen"], where));
+  return { inserted };
 }
 
-async function write(session: Session, update: CheckedUpdate, fence: bigint): Promise<void> {
-  const { text, params } = condition(update);
-  const column = quoted(update.column);
-  const set = update.set.map(([name]) => `${quoted(name)} = ?`);
-  set.push(`${column} = CAST(? AS SIGNED)`);
-  const values = update.set.map(([, value]) => value);
-  await session.select(
-    `UPDATE ${quotedTable(update.table)} SET ${set.join(", ")} ` +
-      // Compared again: under READ COMMITTED a matching row can appear after the lock.
-      `WHERE ${text} AND COALESCE(${column}, 0) <= CAST(? AS SIGNED)`,
-    [...values, String(fence), ...params, String(fence)],
-  );
-}
-
-function condition(row: CheckedRow): { readonly text: string; readonly params: unknown[] } {
-  const params: unknown[] = [];
-  const terms = row.where.map(([name, value]) => {
-    if (value === null) return `${quoted(name)} IS NULL`;
-    params.push(value);
-    return `${quoted(name)} = ?`;
+/**
+ * Replaces the fence of each matching row by that of `fenced`, if it is implausibly far ahead of
+ * the clock. Pass a lease that was acquired after the accident.
+ */
+export async function lowerFence(
+  db: MysqlDatabase,
+  fenced: Fenced | bigint,
+  row: LoweredRow,
+): Promise<LowerFenceResult> {
+  const checked = checkedRow(row, "maxFenceAhead");
+  checkScalars(checked.where);
+  const resource = subjectOf(fenced, row.resource, checked.table.join("."));
+  const { fence, limit } = loweringOf(fenced, resource, row.maxFenceAhead);
+  return await inTransaction(db, async (session) => {
+    const { fences } = await lockedFences(session, checked);
+    const lowered = fences.filter((each) => each > limit).length;
+    if (lowered > 0) await lowerRows(session, checked, fence, limit);
+    return { lowered };
   });
-  return { text: `(${terms.join(" AND ")})`, params };
 }
 
-/** Rejects objects that each driver converts in its own way, to pieces of SQL or to JSON. */
-function checkScalar(column: string, value: unknown): void {
-  if (!isObject(value) || value instanceof Date || value instanceof Uint8Array) return;
-  throw new InvalidOptionError(
-    column,
-    "a text, number, bigint, boolean, Date, Buffer or null",
-    value,
-  );
+/** Whose write it is, and the resource to name in an error. */
+interface Subject {
+  readonly fenced: Fenced | bigint;
+  readonly fence: bigint;
+  readonly resource: string;
 }
 
-function countOf(outcome: MysqlOutcome): number {
-  const given: unknown = Array.isArray(outcome) ? outcome[0] : outcome;
-  const count: unknown = isObject(given) ? given["affectedRows"] : given;
-  if (typeof count === "number" && Number.isSafeInteger(count) && count >= 0) return count;
-  throw new InvalidOptionError("outcome", "a number of rows or a result that tells it", outcome);
-}
-
-async function withColumnHint<Result>(
-  row: CheckedRow,
-  run: () => Promise<Result>,
+/** Locks the rows, checks their fences, and runs `change` with the number of rows. */
+async function changeRows<Result>(
+  db: MysqlDatabase,
+  fenced: Fenced | bigint,
+  options: Pick<FencedUpdate, "resource" | "maxFenceAhead">,
+  checked: CheckedRow,
+  change: (session: Session, count: number, subject: Subject) => Promise<Result>,
 ): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    const missing = errorNumber(error) === 1054 && String(error).includes(`'${row.column}'`);
-    if (!missing) throw error;
-    const name = row.table.join(".");
+  const resource = subjectOf(fenced, options.resource, checked.table.join("."));
+  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
+  return await inTransaction(db, async (session) => {
+    const { fences, greatest } = await lockedFences(session, checked);
+    await checkTable(session, checked.table, checked.column);
+    if (greatest > fence) {
+      throw rejection(fenced, { resource, fence, seen: greatest, guard: "mysql" });
+    }
+    return await change(session, fences.length, { fenced, fence, resource });
+  });
+}
+
+/** After a duplicate key: the row must be the one of `key`, inserted by another session. */
+async function assertSameRow(
+  session: Session,
+  checked: CheckedRow,
+  { fenced, fence, resource }: Subject,
+  cause: unknown,
+): Promise<void> {
+  const { fences, greatest } = await lockedFences(session, checked);
+  if (fences.length === 0) {
+    const columns = checked.where.map(([column]) => column).join(", ");
     throw new StoreError(
-      `table "${name}" has no column "${row.column}" to keep the fence in: ` +
-        `run the statement of fenceColumnSql("${name}", "${row.column}") once`,
-      { cause: error },
+      `no row of "${checked.table.join(".")}" has this key (${columns}), and a unique index on ` +
+        "other columns prevents that it is inserted",
+      { cause },
     );
+  }
+  if (greatest > fence) {
+    throw rejection(fenced, { resource, fence, seen: greatest, guard: "mysql" });
   }
 }

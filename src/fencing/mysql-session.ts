@@ -24,9 +24,14 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** One connection: `run` sends plain statements, `select` sends statements with parameters. */
 export interface Session {
+  /** The user's pool, connection or function: what is known about a table is kept for it. */
+  readonly owner: object;
   run(sql: string): Promise<void>;
   select(sql: string, params: readonly unknown[]): Promise<readonly Row[]>;
 }
+
+const deadlockNumber = 1213;
+const deadlockTries = 4;
 
 interface PooledConnection {
   release(): void;
@@ -40,9 +45,9 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   const given = promised(db);
   if (isObject(given) && typeof given["getConnection"] === "function") {
-    return await inOwnTransaction(given as unknown as PromisePool, work);
+    return await inOwnTransaction(given as unknown as PromisePool, db, work);
   }
-  const session = sessionOf(given);
+  const session = sessionOf(given, db);
   await assertTransaction(session, "a pool, or a connection with an open transaction");
   return await work(session);
 }
@@ -57,14 +62,14 @@ export async function callersTransaction(db: MysqlDatabase): Promise<Session> {
   if (isObject(given) && typeof given["getConnection"] === "function") {
     throw new InvalidOptionError("db", expected, "a pool");
   }
-  const session = sessionOf(given);
+  const session = sessionOf(given, db);
   await assertTransaction(session, expected);
   return session;
 }
 
 /** Returns a session for a single statement, on any connection or pool. */
 export function anySession(db: MysqlDatabase): Session {
-  return sessionOf(promised(db));
+  return sessionOf(promised(db), db);
 }
 
 /** Returns the server's error number, which is the same in every language of the server. */
@@ -84,12 +89,28 @@ interface PromisePool {
   getConnection(): Promise<MysqlConnection & PooledConnection>;
 }
 
+/** Runs `work` in a transaction of its own, and again if it was the victim of a deadlock. */
 async function inOwnTransaction<Result>(
   pool: PromisePool,
+  db: MysqlDatabase,
+  work: (session: Session) => Promise<Result>,
+): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await inOneTransaction(pool, db, work);
+    } catch (error) {
+      if (errorNumber(error) !== deadlockNumber || tries >= deadlockTries) throw error;
+    }
+  }
+}
+
+async function inOneTransaction<Result>(
+  pool: PromisePool,
+  db: MysqlDatabase,
   work: (session: Session) => Promise<Result>,
 ): Promise<Result> {
   const connection = await pool.getConnection();
-  const session = sessionOf(connection);
+  const session = sessionOf(connection, db);
   let usable = true;
   try {
     await session.run("START TRANSACTION");
@@ -131,10 +152,14 @@ function promised(db: MysqlDatabase): unknown {
   return given;
 }
 
-function sessionOf(given: unknown): Session {
+function sessionOf(given: unknown, db: MysqlDatabase): Session {
+  // mysql2/promise wraps a pooled connection anew each time; `connection` is the lasting object.
+  const inner: unknown = isObject(db) ? (db as { connection?: unknown }).connection : undefined;
+  const owner: object = isObject(inner) ? inner : db;
   if (typeof given === "function") {
     const query = given as MysqlQuery;
     return {
+      owner,
       run: async (sql) => void (await query(sql, [])),
       select: async (sql, params) => rowsOf(await query(sql, [...params])),
     };
@@ -143,6 +168,7 @@ function sessionOf(given: unknown): Session {
     const { query, execute } = given;
     if (typeof query === "function" && typeof execute === "function") {
       return {
+        owner,
         // `query`, because MySQL cannot prepare transaction statements.
         run: async (sql) => void (await query.call(given, sql)),
         // `execute` sends a prepared statement: values are never pasted into the SQL text.

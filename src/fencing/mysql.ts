@@ -2,9 +2,23 @@
 
 export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
+export type { LowerableFenceStore, LowerFenceOptions, LowerFenceResult } from "./lower-fence.ts";
+export type { FenceLimitOptions, MaxFenceAhead } from "./plausible-fence.ts";
 export type { MysqlConnection, MysqlDatabase, MysqlPool, MysqlQuery } from "./mysql-session.ts";
-export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./sql-row.ts";
-export { assertFenced, fencedUpdate, type MysqlOutcome } from "./mysql-row.ts";
+export { expression, type SqlExpression } from "./sql-expression.ts";
+export type {
+  FencedDeleteResult,
+  FencedRow,
+  FencedRowDelete,
+  FencedUpdate,
+  FencedUpdateResult,
+  FencedUpsert,
+  FencedUpsertResult,
+  LoweredRow,
+  TableName,
+} from "./sql-row.ts";
+export { assertFenced, type MysqlOutcome } from "./mysql-assert.ts";
+export { fencedDelete, fencedUpdate, fencedUpsert, lowerFence } from "./mysql-row.ts";
 export { guardFence, mysqlFences } from "./mysql-guard-table.ts";
 export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export { fenceColumnSql, guardTableSql } from "./mysql-migrations.ts";

@@ -1,16 +1,11 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
-import { admission, type FenceStore } from "./fence-store.ts";
+import { admission } from "./fence-store.ts";
 import { guardTableDefault } from "./guard-table.ts";
 import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
-import {
-  fenceOf,
-  guardKey,
-  guardedResources,
-  parseFence,
-  rejection,
-  type Fenced,
-} from "./guard.ts";
+import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
+import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
+import { plausibleFence } from "./plausible-fence.ts";
 import { type PostgresDatabase, queryOf, quotedTable, sqlState } from "./postgres-query.ts";
 import type { RunQuery } from "./postgres-query.ts";
 import { tableParts } from "./sql-row.ts";
@@ -21,19 +16,20 @@ import { tableParts } from "./sql-row.ts";
  * so no holder of another fence writes between the check and your writes.
  *
  * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
- * InvalidOptionError outside a transaction, where the lock would end at once. Under REPEATABLE READ
- * and SERIALIZABLE a concurrent guard rejects with the server's error 40001.
+ * FenceAheadError if it is implausibly far ahead of the clock, and with InvalidOptionError outside
+ * a transaction, where the lock would end at once. Under REPEATABLE READ and SERIALIZABLE a
+ * concurrent guard rejects with the server's error 40001.
  */
 export async function guardFence(
   db: PostgresDatabase,
   fenced: Fenced | bigint,
   options: GuardFenceOptions = {},
 ): Promise<void> {
-  knownOptions("options", options, ["table", "resource"]);
+  knownOptions("options", options, ["table", "resource", "maxFenceAhead"]);
   const table = tableParts(options.table ?? guardTableDefault);
   const query = queryOf(db);
   const resources = guardedResources(fenced, options.resource);
-  const fence = fenceOf(fenced);
+  const fence = plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead);
   await withTableHint(table, async () => {
     // Takes the same lock as the INSERT, but fails outside a transaction block (25P01).
     await query(`LOCK TABLE ${quotedTable(table)} IN ROW EXCLUSIVE MODE`, []);
@@ -48,7 +44,10 @@ export async function guardFence(
  * Keeps the fences of the HTTP guard in the guard table. Pass a pool: each admission is one
  * statement that commits at once. Rejects with StoreError if the table does not exist.
  */
-export function postgresFences(db: PostgresDatabase, options: GuardTableOptions = {}): FenceStore {
+export function postgresFences(
+  db: PostgresDatabase,
+  options: GuardTableOptions = {},
+): LowerableFenceStore {
   knownOptions("options", options, ["table"]);
   const table = tableParts(options.table ?? guardTableDefault);
   const query = queryOf(db);
@@ -57,6 +56,14 @@ export function postgresFences(db: PostgresDatabase, options: GuardTableOptions 
       const greatest = await withTableHint(table, () => raise(query, table, [resource], fence));
       return admission(fence, greatest.get(resource) ?? fence);
     },
+    lower: (fenced, lowerOptions = {}) =>
+      lowerEach(fenced, lowerOptions, async (resource, { fence, limit }) => {
+        const text =
+          `UPDATE ${quotedTable(table)} SET "fence" = $1::bigint ` +
+          `WHERE "resource" = $2::text AND "fence" > $3::bigint RETURNING 1`;
+        const params = [String(fence), guardKey(resource), String(limit)];
+        return (await withTableHint(table, () => query(text, params))).length > 0;
+      }),
   };
 }
 

@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
 import { guardTableDefault } from "./guard-table.ts";
 import { quoted, quotedTable, sqlState } from "./postgres-query.ts";
+import { loweringSetting } from "./postgres-statements.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 
 /** Returns the SQL that adds the column which `fencedUpdate` compares. */
@@ -23,25 +25,32 @@ export function guardTableSql(table: TableName = guardTableDefault): string {
   );
 }
 
+/** Longest name in Postgres, in bytes. */
+const nameBytesMax = 63;
+
 /** SQLSTATE that the trigger of `fenceTriggerSql` raises. */
 export const fenceTriggerState = "HF412";
 
 /**
  * Returns SQL for an optional trigger: the database itself then refuses every UPDATE that would
- * lower the fence. An UPDATE that does not set the fence column is not checked. Run the statements
+ * lower the fence, or set it to NULL. An UPDATE that does not set the fence column is not checked,
+ * and `lowerFence` passes. Run the statements
  * as one script; this needs the right to create a function in the table's schema.
  */
 export function fenceTriggerSql(table: TableName, column = "fence"): string {
   const parts = tableParts(table);
   const fence = quoted(checkedName("column", column));
-  const name = `holdfast_refuse_lower_${column}`;
+  const name = triggerName(column);
   const functionName = quotedTable([...parts.slice(0, -1), name]);
   const target = quotedTable(parts);
   const body =
-    `BEGIN IF NEW.${fence} < OLD.${fence} THEN RAISE EXCEPTION USING ` +
+    `BEGIN IF COALESCE(NEW.${fence}, 0) < COALESCE(OLD.${fence}, 0) ` +
+    `AND COALESCE(current_setting('${loweringSetting}', true), '') <> ` +
+    `COALESCE(NEW.${fence}::text, 'NULL') ` +
+    `THEN RAISE EXCEPTION USING ` +
     `ERRCODE = '${fenceTriggerState}', DETAIL = OLD.${fence}::text, ` +
-    `MESSAGE = 'fence ' || NEW.${fence} || ' is stale: fence ' || OLD.${fence} || ' was seen'; ` +
-    `END IF; RETURN NEW; END`;
+    `MESSAGE = 'fence ' || COALESCE(NEW.${fence}::text, 'NULL') || ' is stale: fence ' || ` +
+    `OLD.${fence} || ' was seen'; END IF; RETURN NEW; END`;
   // Changes the delimiter until the body does not contain it (a column may have that name).
   let tag = "$holdfast$";
   while (body.includes(tag)) tag = tag.replace("$holdfast", "$holdfast_");
@@ -52,6 +61,16 @@ export function fenceTriggerSql(table: TableName, column = "fence"): string {
     `CREATE TRIGGER ${quoted(name)} BEFORE UPDATE OF ${fence} ON ${target} ` +
       `FOR EACH ROW EXECUTE FUNCTION ${functionName}()`,
   ].join(";\n");
+}
+
+/**
+ * Returns the name of the trigger and its function. Postgres cuts names at 63 bytes, so that two
+ * long columns would share one function: a long name ends with a hash instead.
+ */
+function triggerName(column: string): string {
+  const name = `holdfast_refuse_lower_${column}`;
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  return `holdfast_refuse_lower_${createHash("sha256").update(column).digest("hex").slice(0, 40)}`;
 }
 
 /**

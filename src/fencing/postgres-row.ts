@@ -1,17 +1,32 @@
-import { InvalidOptionError, StoreError } from "../core/errors.ts";
-import { fenceOf, isObject, parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
-import { type PostgresDatabase, queryOf, quoted, quotedTable, sqlState } from "./postgres-query.ts";
+import { StoreError } from "../core/errors.ts";
+import { parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
+import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
+import { plausibleFence } from "./plausible-fence.ts";
+import { withColumnHint } from "./postgres-column.ts";
+import { type PostgresDatabase, queryOf, sqlState } from "./postgres-query.ts";
 import type { Row, RunQuery } from "./postgres-query.ts";
-import { checkedRow, checkedUpdate, type CheckedRow, type CheckedUpdate } from "./sql-row.ts";
-import type { FencedRow, FencedUpdate, FencedUpdateResult } from "./sql-row.ts";
+import { deleteStatement, lowerStatement, type Statement } from "./postgres-statements.ts";
+import { updateStatement, upsertStatement } from "./postgres-statements.ts";
+import { checkedRow, checkedUpdate, checkedUpsert, type CheckedRow } from "./sql-row.ts";
+import type { FencedDeleteResult, FencedRowDelete, FencedUpdate } from "./sql-row.ts";
+import type {
+  FencedUpdateResult,
+  FencedUpsert,
+  FencedUpsertResult,
+  LoweredRow,
+} from "./sql-row.ts";
+
+const deadlockTries = 4;
+const upsertTries = 8;
 
 /**
  * Updates a row that carries its own fence, in one statement. Accepts if the fence is not smaller
  * than the row's, and stores it in the row. Works with or without a transaction.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if stale. Rejects with the server's error 40001 if a REPEATABLE READ or
- * SERIALIZABLE transaction must be retried.
+ * with FenceRejectedError if stale, and with FenceAheadError if the fence is implausibly far ahead
+ * of the clock. Inside a transaction, rejects with the server's error 40P01 (deadlock) or 40001
+ * (serialization failure) if the transaction must be repeated.
  */
 export async function fencedUpdate(
   db: PostgresDatabase,
@@ -19,124 +34,107 @@ export async function fencedUpdate(
   update: FencedUpdate,
 ): Promise<FencedUpdateResult> {
   const checked = checkedUpdate(update);
-  const query = queryOf(db);
-  const fence = fenceOf(fenced);
-  const resource = subjectOf(fenced, update.resource, checked.table.join("."));
-  const { text, params } = updateStatement(checked, fence);
-  const [row] = await withColumnHint(checked, () => query(text, params));
-  if (row === undefined) throw new StoreError("the fenced update returned no row");
-  const seen = fenceSeen(row, checked);
-  if (seen !== undefined && seen > fence) {
-    throw rejection(fenced, { resource, fence, seen, guard: "postgres" });
-  }
-  return { updated: Number(row["updated"]) };
+  const make = (fence: bigint): Statement => updateStatement(checked, fence);
+  return { updated: (await changeRows(db, fenced, update, checked, make)).changed };
 }
 
-/** Result of a statement: `rowCount` (pg), `count` (postgres) or `affectedRows` (PGlite). */
-export type PostgresOutcome =
-  | number
-  | { readonly rowCount: number | null }
-  | { readonly count: number }
-  | { readonly affectedRows?: number };
-
 /**
- * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = $1 WHERE … AND fence <= $1`.
- * Pass the result of the statement as `outcome`.
- *
- * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
- * greater; resolves to `{ updated: 0 }` if not, for example for a missing row.
+ * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is gone
+ * with the row: a stale `fencedUpsert` could insert it again. If rows come back, use `guardFence`
+ * or mark them as deleted by `fencedUpdate`.
  */
-export async function assertFenced(
+export async function fencedDelete(
   db: PostgresDatabase,
   fenced: Fenced | bigint,
-  outcome: PostgresOutcome,
-  row: FencedRow,
-): Promise<FencedUpdateResult> {
-  const checked = checkedRow(row);
-  const query = queryOf(db);
-  const fence = fenceOf(fenced);
-  const resource = subjectOf(fenced, row.resource, checked.table.join("."));
-  const updated = countOf(outcome);
-  if (updated > 0) return { updated };
-  const params: unknown[] = [];
-  const text =
-    `SELECT max(COALESCE(${quoted(checked.column)}, 0))::text AS seen ` +
-    `FROM ${quotedTable(checked.table)} WHERE ${condition(checked, params)}`;
-  const [found] = await withColumnHint(checked, () => query(text, params));
-  const seen = found === undefined ? undefined : fenceSeen(found, checked);
-  if (seen !== undefined && seen > fence) {
-    throw rejection(fenced, { resource, fence, seen, guard: "postgres" });
-  }
-  return { updated: 0 };
+  row: FencedRowDelete,
+): Promise<FencedDeleteResult> {
+  const checked = checkedRow(row, "maxFenceAhead");
+  const make = (fence: bigint): Statement => deleteStatement(checked, fence);
+  return { deleted: (await changeRows(db, fenced, row, checked, make)).changed };
 }
 
 /**
- * Builds the statement. `target` locks the rows and reads their newest fences. `changed` updates
- * them only if no fence is greater. `changed` compares the fence again: under READ COMMITTED only
- * re-checked conditions see what was committed while the statement waited for the lock.
+ * Inserts a row with its fence, or updates it under the rule of `fencedUpdate`. Rejects with
+ * StoreError if a unique index on other columns than `key` prevents the insert.
  */
-function updateStatement(
-  update: CheckedUpdate,
-  fence: bigint,
-): { readonly text: string; readonly params: unknown[] } {
-  const params: unknown[] = [String(fence)];
-  const table = quotedTable(update.table);
-  const column = quoted(update.column);
-  const where = condition(update, params);
-  const set = update.set.map(([name, value]) => {
-    params.push(value);
-    return `${quoted(name)} = $${params.length}`;
-  });
-  set.push(`${column} = $1::bigint`);
-  const text =
-    `WITH target AS (SELECT COALESCE(${column}, 0) AS seen FROM ${table} ` +
-    `WHERE ${where} FOR NO KEY UPDATE), ` +
-    `changed AS (UPDATE ${table} SET ${set.join(", ")} WHERE ${where} ` +
-    `AND COALESCE(${column}, 0) <= $1::bigint ` +
-    `AND NOT EXISTS (SELECT FROM target WHERE seen > $1::bigint) RETURNING 1) ` +
-    `SELECT (SELECT count(*) FROM changed)::text AS updated, ` +
-    `(SELECT max(seen) FROM target)::text AS seen`;
-  return { text, params };
-}
-
-/** Adds the values to `params` and returns the condition that refers to them. */
-function condition(row: CheckedRow, params: unknown[]): string {
-  const terms = row.where.map(([name, value]) => {
-    if (value === null) return `${quoted(name)} IS NULL`;
-    params.push(value);
-    return `${quoted(name)} = $${params.length}`;
-  });
-  return `(${terms.join(" AND ")})`;
-}
-
-function fenceSeen(row: Row, checked: CheckedRow): bigint | undefined {
-  const { seen } = row as { seen?: unknown };
-  if (seen === null || seen === undefined) return undefined;
-  return parseFence(seen, `${checked.table.join(".")}.${checked.column}`);
-}
-
-function countOf(outcome: PostgresOutcome): number {
-  const given: unknown = outcome;
-  let count: unknown = given;
-  if (isObject(given)) count = given["rowCount"] ?? given["count"] ?? given["affectedRows"];
-  if (typeof count === "number" && Number.isSafeInteger(count) && count >= 0) return count;
-  throw new InvalidOptionError("outcome", "a number of rows or a result that tells it", outcome);
-}
-
-async function withColumnHint(
-  row: CheckedRow,
-  run: () => ReturnType<RunQuery>,
-): ReturnType<RunQuery> {
-  try {
-    return await run();
-  } catch (error) {
-    const missing = sqlState(error) === "42703" && String(error).includes(quoted(row.column));
-    if (!missing) throw error;
-    const name = row.table.join(".");
-    throw new StoreError(
-      `table "${name}" has no column "${row.column}" to keep the fence in: ` +
-        `run the statement of fenceColumnSql("${name}", "${row.column}") once`,
-      { cause: error },
-    );
+export async function fencedUpsert(
+  db: PostgresDatabase,
+  fenced: Fenced | bigint,
+  upsert: FencedUpsert,
+): Promise<FencedUpsertResult> {
+  const checked = checkedUpsert(upsert);
+  const make = (fence: bigint): Statement => upsertStatement(checked, fence);
+  // A row that another session inserted meanwhile is neither seen nor inserted: then try again.
+  for (let tries = 1; tries <= upsertTries; tries += 1) {
+    const { changed, inserted } = await changeRows(db, fenced, upsert, checked, make);
+    if (inserted + changed > 0) return { inserted: inserted > 0 };
   }
+  const columns = checked.where.map(([column]) => column).join(", ");
+  throw new StoreError(
+    `no row of "${checked.table.join(".")}" has this key (${columns}), and a unique index on ` +
+      "other columns prevents that it is inserted",
+  );
+}
+
+/**
+ * Replaces the fence of each matching row by that of `fenced`, if it is implausibly far ahead of
+ * the clock. Pass a lease that was acquired after the accident.
+ */
+export async function lowerFence(
+  db: PostgresDatabase,
+  fenced: Fenced | bigint,
+  row: LoweredRow,
+): Promise<LowerFenceResult> {
+  const checked = checkedRow(row, "maxFenceAhead");
+  const query = queryOf(db);
+  const resource = subjectOf(fenced, row.resource, checked.table.join("."));
+  const { fence, limit } = loweringOf(fenced, resource, row.maxFenceAhead);
+  const statement = lowerStatement(checked, fence, limit);
+  const rows = await withColumnHint(checked, () => query(statement.text, [...statement.params]));
+  return { lowered: rows.length };
+}
+
+async function changeRows(
+  db: PostgresDatabase,
+  fenced: Fenced | bigint,
+  options: Pick<FencedUpdate, "resource" | "maxFenceAhead">,
+  checked: CheckedRow,
+  make: (fence: bigint) => Statement,
+): Promise<{ readonly changed: number; readonly inserted: number }> {
+  const query = queryOf(db);
+  const resource = subjectOf(fenced, options.resource, checked.table.join("."));
+  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
+  const statement = make(fence);
+  const [row] = await withColumnHint(checked, () => runAgainAfterDeadlock(query, statement));
+  if (row === undefined) throw new StoreError("the statement of the guard returned no row");
+  const { seen } = row;
+  if (typeof seen === "string") {
+    const greatest = parseFence(seen, `${checked.table.join(".")}.${checked.column}`);
+    if (greatest > fence) {
+      throw rejection(fenced, { resource, fence, seen: greatest, guard: "postgres" });
+    }
+  }
+  return { changed: Number(row["changed"]), inserted: Number(row["inserted"]) };
+}
+
+/**
+ * Sends the statement again after a deadlock (40P01): two statements that match several rows may
+ * lock them in different order. A deadlock undoes a statement without a transaction completely.
+ * Inside a transaction the repetition fails (25P02), and the deadlock is what the caller receives.
+ */
+async function runAgainAfterDeadlock(
+  query: RunQuery,
+  { text, params }: Statement,
+): Promise<readonly Row[]> {
+  let deadlock = new Error("no try was made");
+  for (let tries = 1; tries <= deadlockTries; tries += 1) {
+    try {
+      return await query(text, [...params]);
+    } catch (error) {
+      if (tries > 1 && sqlState(error) === "25P02") throw deadlock;
+      if (sqlState(error) !== "40P01" || !(error instanceof Error)) throw error;
+      deadlock = error;
+    }
+  }
+  throw deadlock;
 }

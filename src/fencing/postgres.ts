@@ -2,9 +2,23 @@
 
 export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
+export type { LowerableFenceStore, LowerFenceOptions, LowerFenceResult } from "./lower-fence.ts";
+export type { FenceLimitOptions, MaxFenceAhead } from "./plausible-fence.ts";
 export type { PostgresDatabase, PostgresQuery } from "./postgres-query.ts";
-export type { FencedRow, FencedUpdate, FencedUpdateResult, TableName } from "./sql-row.ts";
-export { assertFenced, fencedUpdate, type PostgresOutcome } from "./postgres-row.ts";
+export { expression, type SqlExpression } from "./sql-expression.ts";
+export type {
+  FencedDeleteResult,
+  FencedRow,
+  FencedRowDelete,
+  FencedUpdate,
+  FencedUpdateResult,
+  FencedUpsert,
+  FencedUpsertResult,
+  LoweredRow,
+  TableName,
+} from "./sql-row.ts";
+export { assertFenced, type PostgresOutcome } from "./postgres-assert.ts";
+export { fencedDelete, fencedUpdate, fencedUpsert, lowerFence } from "./postgres-row.ts";
 export { guardFence, postgresFences } from "./postgres-guard-table.ts";
 export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export {

@@ -1,7 +1,4 @@
 import { createHash } from "node:crypto";
-import type { RedisConnection } from "../clients/contract.ts";
-import { connectionOf } from "../clients/recognise.ts";
-import { InvalidOptionError } from "../core/errors.ts";
 
 /** Lua script and its SHA-1, by which servers cache it. */
 export interface Script {
@@ -28,8 +25,8 @@ local function isFence(text) return string.match(text, '^[1-9]%d*$') ~= nil end
 
 /**
  * KEYS: the guarded key. ARGV: fence, "set" or "delete", value, ttl in ms or "0" (none), ms until
- * the fence is forgotten or "0" (never). Returns {"ok"}, {"stale", fence seen} or {"foreign", what
- * the key holds instead}.
+ * the fence is forgotten or "0" (never), encoding of the value or "" (text). Returns {"ok"},
+ * {"stale", fence seen} or {"foreign", what the key holds instead}.
  */
 export const writeScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -40,9 +37,10 @@ if kind ~= 'none' then
   if greater(last, ARGV[1]) then return {'stale', last} end
 end
 redis.call('HSET', KEYS[1], 'fence', ARGV[1])
-redis.call('HDEL', KEYS[1], 'value', 'until')
+redis.call('HDEL', KEYS[1], 'value', 'until', 'encoding')
 if ARGV[2] == 'set' then
   redis.call('HSET', KEYS[1], 'value', ARGV[3])
+  if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'encoding', ARGV[6]) end
   if ARGV[4] ~= '0' then
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -55,21 +53,21 @@ return {'ok'}
 `);
 
 /**
- * KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or nil if deleted or expired} or
- * {"foreign", what the key holds instead}.
+ * KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or false if deleted or expired,
+ * encoding or false} or {"foreign", what the key holds instead}.
  */
 export const readScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind == 'none' then return {'none'} end
 if kind ~= 'hash' then return {'foreign', 'a ' .. kind} end
-local found = redis.call('HMGET', KEYS[1], 'fence', 'value', 'until')
+local found = redis.call('HMGET', KEYS[1], 'fence', 'value', 'until', 'encoding')
 if not found[1] or not isFence(found[1]) then return {'foreign', 'a hash without a fence'} end
 if found[3] then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if now >= tonumber(found[3]) then found[2] = false end
 end
-return {'ok', found[1], found[2]}
+return {'ok', found[1], found[2], found[4]}
 `);
 
 /**
@@ -87,28 +85,24 @@ else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return ARGV[1]
 `);
 
-export function redisConnection(client: unknown): RedisConnection {
-  const connection = connectionOf(client);
-  if (connection !== undefined) return connection;
-  throw new InvalidOptionError(
-    "client",
-    "an ioredis, node-redis, GLIDE or iovalkey client",
-    client,
-  );
-}
-
-/** Runs a script by its hash, or by its source if the server does not have it yet. */
-export async function runScript(
-  connection: RedisConnection,
-  { source, sha }: Script,
-  key: string,
-  args: readonly string[],
-): Promise<unknown> {
-  try {
-    return await connection.send(key, ["EVALSHA", sha, "1", key, ...args]);
-  } catch (error) {
-    // NOSCRIPT means that the script did not run, so sending it again cannot run it twice.
-    if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
-    return await connection.send(key, ["EVAL", source, "1", key, ...args]);
-  }
-}
+/**
+ * KEYS: the guarded key, or the key that keeps the fence of one resource. ARGV: new fence, limit.
+ * Replaces a stored fence above the limit. Returns {"ok", 1 if replaced, otherwise 0} or
+ * {"foreign", what the key holds instead}.
+ */
+export const lowerScript: Script = script(`${greater}
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind == 'none' then return {'ok', 0} end
+if kind ~= 'hash' and kind ~= 'string' then return {'foreign', 'a ' .. kind} end
+local last = kind == 'hash' and redis.call('HGET', KEYS[1], 'fence')
+  or kind == 'string' and redis.call('GET', KEYS[1])
+if not last or not isFence(last) then return {'foreign', 'a ' .. kind .. ' without a fence'} end
+if not greater(last, ARGV[2]) then return {'ok', 0} end
+if kind == 'hash' then redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+else
+  local left = redis.call('PTTL', KEYS[1])
+  redis.call('SET', KEYS[1], ARGV[1])
+  if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
+end
+return {'ok', 1}
+`);

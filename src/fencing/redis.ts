@@ -3,20 +3,27 @@
 import { durationMs, type Duration } from "../core/time/durations.ts";
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
-import { admission, type FenceStore } from "./fence-store.ts";
-import { fenceOf, parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
-import { admitScript, readScript, redisConnection, runScript } from "./redis-scripts.ts";
-import { writeScript } from "./redis-scripts.ts";
+import { parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
+import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
+import { plausibleFence, type FenceLimitOptions } from "./plausible-fence.ts";
+import { keptMsMax, lowerKey } from "./redis-fences.ts";
+import { encoded, foreign, replyOf } from "./redis-replies.ts";
+import { redisConnection, runScript } from "./redis-run.ts";
+import { readScript, writeScript } from "./redis-scripts.ts";
 
 export type { Fenced } from "./guard.ts";
 export type { Admission, FenceStore } from "./fence-store.ts";
+export type { LowerableFenceStore, LowerFenceOptions, LowerFenceResult } from "./lower-fence.ts";
+export type { FenceLimitOptions, MaxFenceAhead } from "./plausible-fence.ts";
+export { redisFences, type RedisFencesOptions } from "./redis-fences.ts";
 
 /**
- * A fenced value is one hash per key with the fields `value`, `fence` and `until`. Both value and
- * fence are in one key, so a Redis Cluster needs no hash tag and a delete removes both.
+ * A fenced value is one hash per key with the fields `value`, `fence`, `until` and, for bytes,
+ * `encoding`. Both value and fence are in one key, so a Redis Cluster needs no hash tag and a
+ * delete removes both.
  */
 
-export interface FencedDeleteOptions {
+export interface FencedDeleteOptions extends FenceLimitOptions {
   /**
    * Time after the last write until the server may forget the fence. A stale write that is delayed
    * for longer passes.
@@ -32,32 +39,38 @@ export interface FencedSetOptions extends FencedDeleteOptions {
   readonly ttl?: Duration;
 }
 
-export interface FencedValue {
+export interface FencedValue<Value = string> {
   /** Undefined if the value was deleted or its `ttl` is over. */
-  readonly value: string | undefined;
+  readonly value: Value | undefined;
   /** Greatest fence that has written this key. */
   readonly fence: bigint;
 }
 
-const durationMsMax = 10 * 365 * 86_400_000;
+const deleteOptions = ["forgetAfter", "resource", "maxFenceAhead"];
 
 /**
- * Writes `value` and the fence if the fence is not smaller than the stored one. Rejects with
- * FenceRejectedError if the fence is stale, and with StoreError if the key holds anything but a
- * fenced value; nothing is written then.
+ * Writes `value` and the fence if the fence is not smaller than the stored one. Bytes are kept as
+ * base64. Rejects with FenceRejectedError if the fence is stale, with FenceAheadError if it is
+ * implausibly far ahead of the clock, and with StoreError if the key holds anything but a fenced
+ * value; nothing is written then. If the reply is lost, the StoreError says
+ * that the guard may have run.
  */
 export async function fencedSet(
   client: unknown,
   fenced: Fenced | bigint,
   key: string,
-  value: string,
+  value: string | Uint8Array,
   options: FencedSetOptions = {},
 ): Promise<void> {
-  knownOptions("options", options, ["ttl", "forgetAfter", "resource"]);
-  if (typeof value !== "string") throw new InvalidOptionError("value", "a text", value);
+  knownOptions("options", options, ["ttl", ...deleteOptions]);
+  if (typeof value !== "string" && !(value instanceof Uint8Array)) {
+    throw new InvalidOptionError("value", "a text or a Buffer", value);
+  }
+  const { text, encoding } = encoded(value);
   const ttlMs = orZero("ttl", options.ttl, 1);
   const forgetMs = orZero("forgetAfter", options.forgetAfter, Math.max(1, ttlMs));
-  await write(client, fenced, key, options.resource, ["set", value, String(ttlMs), `${forgetMs}`]);
+  const args = ["set", text, String(ttlMs), String(forgetMs), encoding];
+  await write(client, fenced, key, options, args);
 }
 
 /** Deletes the value and keeps the fence, under the same rule as `fencedSet`. */
@@ -67,61 +80,86 @@ export async function fencedDelete(
   key: string,
   options: FencedDeleteOptions = {},
 ): Promise<void> {
-  knownOptions("options", options, ["forgetAfter", "resource"]);
+  knownOptions("options", options, deleteOptions);
   const forgetMs = orZero("forgetAfter", options.forgetAfter, 1);
-  await write(client, fenced, key, options.resource, ["delete", "", "0", String(forgetMs)]);
+  await write(client, fenced, key, options, ["delete", "", "0", String(forgetMs), ""]);
+}
+
+export interface FencedGetOptions {
+  /** Form of the value. Bytes that `fencedSet` wrote are only read as a Buffer. @default "text" */
+  readonly as?: "text" | "buffer";
 }
 
 /**
  * Reads a fenced value with its fence. Resolves to undefined if the key does not exist. Rejects
- * with StoreError if it holds anything but a fenced value.
+ * with StoreError if it holds anything but a fenced value, or bytes where text is wanted.
  */
-export async function fencedGet(client: unknown, key: string): Promise<FencedValue | undefined> {
+export async function fencedGet(
+  client: unknown,
+  key: string,
+  options: FencedGetOptions & { readonly as: "buffer" },
+): Promise<FencedValue<Buffer> | undefined>;
+export async function fencedGet(
+  client: unknown,
+  key: string,
+  options?: FencedGetOptions,
+): Promise<FencedValue | undefined>;
+export async function fencedGet(
+  client: unknown,
+  key: string,
+  options: FencedGetOptions = {},
+): Promise<FencedValue<string | Buffer> | undefined> {
+  knownOptions("options", options, ["as"]);
+  const { as = "text" } = options;
+  if (as !== "text" && as !== "buffer") {
+    throw new InvalidOptionError("as", '"text" or "buffer"', as);
+  }
   const connection = redisConnection(client);
   const reply = await runScript(connection, readScript, checkedKey(key), []);
-  const [verdict, fence, value] = replyOf(reply);
+  const [verdict, fence, text, encoding] = replyOf(reply);
   if (verdict === "none") return undefined;
   if (verdict !== "ok") throw foreign(key, fence);
-  return {
-    fence: parseFence(fence, key),
-    value: typeof value === "string" ? value : undefined,
-  };
+  const isBytes = encoding === "base64";
+  if (isBytes && as === "text") {
+    throw new StoreError(`the key "${key}" holds bytes: read it with { as: "buffer" }`);
+  }
+  const found = { fence: parseFence(fence, key) };
+  if (typeof text !== "string") return { ...found, value: undefined };
+  if (as === "text") return { ...found, value: text };
+  return { ...found, value: Buffer.from(text, isBytes ? "base64" : "utf8") };
 }
 
-export interface RedisFencesOptions {
-  /** Key prefix, put before the name of the resource. @default "holdfast:guard:" */
-  readonly prefix?: string;
-  /** Time after the last accepted request until the server may forget a fence. @default never */
-  readonly forgetAfter?: Duration;
+export interface LowerKeyOptions {
+  /** Lead over the clock from which a stored fence counts as an accident. @default "24h" */
+  readonly maxFenceAhead?: Duration;
 }
 
-/** Keeps the fences of the HTTP guard in Redis, one key per resource. */
-export function redisFences(client: unknown, options: RedisFencesOptions = {}): FenceStore {
-  knownOptions("options", options, ["prefix", "forgetAfter"]);
-  const { prefix = "holdfast:guard:" } = options;
-  if (typeof prefix !== "string") throw new InvalidOptionError("prefix", "a text", prefix);
-  const forgetMs = orZero("forgetAfter", options.forgetAfter, 1);
-  const connection = redisConnection(client);
-  return {
-    admit: async (resource, fence) => {
-      const key = prefix + resource;
-      const args = [String(fence), String(forgetMs)];
-      const reply = await runScript(connection, admitScript, key, args);
-      return admission(fence, parseFence(reply, key));
-    },
-  };
+/**
+ * Replaces the fence of a fenced value by that of `fenced`, if it is implausibly far ahead of the
+ * clock. Pass a lease that was acquired after the accident.
+ */
+export async function lowerFence(
+  client: unknown,
+  fenced: Fenced | bigint,
+  key: string,
+  options: LowerKeyOptions = {},
+): Promise<LowerFenceResult> {
+  knownOptions("options", options, ["maxFenceAhead"]);
+  const resource = subjectOf(fenced, undefined, checkedKey(key));
+  const lowering = loweringOf(fenced, resource, options.maxFenceAhead);
+  return { lowered: (await lowerKey(client, key, lowering)) ? 1 : 0 };
 }
 
 async function write(
   client: unknown,
   fenced: Fenced | bigint,
   key: string,
-  named: string | undefined,
+  options: FencedDeleteOptions,
   args: readonly string[],
 ): Promise<void> {
   const connection = redisConnection(client);
-  const fence = fenceOf(fenced);
-  const resource = subjectOf(fenced, named, checkedKey(key));
+  const resource = subjectOf(fenced, options.resource, checkedKey(key));
+  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
   const reply = await runScript(connection, writeScript, key, [String(fence), ...args]);
   const [verdict, detail] = replyOf(reply);
   if (verdict === "ok") return;
@@ -130,23 +168,11 @@ async function write(
   throw rejection(fenced, { resource, fence, seen, guard: "redis" });
 }
 
-function replyOf(reply: unknown): readonly unknown[] {
-  if (Array.isArray(reply)) return reply;
-  throw new StoreError("the guard script returned something else than a list", { cause: reply });
-}
-
-function foreign(key: string, what: unknown): StoreError {
-  return new StoreError(
-    `the key "${key}" holds ${String(what)} and not a fenced value: fenced and plain writes ` +
-      "cannot share a key",
-  );
-}
-
 function checkedKey(key: unknown): string {
   if (typeof key === "string" && key.length > 0) return key;
   throw new InvalidOptionError("key", "a text that is not empty", key);
 }
 
 function orZero(option: string, value: Duration | undefined, minMs: number): number {
-  return value === undefined ? 0 : durationMs(option, value, { minMs, maxMs: durationMsMax });
+  return value === undefined ? 0 : durationMs(option, value, { minMs, maxMs: keptMsMax });
 }

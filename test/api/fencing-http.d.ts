@@ -2,20 +2,15 @@ export interface MemoryFencesOptions {
     readonly maxResources?: number;
 }
 
-export declare function memoryFences(options?: MemoryFencesOptions): FenceStore;
+export declare function memoryFences(options?: MemoryFencesOptions): LowerableFenceStore;
 
-export interface GuardedRequest {
-    readonly method: string;
-    readonly path: string;
-    header(name: string): string | undefined;
-}
-
-export interface FenceGuardOptions {
+export interface FenceGuardOptions extends FenceLimitOptions {
     readonly store: FenceStore;
     readonly resourceOf?: (request: GuardedRequest) => string | readonly string[];
     readonly required?: "always" | "writes" | "never";
     readonly maxQueue?: number;
     readonly queueTimeout?: Duration;
+    readonly onError?: (error: unknown) => void;
 }
 
 export interface FenceGuard {
@@ -45,10 +40,22 @@ export interface Problem {
     readonly resource?: string;
     readonly fence?: string;
     readonly seen?: string;
+    readonly limit?: string;
 }
 
 export declare function throwIfFenceRejected(response: Response, fenced: Fenced | bigint): Promise<void>;
 
+export interface GuardedRequest {
+    readonly method: string;
+    readonly path: string;
+    header(name: string): string | undefined;
+}
+
 // Fenced: in fencing-postgres.d.ts
 // Admission: in fencing-postgres.d.ts
 // FenceStore: in fencing-postgres.d.ts
+// LowerableFenceStore: in fencing-postgres.d.ts
+// LowerFenceOptions: in fencing-postgres.d.ts
+// LowerFenceResult: in fencing-postgres.d.ts
+// FenceLimitOptions: in fencing-postgres.d.ts
+// MaxFenceAhead: in fencing-postgres.d.ts

@@ -13,7 +13,7 @@ export interface GuardTableOptions {
     readonly table?: TableName;
 }
 
-export interface GuardFenceOptions extends GuardTableOptions {
+export interface GuardFenceOptions extends GuardTableOptions, FenceLimitOptions {
     readonly resource?: string | readonly string[];
 }
 
@@ -22,9 +22,38 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 
+export interface LowerFenceOptions {
+    readonly resource?: string | readonly string[];
+    readonly maxFenceAhead?: Duration;
+}
+
+export interface LowerFenceResult {
+    readonly lowered: number;
+}
+
+export interface LowerableFenceStore extends FenceStore {
+    lower(fenced: Fenced | bigint, options?: LowerFenceOptions): Promise<LowerFenceResult>;
+}
+
+export type MaxFenceAhead = Duration | "unlimited";
+
+export interface FenceLimitOptions {
+    readonly maxFenceAhead?: MaxFenceAhead;
+}
+
+export type PostgresOutcome = number | {
+    readonly rowCount: number | null;
+} | {
+    readonly count: number;
+} | {
+    readonly affectedRows?: number;
+};
+
+export declare function assertFenced(db: PostgresDatabase, fenced: Fenced | bigint, outcome: PostgresOutcome, row: FencedRow): Promise<FencedUpdateResult>;
+
 export declare function guardFence(db: PostgresDatabase, fenced: Fenced | bigint, options?: GuardFenceOptions): Promise<void>;
 
-export declare function postgresFences(db: PostgresDatabase, options?: GuardTableOptions): FenceStore;
+export declare function postgresFences(db: PostgresDatabase, options?: GuardTableOptions): LowerableFenceStore;
 
 export declare function fenceColumnSql(table: TableName, column?: string): string;
 
@@ -50,29 +79,61 @@ export type PostgresDatabase = {
 
 export declare function fencedUpdate(db: PostgresDatabase, fenced: Fenced | bigint, update: FencedUpdate): Promise<FencedUpdateResult>;
 
-export type PostgresOutcome = number | {
-    readonly rowCount: number | null;
-} | {
-    readonly count: number;
-} | {
-    readonly affectedRows?: number;
-};
+export declare function fencedDelete(db: PostgresDatabase, fenced: Fenced | bigint, row: FencedRowDelete): Promise<FencedDeleteResult>;
 
-export declare function assertFenced(db: PostgresDatabase, fenced: Fenced | bigint, outcome: PostgresOutcome, row: FencedRow): Promise<FencedUpdateResult>;
+export declare function fencedUpsert(db: PostgresDatabase, fenced: Fenced | bigint, upsert: FencedUpsert): Promise<FencedUpsertResult>;
+
+export declare function lowerFence(db: PostgresDatabase, fenced: Fenced | bigint, row: LoweredRow): Promise<LowerFenceResult>;
+
+export interface SqlExpression {
+    readonly [brand]: true;
+    readonly texts: readonly string[];
+    readonly values: readonly unknown[];
+}
+
+export declare function expression(texts: TemplateStringsArray, ...values: readonly unknown[]): SqlExpression;
 
 export type TableName = string | readonly string[];
 
-export interface FencedRow {
-    readonly table: TableName;
+export interface FencedRow extends FencedTable {
     readonly where: Readonly<Record<string, unknown>>;
-    readonly column?: string;
-    readonly resource?: string;
 }
 
-export interface FencedUpdate extends FencedRow {
+export interface FencedUpdate extends FencedRow, FenceLimitOptions {
     readonly set: Readonly<Record<string, unknown>>;
 }
 
 export interface FencedUpdateResult {
     readonly updated: number;
+}
+
+export interface FencedUpsert extends FencedTable, FenceLimitOptions {
+    readonly key: Readonly<Record<string, unknown>>;
+    readonly set: Readonly<Record<string, unknown>>;
+    readonly insert?: Readonly<Record<string, unknown>>;
+}
+
+export interface FencedUpsertResult {
+    readonly inserted: boolean;
+}
+
+export interface FencedRowDelete extends FencedRow, FenceLimitOptions {
+}
+
+export interface FencedDeleteResult {
+    readonly deleted: number;
+}
+
+export interface LoweredRow extends FencedRow {
+    readonly maxFenceAhead?: Duration;
+}
+
+// not exported
+declare const brand: unique symbol;
+
+// not exported
+interface FencedTable {
+    readonly table: TableName;
+    readonly column?: string;
+    readonly resource?: string;
 }

@@ -19,7 +19,7 @@ export declare class SelfDeadlockError extends HoldfastError {
     constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
 }
 
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FENCE_AHEAD" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 
 export interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;
@@ -201,6 +201,12 @@ export interface LockEvents {
 export type LockEventName = keyof LockEvents;
 
 export type LockListener<Name extends LockEventName> = (event: LockEvents[Name]) => void;
+
+export declare class FenceAheadError extends HoldfastError {
+    readonly fence: bigint;
+    readonly limit: bigint;
+    constructor(resource: string, fence: bigint, limit: bigint);
+}
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 

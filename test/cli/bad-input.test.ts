@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
+import { required } from "../support/requirements.ts";
 import { builtCli, type Ended } from "./cli-process.ts";
 
 const cli = builtCli();
@@ -43,6 +44,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["simulate --html /nowhere/at/all.html", /cannot write/],
   ["fence", /a command is missing/],
   ["fence check", /needs a fence/],
+  ["fence lower 5", /required option '--file/],
   ["fence check 5", /needs --file PATH, or --redis URL/],
   ["fence check five --file f", /expected the fence to be a number above 0, got "five"/],
   ["fence check 5 --redis redis://127.0.0.1", /needs --key NAME/],
@@ -93,7 +95,7 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
   });
 
   test("a config file that another user may not read", async (context) => {
-    if (process.getuid?.() !== 0) return context.skip("only root can become another user");
+    required(context, "the rights of root", process.getuid?.() === 0 ? 0 : undefined);
     const folder = cli.folder();
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, "holdfast.json"), '{ "store": "embedded:./locks" }', {
@@ -105,7 +107,6 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
     const args = ["exec", "r", "--", "echo", "ran"];
     const ended = await cli.run(args, { cwd: folder, through: asOther });
     expectRefusal(ended, 64, /holdfast\.json cannot be read: EACCES/);
-    return undefined;
   });
 
   test("a break that needs a confirmation but has no terminal", async () => {

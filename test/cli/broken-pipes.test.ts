@@ -72,7 +72,7 @@ describe("if nothing reads the result", () => {
     expect((await withoutReader("stdout", args).ended).code).toBe(code);
     const file = join(cli.folder(), "fence");
     const check = (fence: string): readonly string[] => {
-      return ["fence", "check", "--json", "--file", file, fence];
+      return ["fence", "check", "--json", "--create", "--file", file, fence];
     };
     expect((await withoutReader("stdout", check("2")).ended).code).toBe(0);
     expect((await withoutReader("stdout", check("1")).ended).code).toBe(79);

@@ -35,7 +35,14 @@ test("concurrent checks of fences never accept a smaller one after a greater one
   const fences = Array.from({ length: 12 }, (_, index) => ((index * 7) % 12) + 1);
   const checked = await Promise.all(
     fences.map(async (fence) => {
-      const { code, stderr } = await cli.run(["fence", "check", "--file", file, String(fence)]);
+      const { code, stderr } = await cli.run([
+        "fence",
+        "check",
+        "--create",
+        "--file",
+        file,
+        String(fence),
+      ]);
       return { fence, code, stderr };
     }),
   );

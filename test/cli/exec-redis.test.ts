@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { watchLeaks } from "../support/leaks.ts";
 import { freePort } from "../support/redis-port.ts";
 import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { required } from "../support/requirements.ts";
 import { projectRoot } from "../support/source-files.ts";
 import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";
 
@@ -137,7 +138,7 @@ describe("a server with TLS, for a user with few rights", () => {
     const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     const files = ["-keyout", key, "-out", certificate, "-days", "2"];
     const made = spawnSync("openssl", ["req", "-x509", ...kind, ...files, ...subject]);
-    if (made.status !== 0) return context.skip("openssl is not installed");
+    required(context, "openssl", made.status === 0 ? made : undefined);
     const port = await freePort();
     const tls = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file"];
     const args = [...tls, certificate, "--tls-port", String(port), "--tls-auth-clients", "no"];
@@ -158,7 +159,6 @@ describe("a server with TLS, for a user with few rights", () => {
     const strange = await cli.run(["ls", "--store", address]);
     expect(strange.code).toBe(69);
     expect(strange.stderr).toMatch(/^holdfast: cannot reach the store: .*certificate.*\n$/);
-    return undefined;
   });
 });
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { required } from "../support/requirements.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { builtCli, until } from "./cli-process.ts";
 
@@ -70,11 +71,11 @@ describe("a signal before the command starts", () => {
     await until("it connects", async () => {
       return proxy.connectionCount > 0 || (await Promise.race([over, sleep(1, false)]));
     });
-    if (/unshare/.test(starting.stderr())) return context.skip("unshare is not permitted here");
+    const isPermitted = !/unshare/.test(starting.stderr());
+    required(context, "unshare and rights for namespaces", isPermitted ? child : undefined);
     const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8");
     process.kill(Number(children), "SIGTERM");
     expect((await ended).code).toBe(143);
-    return undefined;
   });
 });
 

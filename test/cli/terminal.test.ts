@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { isAvailable } from "../support/requirements.ts";
 import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli-process.ts";
 
 /**
@@ -13,8 +14,8 @@ import { builtCli, isRunning, linesOf, until, worker, type Running } from "./cli
  * and passes its input on as if it were typed.
  */
 const tool = spawnSync("script", ["--version"], { encoding: "utf8" });
-const usable = tool.status === 0 && tool.stdout.includes("util-linux");
-if (!usable) console.warn("skipped: `script` of util-linux is not installed (Debian: bsdutils)");
+const isScript = tool.status === 0 && tool.stdout.includes("util-linux");
+const usable = isAvailable("`script` of util-linux (Debian: bsdutils)", isScript);
 
 const cli = builtCli();
 watchLeaks();

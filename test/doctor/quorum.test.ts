@@ -9,6 +9,7 @@ import { projectRoot } from "../support/source-files.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { startRedis } from "../support/redis-server.ts";
+import { required } from "../support/requirements.ts";
 import { Cluster } from "ioredis";
 import { codesOf, diagnose, farAway, findingOf } from "./findings.ts";
 
@@ -96,8 +97,7 @@ describe("the doctor on time", () => {
   test("reports clocks that differ, of a node and of this client", async (context) => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-doctor-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const library = compileClockLibrary(projectRoot, folder);
-    if (library === undefined) return context.skip("the clock library could not be compiled");
+    const library = required(context, "gcc", compileClockLibrary(projectRoot, folder));
     const servers = await Promise.all(
       [1, 2, 3].map((number) => NodeServer.start(join(folder, String(number)), library)),
     );
@@ -128,7 +128,6 @@ describe("the doctor on time", () => {
     if (client === undefined) throw new Error("three");
     const alone = await diagnose(openLocks([client]), "clock-offset");
     expect(alone.what).toContain("60 s behind the one of this client");
-    return undefined;
   });
 });
 

@@ -13,6 +13,7 @@ import { eventually } from "../support/redis-eventually.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { freePort } from "../support/redis-port.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { required } from "../support/requirements.ts";
 import { projectRoot } from "../support/source-files.ts";
 import { codesOf } from "./findings.ts";
 
@@ -76,7 +77,7 @@ async function lockAndLook(client: RedisClient): Promise<string[]> {
 
 describe("TLS with a user and a password", () => {
   test("works with ioredis", async (context) => {
-    if (server === undefined) return context.skip(whyNot);
+    required(context, `openssl and a redis-server with TLS (${whyNot})`, server);
     const tls = { ca: certificate() };
     const at = { host: "127.0.0.1", port: tlsPort, disconnectTimeout: 100 };
     // The ready check of ioredis is an INFO, which this user may run.
@@ -87,11 +88,10 @@ describe("TLS with a user and a password", () => {
     const codes = await lockAndLook(client);
     expect(codes).not.toContain("permission-missing");
     expect(codes).not.toContain("unauthenticated");
-    return undefined;
   });
 
   test("works with node-redis", async (context) => {
-    if (server === undefined) return context.skip(whyNot);
+    required(context, `openssl and a redis-server with TLS (${whyNot})`, server);
     const socket = { host: "127.0.0.1", port: tlsPort, tls: true, ca: certificate() } as const;
     const client = createClient({ ...login, socket });
     client.on("error", () => undefined);
@@ -100,6 +100,5 @@ describe("TLS with a user and a password", () => {
     const codes = await lockAndLook(client);
     expect(codes).not.toContain("permission-missing");
     expect(codes).not.toContain("unauthenticated");
-    return undefined;
   });
 });

@@ -10,6 +10,7 @@ import { loadLmdb } from "../../src/stores/embedded/lmdb-package.ts";
 import { thisMachine } from "../../src/stores/embedded/machine.ts";
 import { manualRuntime } from "../../src/testing/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { isAvailable } from "../support/requirements.ts";
 import { machineWith, newDirectory, Port } from "./store-port.ts";
 
 watchLeaks();
@@ -121,8 +122,9 @@ describe("the directory", () => {
   });
 
   const shm = "/dev/shm";
-  const hasMemory = process.platform === "linux" && readdirSync("/dev").includes("shm");
-  test.runIf(hasMemory && statfsSync(shm).type === 0x01021994)(
+  const hasFolder = process.platform === "linux" && readdirSync("/dev").includes("shm");
+  const hasMemory = hasFolder && statfsSync(shm).type === 0x01021994;
+  test.skipIf(!isAvailable("a file system in memory at /dev/shm", hasMemory))(
     "works in memory, with a warning that fences do not survive a reboot",
     async () => {
       const directory = mkdtempSync(join(shm, "holdfast-"));
@@ -140,7 +142,11 @@ test("the doctor reports what the system does not reveal", async () => {
   const place = { ...thisMachine().self, place: "" };
   const machine = machineWith({ bootId: undefined, self: place });
   const findings = await new Port(newDirectory(), machine).store.doctor();
-  expect(findings.map(({ code }) => code)).toEqual(["crashes-unseen", "boots-unseen"]);
+  expect(findings.map(({ code }) => code)).toEqual([
+    "directory-unused",
+    "crashes-unseen",
+    "boots-unseen",
+  ]);
 });
 
 describe("bad input", () => {

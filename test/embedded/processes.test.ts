@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { isAvailable } from "../support/requirements.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { type Worker, Workshop } from "./processes.ts";
@@ -82,7 +83,8 @@ describe("a holder that is stopped", () => {
 
 /** Runs a process in its own pid namespace, as containers do. Needs root or similar rights. */
 const unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
-const canUnshare = spawnSync(unshare[0] ?? "", [...unshare.slice(1), "true"]).status === 0;
+const unshared = spawnSync(unshare[0] ?? "", [...unshare.slice(1), "true"]);
+const canUnshare = isAvailable("unshare and rights for namespaces", unshared.status === 0);
 
 describe.skipIf(!canUnshare)("a holder in another pid namespace", () => {
   test("is never considered dead by its pid", async () => {
@@ -119,29 +121,32 @@ test("without lmdb the error says what to install", async () => {
   expect(await worker.exit).toBe(0);
 });
 
-test.skipIf(process.getuid?.() !== 0)("without permission the error says so", async () => {
-  const directory = workshop.newDirectory();
-  await open(directory).tryAcquire("job");
-  const boot = readdirSync(directory).find((name) => name.startsWith("boot-")) ?? "";
-  const nobody = 65_534;
-  chmodSync(workshop.folder, 0o755);
-  const attempt = async (path: string): Promise<string> =>
-    await workshop.start([path, "attempt", "job"], { uid: nobody }).told();
-  const denied = /^StoreError STORE no permission to keep locks in /;
-  // In turn: the directory cannot be read, cannot be written, then its database, then its lock
-  // file.
-  chmodSync(directory, 0o700);
-  expect(await attempt(directory)).toMatch(denied);
-  chmodSync(directory, 0o755);
-  expect(await attempt(directory)).toMatch(denied);
-  expect(await attempt(join(directory, "new"))).toMatch(denied);
-  chmodSync(directory, 0o777);
-  expect(await attempt(directory)).toMatch(denied);
-  chmodSync(join(directory, boot, "locks.mdb"), 0o666);
-  expect(await attempt(directory)).toMatch(denied);
-  chmodSync(join(directory, boot, "locks.mdb-lock"), 0o666);
-  expect(await attempt(directory)).toMatch(/^held by others$/);
-});
+test.skipIf(!isAvailable("the rights of root", process.getuid?.() === 0))(
+  "without permission the error says so",
+  async () => {
+    const directory = workshop.newDirectory();
+    await open(directory).tryAcquire("job");
+    const boot = readdirSync(directory).find((name) => name.startsWith("boot-")) ?? "";
+    const nobody = 65_534;
+    chmodSync(workshop.folder, 0o755);
+    const attempt = async (path: string): Promise<string> =>
+      await workshop.start([path, "attempt", "job"], { uid: nobody }).told();
+    const denied = /^StoreError STORE no permission to keep locks in /;
+    // In turn: the directory cannot be read, cannot be written, then its database, then its lock
+    // file.
+    chmodSync(directory, 0o700);
+    expect(await attempt(directory)).toMatch(denied);
+    chmodSync(directory, 0o755);
+    expect(await attempt(directory)).toMatch(denied);
+    expect(await attempt(join(directory, "new"))).toMatch(denied);
+    chmodSync(directory, 0o777);
+    expect(await attempt(directory)).toMatch(denied);
+    chmodSync(join(directory, boot, "locks.mdb"), 0o666);
+    expect(await attempt(directory)).toMatch(denied);
+    chmodSync(join(directory, boot, "locks.mdb-lock"), 0o666);
+    expect(await attempt(directory)).toMatch(/^held by others$/);
+  },
+);
 
 // LMDB itself would lose commits here: see src/stores/embedded/commit-guard.ts.
 test("no lock is lost while other processes open the database", async () => {

@@ -13,6 +13,7 @@ import type { PlannedFault } from "../../faults/plan.ts";
 import { ShiftedClock } from "../../faults/shifted-clock.ts";
 import { FenceRejectedError } from "../../src/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { required } from "../support/requirements.ts";
 import { projectRoot } from "../support/source-files.ts";
 
 watchLeaks();
@@ -49,8 +50,7 @@ test("a server with much data is ready when it has loaded the data", async () =>
 
 test("the clock of a running server can be stepped, and back", async (context) => {
   const folder = makeFolder();
-  const library = compileClockLibrary(projectRoot, folder);
-  if (library === undefined) context.skip("no library to step clocks with");
+  const library = required(context, "gcc", compileClockLibrary(projectRoot, folder));
   const server = await startServer(folder, library);
   const aheadMs = async (): Promise<number> => {
     const [seconds] = (await server.command("TIME")) as [string];
@@ -128,8 +128,7 @@ test.each([
 
 test("a client process can have a wall clock wrong by years, with a right monotonic clock", (context) => {
   const folder = makeFolder();
-  const library = compileClockLibrary(projectRoot, folder);
-  if (library === undefined) context.skip("no library to shift clocks with");
+  const library = required(context, "gcc", compileClockLibrary(projectRoot, folder));
   const clock = new ShiftedClock(library, join(folder, "clock-offset"));
   const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
   const threeYearsMs = 3 * 365 * 24 * 3_600_000;

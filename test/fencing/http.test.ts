@@ -70,7 +70,8 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
     work: Work = () => undefined,
     options: Partial<FenceGuardOptions> = {},
   ): Promise<string> {
-    const server = await open(fenceGuard({ store: memoryFences(), ...options }), work);
+    const all = { store: memoryFences(), maxFenceAhead: "unlimited", ...options } as const;
+    const server = await open(fenceGuard(all), work);
     opened.push(server);
     return server.url;
   }

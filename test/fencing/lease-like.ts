@@ -50,3 +50,8 @@ export function shuffledFences(count: number, seed: number): bigint[] {
   }
   return fences;
 }
+
+/** Returns the fence that a lock server would give now: microseconds since 1970. */
+export function fenceNow(): bigint {
+  return BigInt(Date.now()) * 1_000n;
+}

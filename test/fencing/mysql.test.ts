@@ -73,6 +73,7 @@ const write = (note: string): FencedUpdate => ({
   table: "invoice",
   set: { paid: true, note },
   where: { id: 42 },
+  maxFenceAhead: "unlimited",
 });
 
 const invoice = async (): Promise<unknown> =>
@@ -327,11 +328,14 @@ describe("a guard table on MariaDB", () => {
     );
 
   it("accepts equal and greater fences and refuses a smaller one", async () => {
+    const unlimited = { maxFenceAhead: "unlimited" } as const;
     for (const fence of [7n, 7n, 2n ** 63n - 1n]) {
-      await transaction((connection) => guardFence(connection, leaseLike(fence)));
+      await transaction((connection) => guardFence(connection, leaseLike(fence), unlimited));
     }
     const stale = leaseLike(2n ** 63n - 2n);
-    const error = await rejectionOf(transaction((connection) => guardFence(connection, stale)));
+    const error = await rejectionOf(
+      transaction((connection) => guardFence(connection, stale, unlimited)),
+    );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: 2n ** 63n - 2n, seen: 2n ** 63n - 1n });
     expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);

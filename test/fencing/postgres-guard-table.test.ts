@@ -48,13 +48,14 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     client.run("SELECT resource, fence::text FROM holdfast_fence ORDER BY resource");
 
   it("accepts equal and greater fences and refuses a smaller one", async () => {
+    const unlimited = { maxFenceAhead: "unlimited" } as const;
     for (const fence of [7n, 7n, 9_007_199_254_740_993n]) {
-      await client.transaction((db) => guardFence(db, leaseLike(fence)));
+      await client.transaction((db) => guardFence(db, leaseLike(fence), unlimited));
     }
     const stale = leaseLike(9_007_199_254_740_992n);
     const error = await rejectionOf(
       client.transaction(async (db) => {
-        await guardFence(db, stale);
+        await guardFence(db, stale, unlimited);
         throw new Error("must not get here");
       }),
     );

@@ -53,6 +53,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     table: "invoice",
     set: { paid: true, note },
     where: { id: 42 },
+    maxFenceAhead: "unlimited",
   });
 
   const row = async (): Promise<Record<string, unknown> | undefined> =>

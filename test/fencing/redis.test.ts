@@ -46,6 +46,7 @@ const kinds: readonly (readonly [string, () => Promise<Connected>])[] = [
 
 const beyondDouble = 9_007_199_254_740_993n;
 const greatest = 2n ** 63n - 1n;
+const unlimited = { maxFenceAhead: "unlimited" } as const;
 
 describe.each(kinds)("a fenced value through %s", (_, connect) => {
   let client: unknown;
@@ -66,7 +67,7 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
       [7n, "b 🔒"],
       [beyondDouble, ""],
     ] as const) {
-      await fencedSet(client, leaseLike(fence), "balance", value);
+      await fencedSet(client, leaseLike(fence), "balance", value, unlimited);
       expect(await fencedGet(client, "balance")).toEqual({ value, fence });
     }
   });
@@ -78,9 +79,9 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
       [beyondDouble, beyondDouble - 1n],
       [greatest, greatest - 1n],
     ] as const) {
-      await fencedSet(client, last, "balance", "kept");
+      await fencedSet(client, last, "balance", "kept", unlimited);
       const stale = leaseLike(late);
-      const error = await rejectionOf(fencedSet(client, stale, "balance", "late"));
+      const error = await rejectionOf(fencedSet(client, stale, "balance", "late", unlimited));
       expect(error).toBeInstanceOf(FenceRejectedError);
       expect(error).toMatchObject({ fence: late, seen: last, resources: ["invoice:42"] });
       expect(stale.told).toEqual([

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { shareRedis } from "../support/redis-harness.ts";
+import { isAvailable } from "../support/requirements.ts";
 
 /**
  * The lock key is the resource's name, and its value is different for every lease. Clients of
@@ -14,8 +15,7 @@ import { shareRedis } from "../support/redis-harness.ts";
 const redis = shareRedis(3);
 const run = promisify(execFile);
 const script = fileURLToPath(new URL("plain-redlock.py", import.meta.url));
-const hasPython = spawnSync("python3", ["--version"]).status === 0;
-if (!hasPython) console.warn("python3 was not found: the tests with a Python client are skipped");
+const hasPython = isAvailable("python3", spawnSync("python3", ["--version"]).status === 0);
 
 /** Runs a command of a client in another process and language, with another form of value. */
 async function python(what: string, key: string, ...rest: readonly string[]): Promise<string> {

@@ -9,11 +9,13 @@ import { NodeServer } from "../../faults/node-server.ts";
 import type { Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, connect, openLocks } from "../support/redis-harness.ts";
+import { isAvailable } from "../support/requirements.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
 const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdfast-steps-"));
 const library = compileClockLibrary(projectRoot, folder);
+const hasLibrary = isAvailable("gcc", library !== undefined);
 const servers: NodeServer[] = [];
 const key = "invoice:42";
 const ttlMs = 12_000;
@@ -124,7 +126,7 @@ const cases = [
   { stepMs: -60_000, stepped: [0, 3] },
 ];
 
-const runCase = test.skipIf(library === undefined).each(cases);
+const runCase = test.skipIf(!hasLibrary).each(cases);
 
 runCase(
   "$stepMs ms on nodes $stepped of five",
@@ -187,7 +189,7 @@ runCase(
   180_000,
 );
 
-test.skipIf(library === undefined)(
+test.skipIf(!hasLibrary)(
   "a lease rests on the nodes of its longest extend, even after a shorter one",
   async () => {
     // The maxTtl of the earlier strict tests would limit every client of these nodes.

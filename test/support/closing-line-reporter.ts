@@ -1,9 +1,10 @@
+import { isOnCi } from "./requirements.ts";
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 /**
  * Ends the output with one plain line, `N passed, N failed, N skipped`, for readers that are not
  * people. A file that could not be loaded and an error outside any test count as failures, so the
- * line never reads better than the exit code.
+ * line never reads better than the exit code. On CI a skipped test fails the run.
  */
 export default class ClosingLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
@@ -21,6 +22,9 @@ export default class ClosingLineReporter implements Reporter {
     const failed = counts.failed + counts.pending;
     const line = `${counts.passed} passed, ${failed} failed, ${counts.skipped} skipped`;
     // Other reporters may print in the same turn, after this one.
-    process.once("exit", () => process.stdout.write(`${line}\n`));
+    process.once("exit", () => {
+      if (isOnCi && counts.skipped > 0) process.exitCode = 1;
+      process.stdout.write(`${line}\n`);
+    });
   }
 }

@@ -1,5 +1,6 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { renameSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, unlinkSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import { Failure } from "../failure.ts";
 
 /**
@@ -21,18 +22,70 @@ export type Verdict =
   | { readonly accepted: true; readonly fence: bigint }
   | { readonly accepted: false; readonly fence: bigint; readonly seen: bigint };
 
-/** Accepts a fence that is not smaller than the greatest seen, and stores it on disk. */
-export function checkFenceFile(path: string, fence: bigint): Verdict {
+/**
+ * Accepts a fence that is not smaller than the greatest seen, and stores it on disk. Throws Failure
+ * if no fence was ever kept at this path, unless `create` is true: a wrong path would always pass.
+ */
+export function checkFenceFile(path: string, fence: bigint, create: boolean): Verdict {
+  return kept(() => {
+    const folder = folderOf(path);
+    if (!existsSync(folder)) makeFolder(path, folder, create);
+    return check(path, folder, fence);
+  });
+}
+
+/**
+ * Replaces kept fences above `limit` by `fence`. Returns those that were removed. Fences up to the
+ * limit stay, so that all earlier holders stay refused.
+ */
+export function lowerFenceFile(path: string, fence: bigint, limit: bigint): readonly bigint[] {
+  return kept(() => {
+    const folder = folderOf(path);
+    if (!existsSync(folder)) throw notKept(path);
+    const removed = [...new Set([...seenIn(folder), shownIn(path)])].filter((one) => one > limit);
+    if (removed.length === 0) return [];
+    // First the file for people, because it counts as seen, too.
+    leave(folder, fence);
+    show(
+      path,
+      greatest(
+        seenIn(folder).filter((one) => one <= limit),
+        fence,
+      ),
+    );
+    for (const one of removed) remove(folder, one);
+    return removed;
+  });
+}
+
+function kept<Result>(work: () => Result): Result {
   try {
-    return check(path, `${path}.fences`, fence);
+    return work();
   } catch (error) {
     if (error instanceof Failure) throw error;
     throw new Failure("unavailable", `cannot keep the fence: ${(error as Error).message}`, error);
   }
 }
 
-function check(path: string, folder: string, fence: bigint): Verdict {
+function folderOf(path: string): string {
+  return `${path}.fences`;
+}
+
+function notKept(path: string): Failure {
+  const what = `no fence was ever kept in ${path}: check the path`;
+  return new Failure("misuse", `${what}, or add --create for the first use`);
+}
+
+function makeFolder(path: string, folder: string, create: boolean): void {
+  if (!existsSync(dirname(path))) {
+    throw new Failure("misuse", `the folder ${dirname(path)} does not exist`);
+  }
+  if (!create && !existsSync(path)) throw notKept(path);
+  // Another check may create it at the same time.
   mkdirSync(folder, { recursive: true });
+}
+
+function check(path: string, folder: string, fence: bigint): Verdict {
   const before = greatest(seenIn(folder), shownIn(path));
   if (before > fence) return { accepted: false, fence, seen: before };
   leave(folder, fence);
@@ -93,12 +146,14 @@ function show(path: string, fence: bigint): void {
 
 function forget(folder: string, fences: readonly bigint[]): void {
   const old = fences.toSorted((a, b) => (a < b ? 1 : -1)).slice(keptCount);
-  for (const fence of old) {
-    try {
-      unlinkSync(`${folder}/${nameOf(fence)}`);
-    } catch {
-      // A concurrent check has already removed it.
-    }
+  for (const fence of old) remove(folder, fence);
+}
+
+function remove(folder: string, fence: bigint): void {
+  try {
+    unlinkSync(`${folder}/${nameOf(fence)}`);
+  } catch {
+    // A concurrent check has already removed it.
   }
 }
 

@@ -1,7 +1,9 @@
-import { ClosedError } from "../../core/errors.ts";
-import { lockDirectory } from "./directory.ts";
+import { isMainThread } from "node:worker_threads";
+import { ClosedError, UnsupportedError } from "../../core/errors.ts";
+import { existingLockDirectory, lockDirectory } from "./directory.ts";
 import { Environment, ReplacedError } from "./environment.ts";
 import { faultOf, type Fault } from "./faults.ts";
+import { loadLmdb } from "./lmdb-package.ts";
 import type { MachineClock } from "./machine-clock.ts";
 import type { Machine } from "./machine.ts";
 import { post } from "./mailbox.ts";
@@ -22,6 +24,14 @@ export interface DirectoryAccessOptions {
   readonly onLetGo: () => void;
 }
 
+/**
+ * LMDB and the kernel keep file locks by process. Of two threads that have one database open, the
+ * first to close it would drop the locks of the other.
+ */
+const noWorkerThreads =
+  "the embedded store works in the main thread of a process only, not in a worker thread: take " +
+  "the locks in the main thread, or use child processes instead of worker threads";
+
 /** The directory of one manager. Opened by the first call, and again after it has vanished. */
 export class DirectoryAccess {
   readonly #options: DirectoryAccessOptions;
@@ -32,6 +42,11 @@ export class DirectoryAccess {
 
   constructor(options: DirectoryAccessOptions) {
     this.#options = options;
+  }
+
+  /** The directory as it was given. */
+  get directory(): string {
+    return this.#options.directory;
   }
 
   /** Path of the directory if it is in a memory file system. */
@@ -59,12 +74,8 @@ export class DirectoryAccess {
 
   /** Runs `work` in a transaction. Never rejects: a failure is part of the answer. */
   async transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {
-    let opening: Promise<Environment> | undefined;
-    let opened: Environment | undefined;
-    try {
-      if (this.#closed) throw new ClosedError();
-      opening = this.#environment ??= this.#open();
-      opened = await opening;
+    return await this.#answer(true, (opened) => {
+      opened.takeOver();
       let letters: readonly Address[] = [];
       const result = opened.transact((table) => {
         const done = work(table);
@@ -73,7 +84,39 @@ export class DirectoryAccess {
       });
       // After the commit, so that the waits see what has become free.
       for (const { mailbox, wait } of letters) post(opened.folder, mailbox, wait);
-      return { ok: true, result };
+      return result;
+    });
+  }
+
+  /**
+   * Runs `work`, which only reads, in a transaction. Creates and removes nothing. Returns undefined
+   * if there is no database: then nothing is locked.
+   */
+  async look<Result>(work: (table: Table) => Result): Promise<Answer<Result> | undefined> {
+    const answer = await this.#answer(false, (opened) => ({ result: opened.transact(work) }));
+    if (!answer.ok) return answer;
+    return answer.result === undefined ? undefined : { ok: true, ...answer.result };
+  }
+
+  async #answer<Result>(
+    mayMake: true,
+    use: (opened: Environment) => Result,
+  ): Promise<Answer<Result>>;
+  async #answer<Result>(
+    mayMake: boolean,
+    use: (opened: Environment) => Result,
+  ): Promise<Answer<Result | undefined>>;
+  async #answer<Result>(
+    mayMake: boolean,
+    use: (opened: Environment) => Result,
+  ): Promise<Answer<Result | undefined>> {
+    let opening: Promise<Environment> | undefined;
+    let opened: Environment | undefined;
+    try {
+      if (this.#closed) throw new ClosedError();
+      opening = this.#environment ??= this.#open(mayMake);
+      opened = await opening;
+      return { ok: true, result: opened === undefined ? undefined : use(opened) };
     } catch (cause) {
       const fault = faultOf(cause, this.#options.directory);
       this.#lastFault = fault.error;
@@ -88,14 +131,23 @@ export class DirectoryAccess {
     await this.#letGo(this.#environment);
   }
 
-  async #open(): Promise<Environment> {
+  /** Returns undefined if there is no database and `mayMake` is false. */
+  #open(mayMake: boolean): Promise<Environment> | undefined {
+    if (!isMainThread) throw new UnsupportedError(noWorkerThreads);
     const { directory, machine, onInMemory } = this.#options;
-    const { path, inMemory } = lockDirectory(directory);
+    const found = mayMake ? lockDirectory(directory) : existingLockDirectory(directory);
+    if (!mayMake) {
+      // Reports a missing package even if there is nothing to look at yet.
+      loadLmdb();
+      if (found === undefined || !Environment.exists(found.path, machine())) return undefined;
+    }
+    if (found === undefined) return undefined;
+    const { path, inMemory } = found;
     if (inMemory && this.#pathInMemory === undefined) {
       this.#pathInMemory = path;
       onInMemory(path);
     }
-    return await Environment.open(path, machine());
+    return Environment.open(path, machine(), mayMake);
   }
 
   async #letGo(opening: Promise<Environment> | undefined): Promise<void> {

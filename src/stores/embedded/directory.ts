@@ -38,17 +38,34 @@ export function lockDirectory(given: string): LockDirectory {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== "EEXIST" && code !== "ENOTDIR") throw cause;
-    throw new InvalidOptionError("directory", "a directory", given);
+    throw noDirectory(given);
   }
+  return usable(given);
+}
+
+/** Returns the directory; undefined if it is missing. Throws if it cannot be used for locks. */
+export function existingLockDirectory(given: string): LockDirectory | undefined {
+  try {
+    return usable(given);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw code === "ENOTDIR" ? noDirectory(given) : cause;
+  }
+}
+
+function usable(given: string): LockDirectory {
   const path = realpathSync(given);
-  if (!statSync(path).isDirectory()) {
-    throw new InvalidOptionError("directory", "a directory", given);
-  }
+  if (!statSync(path).isDirectory()) throw noDirectory(given);
   accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   // Other systems have other numbers.
   const type = process.platform === "linux" ? statfsSync(path).type : 0;
   refuseShared(path, type);
   return { path, inMemory: memoryFileSystems.has(type) };
+}
+
+function noDirectory(given: string): InvalidOptionError {
+  return new InvalidOptionError("directory", "a directory", given);
 }
 
 export function refuseShared(path: string, type: number): void {

@@ -19,7 +19,7 @@ import { leftMs } from "../../core/time/validity.ts";
 import { type Answer, DirectoryAccess } from "./directory-access.ts";
 import { ReplacedError } from "./environment.ts";
 import type { Fault } from "./faults.ts";
-import { faultFinding, machineFindings, memoryFinding } from "./findings.ts";
+import { faultFinding, machineFindings, memoryFinding, unusedFinding } from "./findings.ts";
 import { MachineClock } from "./machine-clock.ts";
 import type { Machine } from "./machine.ts";
 import type { Entry, Table } from "./table.ts";
@@ -124,22 +124,22 @@ export class EmbeddedStore implements OpenStore {
   /** Rejects if the directory cannot be used at all: that is no state of a lock. */
   async inspect(resource: string): Promise<Inspection> {
     const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
-    const answer = await this.#transact((table) => table.find(resource, this.#clock.nowMs()));
-    if (!answer.ok) {
+    const answer = await this.#access.look((table) => table.find(resource, this.#clock.nowMs()));
+    if (answer?.ok === false) {
       const { error, retryable } = answer;
       if (!retryable) throw error;
       return { ...nothing, state: "unknown", nodes: [{ node, vote: "failed", cause: error }] };
     }
-    if (answer.result === undefined) {
+    if (answer?.result === undefined) {
       return { ...nothing, state: "free", nodes: [{ node, vote: "free" }] };
     }
     return this.#inspection(answer.result);
   }
 
   async list(): Promise<readonly Inspection[]> {
-    const answer = await this.#transact((table) => table.all(this.#clock.nowMs()));
-    if (!answer.ok) throw answer.error;
-    return answer.result.map((entry) => this.#inspection(entry));
+    const answer = await this.#access.look((table) => table.all(this.#clock.nowMs()));
+    if (answer?.ok === false) throw answer.error;
+    return (answer?.result ?? []).map((entry) => this.#inspection(entry));
   }
 
   async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
@@ -154,8 +154,8 @@ export class EmbeddedStore implements OpenStore {
   }
 
   async nodes(): Promise<readonly NodeStatus[]> {
-    const answer = await this.#transact((table) => table.check());
-    if (answer.ok) this.#access.forgetFault();
+    const answer = await this.#access.look((table) => table.check());
+    if (answer?.ok !== false) this.#access.forgetFault();
     const status: NodeStatus = {
       node,
       admission: "off",
@@ -168,10 +168,11 @@ export class EmbeddedStore implements OpenStore {
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    const answer = await this.#transact((table) => table.check());
+    const answer = await this.#access.look((table) => table.check());
     const path = this.#access.pathInMemory;
     return [
-      ...(answer.ok ? [] : [faultFinding(node, answer.error)]),
+      ...(answer?.ok === false ? [faultFinding(node, answer.error)] : []),
+      ...(answer === undefined ? [unusedFinding(node, this.#access.directory)] : []),
       ...(path === undefined ? [] : [memoryFinding(node, path)]),
       ...machineFindings(node, this.#machine()),
     ];

@@ -54,28 +54,41 @@ export class Environment {
   readonly #shared: Shared;
   readonly #path: string;
   readonly #table: Table;
+  readonly #directory: string;
+  readonly #machine: Machine;
   /** Folder of the database. */
   readonly folder: string;
+  #tookOver = false;
   #released: Promise<void> | undefined;
 
-  private constructor(shared: Shared, path: string, table: Table) {
+  private constructor(shared: Shared, path: string, directory: string, machine: Machine) {
     this.#shared = shared;
     this.#path = path;
-    this.#table = table;
+    this.#table = new Table(shared.database, directory, machine);
+    this.#directory = directory;
+    this.#machine = machine;
     this.folder = dirname(path);
   }
 
-  /** Opens the database of `directory`, which must exist and have no symbolic links in its path. */
-  static async open(directory: string, machine: Machine): Promise<Environment> {
+  /** True if this boot has a database in `directory`. */
+  static exists(directory: string, { bootId }: Machine): boolean {
+    return existsSync(join(bootFolder(directory, bootId), databaseName));
+  }
+
+  /**
+   * Opens the database of `directory`, which must exist and have no symbolic links in its path. If
+   * `mayMake`, creates the database if it is missing.
+   */
+  static async open(directory: string, machine: Machine, mayMake: boolean): Promise<Environment> {
     const lmdb = loadLmdb();
     const folder = bootFolder(directory, machine.bootId);
     const path = join(folder, databaseName);
-    await makeDatabase(lmdb, directory, folder, machine);
+    if (mayMake) await makeDatabase(lmdb, directory, folder, machine);
     const shared = await use(path, () => openDatabase(lmdb, path, machine));
-    const table = new Table(shared.database, directory, machine);
-    const environment = new Environment(shared, path, table);
+    const environment = new Environment(shared, path, directory, machine);
     try {
-      environment.#join(directory, folder, machine);
+      environment.#checkLayout();
+      environment.transact((table) => table.check());
       return environment;
     } catch (error) {
       await environment.release();
@@ -116,16 +129,18 @@ export class Environment {
     if (databases.get(this.#path) === shared) databases.delete(this.#path);
   }
 
-  #join(directory: string, folder: string, machine: Machine): void {
+  /** Removes the databases of earlier boots. Needed before anything is locked in this one. */
+  takeOver(): void {
+    if (this.#tookOver) return;
     // Without a boot id, all boots share one folder.
-    const others = machine.bootId === undefined ? [] : otherBoots(directory, folder);
-    if (others.length > 0) refuseLiveBoots(others, folder);
-    this.#checkLayout();
-    this.transact((table) => {
-      table.check();
-      if (others.length > 0) table.skipToMark();
-    });
-    removeBoots(others);
+    const hasBoots = this.#machine.bootId !== undefined;
+    const others = hasBoots ? otherBoots(this.#directory, this.folder) : [];
+    if (others.length > 0) {
+      refuseLiveBoots(others, this.folder);
+      this.transact((table) => table.skipToMark());
+      removeBoots(others);
+    }
+    this.#tookOver = true;
   }
 
   #checkLayout(): void {

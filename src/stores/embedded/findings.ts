@@ -25,6 +25,18 @@ export function faultFinding(node: string, error: HoldfastError): Finding {
   };
 }
 
+/** Finding about a directory in which nothing has been locked since the machine was started. */
+export function unusedFinding(node: string, directory: string): Finding {
+  return {
+    level: "info",
+    code: "directory-unused",
+    node,
+    what: `nothing has been locked in ${directory} since this machine was started`,
+    why: "there is nothing to examine: the first lock creates what it needs",
+    remedy: "if locks are in use, check the path",
+  };
+}
+
 /** Returns findings if the system does not provide what the store uses. */
 export function machineFindings(node: string, machine: Machine): readonly Finding[] {
   const findings: Finding[] = [];

@@ -1,0 +1,69 @@
+import { InvalidOptionError } from "../core/errors.ts";
+import { knownOptions } from "../core/options.ts";
+import type { Duration } from "../core/time/durations.ts";
+import type { FenceStore } from "./fence-store.ts";
+import { guardedResources, type Fenced } from "./guard.ts";
+import { greatestPlausible, plausibleFence } from "./plausible-fence.ts";
+
+/**
+ * Repair after an accident: replaces stored fences that are implausibly far ahead of the clock.
+ *
+ * The new value is the fence of a lease that was acquired after the accident. It is greater than
+ * that of every earlier lease, so all earlier holders stay refused. A plausible fence is never
+ * lowered.
+ */
+
+export interface LowerFenceOptions {
+  /** Resources whose stored fences to lower. @default every resource of the lease */
+  readonly resource?: string | readonly string[];
+  /** Lead over the clock from which a stored fence counts as an accident. @default "24h" */
+  readonly maxFenceAhead?: Duration;
+}
+
+export interface LowerFenceResult {
+  /** Number of stored fences that were replaced; 0 if all were plausible. */
+  readonly lowered: number;
+}
+
+/** A fence store whose fences can be lowered after an accident. */
+export interface LowerableFenceStore extends FenceStore {
+  /**
+   * Replaces the stored fence of each resource by that of `fenced`, if it is implausibly far ahead
+   * of the clock. Pass a lease that was acquired after the accident.
+   */
+  lower(fenced: Fenced | bigint, options?: LowerFenceOptions): Promise<LowerFenceResult>;
+}
+
+export interface Lowering {
+  readonly fence: bigint;
+  /** Stored fences above it are lowered. */
+  readonly limit: bigint;
+}
+
+/** Checks the fence to store, and returns the limit above which stored fences are lowered. */
+export function loweringOf(
+  fenced: Fenced | bigint,
+  resource: string,
+  maxFenceAhead: Duration | undefined,
+): Lowering {
+  const fence = plausibleFence(fenced, resource, maxFenceAhead);
+  const limit = greatestPlausible(maxFenceAhead);
+  if (limit !== undefined) return { fence, limit };
+  throw new InvalidOptionError("maxFenceAhead", 'a duration, such as "24h"', maxFenceAhead);
+}
+
+/** Lowers the resources of one call one after another. `lowerOne` resolves to true if it did. */
+export async function lowerEach(
+  fenced: Fenced | bigint,
+  options: LowerFenceOptions,
+  lowerOne: (resource: string, lowering: Lowering) => Promise<boolean>,
+): Promise<LowerFenceResult> {
+  knownOptions("options", options, ["resource", "maxFenceAhead"]);
+  const resources = guardedResources(fenced, options.resource);
+  let lowered = 0;
+  for (const resource of resources) {
+    const lowering = loweringOf(fenced, resource, options.maxFenceAhead);
+    if (await lowerOne(resource, lowering)) lowered += 1;
+  }
+  return { lowered };
+}

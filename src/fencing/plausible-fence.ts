@@ -1,0 +1,59 @@
+import { InvalidOptionError } from "../core/errors.ts";
+import { FenceAheadError } from "../core/fence-ahead-error.ts";
+import { durationMs, type Duration } from "../core/time/durations.ts";
+import { fenceOf, type Fenced } from "./guard.ts";
+
+/**
+ * Limit for how far a fence may be ahead of the clock.
+ *
+ * The fences of the lock servers are microseconds since 1970, or less. A guard that stored a far
+ * greater one, from a wrong unit or a forged header, would refuse every later holder for ever. The
+ * default is a day: more than the 14 hours by which a clock in the wrong time zone is ahead, and
+ * little enough to be waited out after an accident below the limit.
+ */
+
+export type MaxFenceAhead = Duration | "unlimited";
+
+export interface FenceLimitOptions {
+  /**
+   * Greatest lead of a fence over this machine's clock; the guard refuses a greater one with
+   * FenceAheadError. `"unlimited"` is for fences that are no microseconds since 1970.
+   * @default "24h"
+   */
+  readonly maxFenceAhead?: MaxFenceAhead;
+}
+
+const defaultAheadMs = 86_400_000;
+const maxAheadMs = 100 * 365 * 86_400_000;
+// Captured when the module loads, so that fake timers which a test installs later do not apply.
+const { now } = Date;
+
+/** Returns the greatest fence that is plausible now, or undefined without a limit. */
+export function greatestPlausible(option: MaxFenceAhead | undefined): bigint | undefined {
+  if (option === "unlimited") return undefined;
+  return BigInt(Math.trunc(now()) + checkedMaxAhead(option)) * 1_000n;
+}
+
+/** Returns the limit in milliseconds. Throws InvalidOptionError for an invalid option. */
+export function checkedMaxAhead(option: MaxFenceAhead | undefined): number {
+  if (option === undefined) return defaultAheadMs;
+  if (option === "unlimited") return Infinity;
+  try {
+    return durationMs("maxFenceAhead", option, { minMs: 0, maxMs: maxAheadMs });
+  } catch {
+    const expected = 'a duration of at most 100 years, such as "24h", or "unlimited"';
+    throw new InvalidOptionError("maxFenceAhead", expected, option);
+  }
+}
+
+/** Reads the fence like `fenceOf`. Throws FenceAheadError if it is implausibly great. */
+export function plausibleFence(
+  fenced: Fenced | bigint,
+  resource: string,
+  option: MaxFenceAhead | undefined,
+): bigint {
+  const fence = fenceOf(fenced);
+  const limit = greatestPlausible(option);
+  if (limit !== undefined && fence > limit) throw new FenceAheadError(resource, fence, limit);
+  return fence;
+}
