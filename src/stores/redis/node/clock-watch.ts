@@ -44,9 +44,9 @@ export class ClockWatch {
   /** Server time minus our monotonic time, by the last reply; undefined before the first. */
   offsetMs: number | undefined = undefined;
   /** Greatest error of the offset: half the round trip of the last reply. */
-  errorMs = Infinity;
+  errorMs: number = Infinity;
   /** Monotonic time of the last reply. */
-  atMs = -Infinity;
+  atMs: number = -Infinity;
 
   constructor(clock: SteadyClock, allowance: DriftAllowance) {
     this.#clock = clock;
