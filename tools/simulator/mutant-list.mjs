@@ -455,7 +455,7 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `return this.#cleanup ?? this.#grant?.givenBack;`,
+        from: `return this.#cleanup ?? this.#grant?.begunRelease;`,
         to: `return this.#cleanup;`,
       },
     ],

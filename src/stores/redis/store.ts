@@ -38,7 +38,7 @@ import { Gaps } from "./protocol/gaps.ts";
 import { RedisGrant } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { lockKey } from "./protocol/lock-key.ts";
+import { lockKey, nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
@@ -49,7 +49,6 @@ import { renewMany } from "./protocol/renew-many.ts";
 import { Rounds } from "./protocol/round.ts";
 import { SharedGrantFields } from "./protocol/shared-grant-fields.ts";
 import { SlotOrder } from "./protocol/slot-order.ts";
-import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
 

@@ -41,10 +41,12 @@ export class ClockWatch {
   readonly #clock: SteadyClock;
   readonly #allowance: DriftAllowance;
   #reference: Sample | undefined;
-  /** Server time minus our monotonic time, by the last reply. */
-  #offsetMs: number | undefined;
-  #errorMs = Infinity;
-  #atMs = -Infinity;
+  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
+  offsetMs: number | undefined = undefined;
+  /** Greatest error of the offset: half the round trip of the last reply. */
+  errorMs: number = Infinity;
+  /** Monotonic time of the last reply. */
+  atMs: number = -Infinity;
 
   constructor(clock: SteadyClock, allowance: DriftAllowance) {
     this.#clock = clock;
@@ -53,22 +55,7 @@ export class ClockWatch {
 
   /** Returns the server's time at a monotonic time; undefined before the first reply. */
   serverMsAt(monotonicMs: number): number | undefined {
-    return this.#offsetMs === undefined ? undefined : monotonicMs + this.#offsetMs;
-  }
-
-  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
-  get offsetMs(): number | undefined {
-    return this.#offsetMs;
-  }
-
-  /** Monotonic time of the last reply. */
-  get atMs(): number {
-    return this.#atMs;
-  }
-
-  /** Greatest error of the offset: half the round trip of the last reply. */
-  get errorMs(): number {
-    return this.#errorMs;
+    return this.offsetMs === undefined ? undefined : monotonicMs + this.offsetMs;
   }
 
   /** Evaluates one reply. Returns how far the clock stepped, or 0. */
@@ -76,12 +63,12 @@ export class ClockWatch {
     const { runId, serverMs } = stamp;
     const { monotonicMs: atMs, steadyMs } = this.#clock.now();
     const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
-    this.#offsetMs = monotonicOffsetMs;
+    this.offsetMs = monotonicOffsetMs;
     const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
     // One more: our wall clock counts whole milliseconds.
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
-    this.#errorMs = errorMs;
-    this.#atMs = atMs;
+    this.errorMs = errorMs;
+    this.atMs = atMs;
     const reference = this.#reference;
     if (reference === undefined || reference.runId !== runId) {
       this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };

@@ -141,7 +141,7 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
   let index = -1;
   for (const ballot of ballots) {
     index += 1;
-    if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.health.clockEpoch) continue;
     ballot.confirmed = false;
     ballot.out = true;
     dropped += 1;

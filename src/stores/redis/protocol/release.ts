@@ -1,3 +1,19 @@
+/**
+ * Deletes an owner's keys on all nodes: when a lease is released, and after a failed attempt.
+ *
+ * Problem: a release must reach every node that may have a key, but must not wait for one that is
+ * down. A late acquire may set a key after the release has passed.
+ *
+ * Idea: the release goes to all nodes except those that certainly have nothing. Its caller gets the
+ * outcome as soon as it is certain: a quorum deleted the keys, or so many lacked them that the lock
+ * was taken. A node that did not confirm is owed the release (owed-releases.ts). If a grant arrives
+ * late, the release behind it on the same connection deletes it; otherwise the node is released
+ * once more.
+ *
+ * Limits: safety does not depend on a release, because keys expire. A missing key proves nothing
+ * if an earlier run of the same request may have deleted it.
+ */
+
 import type { ReleaseOutcome } from "../../../core/store.ts";
 import type { PlaceLeft } from "../dialect.ts";
 import type { NodeCall } from "../node-call.ts";
@@ -30,7 +46,7 @@ export interface ReleaseRequest {
 }
 
 /** A release that has begun. */
-export interface GivingBack {
+export interface BegunRelease {
   /**
    * Called when a grant arrives late. True if our release was sent after it on the same connection
    * and is unanswered: it will delete that grant.
@@ -51,9 +67,9 @@ export function release(
   const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
   const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, skipped };
   return new Promise((resolve) => {
-    const givingBack = new Release(quorum, request, true, resolve);
-    grant.end(givingBack);
-    givingBack.start();
+    const begun = new Release(quorum, request, true, resolve);
+    grant.end(begun);
+    begun.start();
   });
 }
 
@@ -64,12 +80,12 @@ export function release(
 export function releaseAll(
   quorum: Quorum,
   request: ReleaseRequest,
-  onBegun: (givingBack: GivingBack) => void,
+  onBegun: (begun: BegunRelease) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const givingBack = new Release(quorum, request, false, () => resolve());
-    onBegun(givingBack);
-    givingBack.start();
+    const begun = new Release(quorum, request, false, () => resolve());
+    onBegun(begun);
+    begun.start();
   });
 }
 
@@ -89,7 +105,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 const released: ReleaseOutcome = { released: true };
 
 /** perf (sequential): the listener of its own round, which saves objects per release. */
-class Release implements RoundListener<ReleaseReply>, GivingBack {
+class Release implements RoundListener<ReleaseReply>, BegunRelease {
   readonly #quorum: Quorum;
   readonly #call: NodeCall<ReleaseReply>;
   readonly #sentMs: number;

@@ -1,3 +1,16 @@
+/**
+ * Extends many grants in one round, with one request per node.
+ *
+ * Problem: thousands of leases that are renewed one by one cost thousands of requests per node.
+ *
+ * Idea: a request lists up to 64 grants, and its reply has one verdict for each. Every grant is
+ * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. A node that has a
+ * smaller fence for a grant, or that refuses the whole request, gets one for that grant alone.
+ *
+ * Limits: only grants of one key. A reply after the outcome adds a vote, if no newer extend
+ * replaced it.
+ */
+
 import type { Instant } from "../../../core/ports.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
@@ -19,11 +32,7 @@ export interface RenewalRequest {
   readonly ttlMs: number;
 }
 
-/**
- * perf (renew): extends many grants in one round, with one request per node. Each grant is decided
- * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
- * whole call, gets a request for that grant alone.
- */
+/** perf (renew): extends many grants with one request per node. Calls `onOutcome` for each. */
 export function renewTogether(
   quorum: Quorum,
   request: RenewalRequest,
@@ -122,7 +131,7 @@ class Renewal implements RoundListener<RenewReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     ballot.vote = "granted";
-    ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = this.#quorum.nodes[index]?.health.clockEpoch ?? 0;
   }
 
   #onVerdict(each: Renewing, index: number, verdict: string): void {

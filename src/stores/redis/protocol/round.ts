@@ -169,7 +169,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
     const error = new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`);
     const replies: TimedOut[] = [];
     for (const index of late) {
-      const reply = nodes[index]?.timedOut(error);
+      const reply = nodes[index]?.health.timedOut(error);
       if (reply !== undefined) replies.push({ index, reply });
     }
     this.#listener.onTimeUp?.(replies);

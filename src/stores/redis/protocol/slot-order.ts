@@ -9,9 +9,8 @@ import type {
   ReleaseOutcome,
 } from "../../../core/store.ts";
 import { slotOf } from "../cluster-dialect.ts";
-import { lockKey } from "./lock-key.ts";
+import { lockKey, type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
-import type { StoreSettings } from "./store-settings.ts";
 
 /**
  * The steps on a Cluster. A script runs on one slot, so resources of several slots are refused, or

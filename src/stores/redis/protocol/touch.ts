@@ -124,7 +124,7 @@ export function noteTouch(
     ballot.cause = reply.reply.error;
   } else {
     ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
-    ballot.clockEpoch = quorum.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = quorum.nodes[index]?.health.clockEpoch ?? 0;
   }
 }
 
@@ -136,7 +136,8 @@ export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly B
   let stepped = 0;
   for (let index = 0; index < ballots.length; index += 1) {
     const ballot = ballots[index];
-    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.health.clockEpoch)
+      continue;
     ballot.vote = "unknown";
     ballot.cause = new Error("its clock was set forward after it had answered");
     stepped |= 1 << index;

@@ -18,14 +18,13 @@ import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../dialect.ts";
-import { lockKeys } from "../protocol/lock-key.ts";
+import { lockKeys, nodeTimeoutMs } from "../protocol/store-settings.ts";
 import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
 import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import type { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../replies.ts";
 import type { WakeUps } from "./wake-ups.ts";
-import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 
 /** Time that the other nodes get to notify the waiter after the first one. */
 const togetherMs = 2;
@@ -102,7 +101,7 @@ export class RedisWaiting implements Waiting {
   #fixTicket(): void {
     if (this.#isTicketFixed) return;
     const { nodes, size } = this.#quorum;
-    const known = nodes.flatMap((node) => node.serverMsAt(this.#beganMs) ?? []);
+    const known = nodes.flatMap((node) => node.health.serverMsAt(this.#beganMs) ?? []);
     known.sort((a, b) => a - b);
     const medianMs = known[(known.length - 1) >> 1];
     if (medianMs === undefined) return;
