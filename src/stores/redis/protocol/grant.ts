@@ -1,25 +1,9 @@
 import type { Grant } from "../../../core/store.ts";
-import { lockKey, lockKeys } from "./lock-key.ts";
+import { lockKey, lockKeys } from "./store-settings.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
-import type { GivingBack } from "./release.ts";
-import type { ShortOwners } from "./short-owners.ts";
-
-/** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
-export interface GrantFields {
-  /** Identity of the quorum that granted. */
-  readonly home: object;
-  readonly prefix: string;
-  readonly owners: ShortOwners;
-  readonly ttlMs: number;
-  readonly validityMs: number;
-  /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
-  readonly lifeMs: number;
-  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
-  readonly longUntilMs: number;
-  /** True after a vote was lost: a key may end sooner there than the lease does. */
-  readonly lifeInDoubt: boolean;
-}
+import type { BegunRelease } from "./release.ts";
+import type { GrantFields } from "./shared-grant-fields.ts";
 
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
 export class RedisGrant implements Grant {
@@ -35,7 +19,7 @@ export class RedisGrant implements Grant {
   readonly #names: string | readonly string[];
   /** Number of times that a quorum confirmed the grant after the attempt. */
   #confirmations = 0;
-  #givenBack: GivingBack | undefined = undefined;
+  #begunRelease: BegunRelease | undefined = undefined;
 
   constructor(
     fields: GrantFields,
@@ -107,11 +91,11 @@ export class RedisGrant implements Grant {
 
   /** True once the release has begun: no request may set the keys again. */
   get isOver(): boolean {
-    return this.#givenBack !== undefined;
+    return this.#begunRelease !== undefined;
   }
 
-  get givenBack(): GivingBack | undefined {
-    return this.#givenBack;
+  get begunRelease(): BegunRelease | undefined {
+    return this.#begunRelease;
   }
 
   /**
@@ -123,8 +107,8 @@ export class RedisGrant implements Grant {
     return true;
   }
 
-  end(givenBack: GivingBack): void {
-    this.#givenBack = givenBack;
+  end(begunRelease: BegunRelease): void {
+    this.#begunRelease = begunRelease;
   }
 
   /**
