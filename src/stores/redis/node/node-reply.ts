@@ -1,4 +1,4 @@
-import { refusal } from "./replies.ts";
+import { refusal } from "../commands/refusals.ts";
 
 /** How a node answered one call, in what it means for the protocol. */
 export type NodeReply<Reply> =
