@@ -38,13 +38,12 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { addVote, RedisGrant } from "./grant.ts";
+import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type BegunRelease } from "./release.ts";
 import type { Round, RoundListener, TimedOut } from "./round.ts";
-import type { GrantFields } from "./shared-grant-fields.ts";
 import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(

@@ -7,12 +7,11 @@ import type { RedisNode } from "../node/node.ts";
 import type { BlankReport } from "../commands/operation.ts";
 import type { DuplicateServers } from "./duplicate-servers.ts";
 import type { Gaps } from "./gaps.ts";
-import type { RedisGrant } from "./grant.ts";
+import type { RedisGrant, SharedGrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Rounds } from "./round.ts";
-import type { SharedGrantFields } from "./shared-grant-fields.ts";
 import type { StoreSettings } from "./store-settings.ts";
 
 /** Decides which nodes may vote. */
