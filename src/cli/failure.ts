@@ -38,7 +38,7 @@ export class Interrupted extends Error {
 }
 
 const deniedPattern =
-  /\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR Client sent AUTH)\b/;
+  /^no permission to keep locks|\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR Client sent AUTH)\b/;
 
 /** True if a server refused our credentials or rights; a retry does not help. */
 export function isDenied(text: string): boolean {
