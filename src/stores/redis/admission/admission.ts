@@ -19,7 +19,7 @@ import { admittedByClock, offClientSeen } from "../node/mixed-admission.ts";
 import { aboutNode } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Survey } from "../node/survey.ts";
-import type { BlankReport } from "../replies.ts";
+import type { BlankReport } from "../commands/operation.ts";
 import { greatestCounters, verdict, whenLeft, whyBlank } from "./admission-rule.ts";
 import type { NodeView, Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";

@@ -91,22 +91,19 @@ const space = 32;
 const runIdLength = 12;
 
 /**
- * Parses the stamp in a granting script's reply, or at the head of a batch: "G sec usec rid …".
- * perf (sequential): parsed by hand, because every such reply has one.
+ * Parses the stamp, the first line of a reply: "S sec usec rid".
+ * perf (sequential): parsed by hand, because every reply of a script that grants has one.
  */
 export function stampOf(reply: unknown): Stamp | undefined {
-  const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
-  if (typeof stamped !== "string" || stamped.charCodeAt(1) !== space) return undefined;
-  if (!"SGHQKNBV".includes(stamped.charAt(0))) return undefined;
-  const secondsEnd = digitsEnd(stamped, 2);
-  const microsEnd = digitsEnd(stamped, secondsEnd + 1);
-  // Without fences, replies have no time: "H pttl value" is not a stamp.
-  if (microsEnd < 0) return undefined;
-  const last = stamped.indexOf(" ", microsEnd + 1);
-  const runId = stamped.slice(microsEnd + 1, last < 0 ? stamped.length : last);
+  if (typeof reply !== "string" || reply.charAt(0) !== "S") return undefined;
+  const secondsEnd = digitsEnd(reply, 2);
+  const microsEnd = digitsEnd(reply, secondsEnd + 1);
+  const end = reply.indexOf("\n");
+  if (microsEnd < 0 || end < 0) return undefined;
+  const runId = reply.slice(microsEnd + 1, end);
   if (runId !== "-" && !isRunId(runId)) return undefined;
-  const seconds = numberIn(stamped, 2, secondsEnd);
-  const micros = numberIn(stamped, secondsEnd + 1, microsEnd);
+  const seconds = numberIn(reply, 2, secondsEnd);
+  const micros = numberIn(reply, secondsEnd + 1, microsEnd);
   return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
 }
 

@@ -17,7 +17,7 @@ import { ReplicationError, type VoteKind } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
 import { replicationFault } from "../commands/replication-faults.ts";
-import type { NodeFailure } from "../node-reply.ts";
+import type { NodeFailure } from "./node-reply.ts";
 import { ClockWatch, stampOf } from "./clock-watch.ts";
 import type { MixedAdmission } from "./mixed-admission.ts";
 import type { NodeObserver, NodeOptions, RedisNode } from "./node.ts";

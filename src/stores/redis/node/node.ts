@@ -1,13 +1,13 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
-import { batchWeightMax, weightOf, type Batches } from "../batch.ts";
-import type { NodeCall } from "../node-call.ts";
-import { noLongerWanted } from "../node-reply.ts";
+import type { Lists } from "../commands/operation-call.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import { noLongerWanted } from "./node-reply.ts";
 import type { DriftAllowance } from "./clock-watch.ts";
 import { Health } from "./health.ts";
 import type { MixedAdmission } from "./mixed-admission.ts";
-import { Outbox } from "./outbox.ts";
+import { listWeightMax, Outbox, weightOf } from "./outbox.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 import type { ServerInfo } from "./server-info.ts";
@@ -15,13 +15,14 @@ import type { ServerInfo } from "./server-info.ts";
 /** Limit. A node with so many open commands is not answering: more would only fill memory. */
 const inFlightMax = 20_000;
 
-/** Limit of keys for a call in a batch. Calls with more keys go alone. */
-const partKeysMax = 4;
+/** Limit of keys for an operation in a list. Operations with more keys go alone. */
+const listedKeysMax = 4;
 
 export interface NodeOptions {
   readonly clock: SteadyClock;
   readonly events: Emitter;
-  readonly batches: Batches | undefined;
+  /** Undefined if one call cannot have several operations. */
+  readonly lists: Lists | undefined;
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
@@ -48,7 +49,7 @@ export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly health: Health;
-  readonly #batches: Batches | undefined;
+  readonly #lists: Lists | undefined;
   readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
   readonly #silentMsMax: number;
@@ -57,11 +58,11 @@ export class RedisNode {
     this.name = name;
     this.connection = connection;
     this.health = new Health(this, connection, options);
-    this.#batches = options.batches;
+    this.#lists = options.lists;
     this.#silentMsMax = options.silentMsMax;
     this.#outbox = new Outbox(
-      batchWeightMax,
-      ({ call }) => weightOf(call.part),
+      listWeightMax,
+      ({ call }) => weightOf(call.operation),
       (items) => this.#flush(items),
     );
     this.#sender = new Sender(this.health);
@@ -136,22 +137,22 @@ export class RedisNode {
     } else if (this.#sender.inFlight >= inFlightMax) {
       const error = new Error(`${inFlightMax} commands are in flight, unanswered`);
       void Promise.resolve().then(() => to.settle(index, { kind: "unsent", error }));
-    } else if (this.#batches === undefined || !canBatch(call)) {
+    } else if (this.#lists === undefined || !canBeListed(call)) {
       this.#sender.send(outgoing);
     } else {
       this.#outbox.add(outgoing);
     }
   }
 
-  /** Sends what was collected in one turn: one call as it is, several as a batch. */
+  /** Sends what was collected in one turn: one call as it is, several as a list. */
   #flush(items: readonly Outgoing<unknown>[]): void {
     const [first] = items;
-    if (first === undefined || this.#batches === undefined) return;
+    if (first === undefined || this.#lists === undefined) return;
     if (items.length === 1) this.#sender.send(first);
-    else this.#sender.sendBatch(this.#batches, items);
+    else this.#sender.sendList(this.#lists, items);
   }
 }
 
-function canBatch({ part }: NodeCall<unknown>): boolean {
-  return part !== undefined && part.keys.length <= partKeysMax;
+function canBeListed({ operation }: NodeCall<unknown>): boolean {
+  return operation !== undefined && operation.keys.length <= listedKeysMax;
 }

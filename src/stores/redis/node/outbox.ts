@@ -1,8 +1,23 @@
+import type { Operation } from "../commands/operation.ts";
+
 const turn = Promise.resolve();
+
+/** Limit: a longer list delays the commands of every other client of the server. */
+export const listWeightMax = 128;
+/** As many acquires or releases as fit in a list take up to four keys each. */
+const usualWeight = 4;
+const touchWeight = 2;
+
+/** Returns what an operation takes of a list. Renewals, of which there are many, cost least. */
+export function weightOf(operation: Operation | undefined): number {
+  if (operation === undefined) return Infinity;
+  const { kind, keys } = operation;
+  return kind === "touch" ? touchWeight * keys.length : Math.max(usualWeight, keys.length);
+}
 
 /**
  * perf (inflight): collects what is sent to one node in one turn of the event loop, and sends it in
- * batches. A full batch leaves at once, so that the server works while we encode the next. The rest
+ * lists. A full list leaves at once, so that the server works while we encode the next. The rest
  * leaves after the continuations of the turn.
  */
 export class Outbox<Item> {

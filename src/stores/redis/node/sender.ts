@@ -1,9 +1,11 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
 import { now } from "../../../core/time/validity.ts";
-import { firstReplyAt, type Batches, type BatchPart } from "../batch.ts";
-import type { NodeCall } from "../node-call.ts";
-import { noInfo, noLongerWanted, unproven, type NodeReply } from "../node-reply.ts";
+import type { Operation } from "../commands/operation.ts";
+import type { Lists } from "../commands/operation-call.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import { unexpected } from "../commands/refusals.ts";
+import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.ts";
 
 /** Receives replies; one object for the calls to all nodes. */
 export interface Listener<Reply> {
@@ -38,7 +40,7 @@ export interface SenderHost {
 /** Epoch of a call that was sent before and may have run then: equal to no other. */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or in batches. If the server lacks a script, sends its text. */
+/** Sends calls alone or in lists. If the server lacks a script, sends its text. */
 export class Sender {
   readonly #host: SenderHost;
   /** Returns another value when the driver may have sent commands a second time. */
@@ -130,43 +132,42 @@ export class Sender {
     this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
   }
 
-  /** Sends all items in one call. Each gets its own reply. */
-  sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
-    this.#sendBatch(batches, items, this.#epoch(), false);
+  /** Sends all items in one call. Each gets its own verdict. */
+  sendList(lists: Lists, items: readonly Outgoing<unknown>[]): void {
+    this.#sendList(lists, items, this.#epoch(), false);
   }
 
-  #sendBatch(
-    batches: Batches,
+  #sendList(
+    lists: Lists,
     items: readonly Outgoing<unknown>[],
     epoch: unknown,
     byText: boolean,
   ): void {
-    const parts: BatchPart[] = [];
-    for (const { call } of items) if (call.part !== undefined) parts.push(call.part);
-    const call = batches.callOf(parts);
-    const command = byText ? call.whole() : call.first(this.#host.mustVerify());
+    const operations: Operation[] = [];
+    for (const { call } of items) if (call.operation !== undefined) operations.push(call.operation);
+    const list = lists.callOf(operations);
+    const command = byText ? list.whole() : list.first(this.#host.mustVerify());
     const onReply = (reply: unknown): void => {
-      const replies: unknown[] = Array.isArray(reply) ? reply : [];
+      const lines = typeof reply === "string" ? reply.split("\n") : [];
       const isFirstRun = epoch === this.#epoch();
-      let place = firstReplyAt(batches.batching);
+      let place = 1;
       for (const item of items) {
         const { call, to, index } = item;
-        const answer = readPart(call, replies[place]);
+        const answer = readLine(call, lines[place], lines[0] ?? "");
         if (isFirstRun) to.settle(index, answer);
         else this.#settleResent(item, answer, false);
         place += 1;
       }
     };
-    this.#exchange(call.key, command, onReply, (error) => {
+    this.#exchange(list.key, command, onReply, (error) => {
       const failure = this.#host.failed(error);
-      const lacking = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      const isMissing = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      const mayLoad = isMissing && !(list.needsInfo && this.#host.infoDenied());
       if (failure.kind !== "error") {
         for (const { to, index } of items) to.settle(index, failure);
-      } else if (lacking && this.#host.infoDenied() && batches.batching.strict) {
-        for (const { to, index } of items) to.settle(index, noInfo);
-      } else if (lacking && !byText) {
+      } else if (mayLoad && !byText) {
         this.#host.heard(undefined, now(this.#host.clock));
-        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
+        this.#again(items, (wanted) => this.#sendList(lists, wanted, epoch, true));
       } else {
         // The server refused the whole: send each alone, so that one cannot fail the others. Some
         // of them may have been applied before.
@@ -249,9 +250,14 @@ function read<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean)
   }
 }
 
-function readPart<Reply>(call: NodeCall<Reply>, reply: unknown): NodeReply<Reply> {
+function readLine<Reply>(
+  call: NodeCall<Reply>,
+  line: string | undefined,
+  stamp: string,
+): NodeReply<Reply> {
   try {
-    return { kind: "reply", reply: call.readPart(reply) };
+    if (call.readLine === undefined) throw unexpected(line);
+    return { kind: "reply", reply: call.readLine(line, stamp) };
   } catch (error) {
     return misunderstood(error);
   }

@@ -14,10 +14,10 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/time/validity.ts";
-import { placeLeft, type Place } from "../dialect.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import type { AcquireReply, TouchReply } from "../replies.ts";
+import { placeLeft, type Place } from "../commands/operation.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { AcquireReply, TouchReply } from "../commands/operation.ts";
 import {
   confirmedNodes,
   confirmGrantsOf,
@@ -38,13 +38,12 @@ import {
   tallyOf,
   type Ballot,
 } from "./ballot.ts";
-import { addVote, RedisGrant } from "./grant.ts";
+import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type BegunRelease } from "./release.ts";
 import type { Round, RoundListener, TimedOut } from "./round.ts";
-import type { GrantFields } from "./shared-grant-fields.ts";
 import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(
@@ -97,7 +96,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#fields = quorum.fields.of(ttlMs);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
-    this.#call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+    this.#call = quorum.mode.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
@@ -143,7 +142,7 @@ class Attempt implements RoundListener<AcquireReply> {
 
   #raise(): void {
     this.#raised = true;
-    const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    const call = this.#quorum.mode.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(raisable(this.#ballots), call, {
       wanted: () => this.wanted(),
       onReply: (index, reply, late) => {

@@ -7,7 +7,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import type { Place } from "../dialect.ts";
+import type { Place } from "../commands/operation.ts";
 import { checkTtl, lockKeys, nodeTimeoutMs } from "./store-settings.ts";
 import type { RaisingStore } from "./ordered-groups.ts";
 import { attempt } from "./attempt.ts";

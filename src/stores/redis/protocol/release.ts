@@ -15,10 +15,10 @@
  */
 
 import type { ReleaseOutcome } from "../../../core/store.ts";
-import type { PlaceLeft } from "../dialect.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import type { ReleaseReply } from "../replies.ts";
+import type { PlaceLeft } from "../commands/operation.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { ReleaseReply } from "../commands/operation.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
@@ -93,7 +93,7 @@ export function releaseAll(
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
-  const call = quorum.dialect.release(request.keys, request.owner, request.place);
+  const call = quorum.mode.release(request.keys, request.owner, request.place);
   const { ttlMs, lifeMs = ttlMs } = request;
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
@@ -136,7 +136,7 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
     resolve: (outcome: ReleaseOutcome) => void,
   ) {
     const { keys, owner, place, fenceNumber, without = 0, skipped = 0, silent = 0 } = request;
-    this.#call = quorum.dialect.release(keys, owner, place, fenceNumber);
+    this.#call = quorum.mode.release(keys, owner, place, fenceNumber);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#receivers = quorum.rounds.all & ~(without | skipped);
     this.#left = sizeOf(this.#receivers);

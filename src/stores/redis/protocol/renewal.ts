@@ -4,8 +4,8 @@
  * Problem: thousands of leases that are renewed one by one cost thousands of requests per node.
  *
  * Idea: a request lists up to 64 grants, and its reply has one verdict for each. Every grant is
- * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. A node that has a
- * smaller fence for a grant, or that refuses the whole request, gets one for that grant alone.
+ * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. A node that refuses the
+ * whole request, or whose reply may be that of a second run, gets one for each such grant alone.
  *
  * Limits: only grants of one key. A reply after the outcome adds a vote, if no newer extend
  * replaced it.
@@ -14,9 +14,10 @@
 import type { Instant } from "../../../core/ports.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { RenewReply, TouchReply } from "../commands/operation.ts";
+import { isPermanent } from "../commands/refusals.ts";
 import { Ballot, newBallots } from "./ballot.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
@@ -109,7 +110,7 @@ class Renewal implements RoundListener<RenewReply> {
       for (const each of this.#all) this.#sendAlone(each, index);
     } else if (reply.kind !== "reply") {
       this.#allFailed(index, reply);
-    } else if (reply.reply.kind !== "told") {
+    } else if (reply.reply.kind !== "decided") {
       this.#allFailed(index, { kind: "reply", reply: reply.reply });
     } else {
       const { verdicts } = reply.reply;
@@ -149,8 +150,8 @@ class Renewal implements RoundListener<RenewReply> {
 
   #sendAlone(each: Renewing, index: number): void {
     const { grant } = each;
-    const { dialect, rounds } = this.#quorum;
-    const call = dialect.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
+    const { mode, rounds } = this.#quorum;
+    const call = mode.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
     const wanted = (): boolean => !grant.isOver;
     const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
       this.#onReplyAlone(each, index, reply);

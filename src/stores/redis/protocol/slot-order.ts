@@ -8,7 +8,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import { slotOf } from "../cluster-dialect.ts";
+import { slotOf } from "../commands/keys.ts";
 import { lockKey, type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 
