@@ -210,7 +210,11 @@ describe("a store that cannot be used", () => {
     onTestFinished(() => locked.stop());
     const gone = await startRedis();
     await gone.stop();
-    const all = [servers[0]?.url, gone.url, `redis://:wrong@127.0.0.1:${locked.port}`];
+    const all = [
+      `${servers[0]?.url}?admission=off`,
+      gone.url,
+      `redis://:wrong@127.0.0.1:${locked.port}`,
+    ];
     for (const store of [`redlock:${all.join(",")}`, gone.url, all[2] ?? ""]) {
       const { code, stdout, stderr } = await cli.run(["doctor", "--json", "--store", store]);
       expect({ code, stderr }).toEqual({ code: 2, stderr: "" });
@@ -234,8 +238,10 @@ describe("a store that cannot be used", () => {
     const silent = await paused();
     silent.pause();
     onTestFinished(() => silent.resume());
-    const [one, other] = servers;
-    const store = `redlock:${one?.url}?admission=off,${other?.url},${silent.url}`;
+    const two = await startRedisServers(2);
+    onTestFinished(async () => void (await Promise.all(two.map((server) => server.stop()))));
+    const urls = [...two, silent].map(({ url }) => `${url}?admission=off`);
+    const store = `redlock:${urls.join(",")}`;
     const ended = await cli.run(["exec", "early", "--store", store, "--", "echo", "ran"]);
     // After five seconds without an answer it would have warned of the silent one.
     expect(ended).toMatchObject({ code: 0, stdout: "ran\n", stderr: "" });
