@@ -21,11 +21,10 @@ import type { NodeFailure } from "./node-reply.ts";
 import { ClockWatch, stampOf } from "./clock-watch.ts";
 import type { MixedAdmission } from "./mixed-admission.ts";
 import type { NodeObserver, NodeOptions, RedisNode } from "./node.ts";
-import type { SenderHost } from "./sender.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 import { ServerIdentity } from "./server-identity.ts";
 
-export class Health implements SenderHost {
+export class Health {
   readonly connection: RedisConnection;
   readonly clock: SteadyClock;
   readonly identity: ServerIdentity;
@@ -94,7 +93,7 @@ export class Health implements SenderHost {
   }
 
   /** Called with every reply; with undefined if the server only lacked a script. */
-  heard(reply: unknown, sent: Instant): void {
+  received(reply: unknown, sent: Instant): void {
     this.isDisconnected = false;
     this.#probes.succeeded();
     if (this.#failing) {

@@ -7,7 +7,7 @@ export type NodeReply<Reply> =
   | { readonly kind: "error"; readonly error: Error }
   /** Certainly not sent, so certainly not applied. */
   | { readonly kind: "unsent"; readonly error: Error }
-  /** Sent, and never answered: applied or not, nobody knows. */
+  /** Sent, and never answered: it is unknown whether it was applied. */
   | { readonly kind: "unknown"; readonly error: Error; readonly timedOut: boolean };
 
 /** Why there is no reply. */

@@ -3,20 +3,17 @@ import type { Emitter } from "../../../core/events.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
 import type { Lists } from "../commands/operation-call.ts";
 import type { NodeCall } from "../commands/node-call.ts";
-import { noLongerWanted } from "./node-reply.ts";
 import type { DriftAllowance } from "./clock-watch.ts";
 import { Health } from "./health.ts";
 import type { MixedAdmission } from "./mixed-admission.ts";
-import { listWeightMax, Outbox, weightOf } from "./outbox.ts";
+import { noLongerWanted } from "./node-reply.ts";
+import { canBeListed, Outbox } from "./outbox.ts";
 import { Sender, type Listener, type Outgoing } from "./sender.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 import type { ServerInfo } from "./server-info.ts";
 
 /** Limit. A node with so many open commands is not answering: more would only fill memory. */
 const inFlightMax = 20_000;
-
-/** Limit of keys for an operation in a list. Operations with more keys go alone. */
-const listedKeysMax = 4;
 
 export interface NodeOptions {
   readonly clock: SteadyClock;
@@ -49,23 +46,17 @@ export class RedisNode {
   readonly name: string;
   readonly connection: RedisConnection;
   readonly health: Health;
-  readonly #lists: Lists | undefined;
-  readonly #outbox: Outbox<Outgoing<unknown>>;
   readonly #sender: Sender;
+  readonly #outbox: Outbox | undefined;
   readonly #silentMsMax: number;
 
   constructor(name: string, connection: RedisConnection, options: NodeOptions) {
     this.name = name;
     this.connection = connection;
     this.health = new Health(this, connection, options);
-    this.#lists = options.lists;
-    this.#silentMsMax = options.silentMsMax;
-    this.#outbox = new Outbox(
-      listWeightMax,
-      ({ call }) => weightOf(call.operation),
-      (items) => this.#flush(items),
-    );
     this.#sender = new Sender(this.health);
+    this.#outbox = options.lists && new Outbox(this.#sender, options.lists);
+    this.#silentMsMax = options.silentMsMax;
   }
 
   observe(observer: NodeObserver): void {
@@ -137,22 +128,10 @@ export class RedisNode {
     } else if (this.#sender.inFlight >= inFlightMax) {
       const error = new Error(`${inFlightMax} commands are in flight, unanswered`);
       void Promise.resolve().then(() => to.settle(index, { kind: "unsent", error }));
-    } else if (this.#lists === undefined || !canBeListed(call)) {
+    } else if (this.#outbox === undefined || !canBeListed(call)) {
       this.#sender.send(outgoing);
     } else {
       this.#outbox.add(outgoing);
     }
   }
-
-  /** Sends what was collected in one turn: one call as it is, several as a list. */
-  #flush(items: readonly Outgoing<unknown>[]): void {
-    const [first] = items;
-    if (first === undefined || this.#lists === undefined) return;
-    if (items.length === 1) this.#sender.send(first);
-    else this.#sender.sendList(this.#lists, items);
-  }
-}
-
-function canBeListed({ operation }: NodeCall<unknown>): boolean {
-  return operation !== undefined && operation.keys.length <= listedKeysMax;
 }
