@@ -59,8 +59,8 @@ const diagnostics: Diagnostics = {
   hasSubscribers: (name) => channelOf(name).hasSubscribers,
   publish: (name, event) => channelOf(name).publish(event),
   listenerFailed(error) {
-    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.emitWarning(`a listener of a Holdfast event threw: ${told}`, "HoldfastWarning");
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.emitWarning(`a listener of a Holdfast event threw: ${text}`, "HoldfastWarning");
   },
 };
 

@@ -24,12 +24,12 @@ export interface ManualRuntime {
 export function manualRuntime(options: ManualRuntimeOptions = {}): ManualRuntime {
   const clock = new ManualClock(options);
   const listenerErrors: unknown[] = [];
-  const nobody: Diagnostics = {
+  const silent: Diagnostics = {
     hasSubscribers: () => false,
     publish: () => undefined,
     listenerFailed: (error) => listenerErrors.push(error),
   };
   const random = new SeededRandom(options.seed ?? 1);
-  const diagnostics = options.diagnostics ?? nobody;
+  const diagnostics = options.diagnostics ?? silent;
   return { runtime: { clock, random, diagnostics }, clock, listenerErrors };
 }

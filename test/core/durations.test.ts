@@ -23,6 +23,15 @@ describe("a duration", () => {
     expect(durationMs("ttl", value, bounds)).toBe(ms);
   });
 
+  test("has the same value each time, also after many other texts", () => {
+    for (let round = 0; round < 2; round += 1) {
+      for (let ms = 10; ms < 300; ms += 1) expect(durationMs("ttl", `${ms}ms`, bounds)).toBe(ms);
+      expect(durationMs("ttl", "30s", bounds)).toBe(30_000);
+    }
+    // The bounds are those of the call, not of an earlier one.
+    expect(() => durationMs("ttl", "30s", { ...bounds, maxMs: 29_999 })).toThrow("29999 ms");
+  });
+
   const bad: readonly unknown[] = [
     9,
     0,

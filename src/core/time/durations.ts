@@ -25,10 +25,28 @@ export function durationMs(option: string, value: unknown, bounds: DurationBound
   return ms;
 }
 
+/** Limit for the texts that are kept with their value. Programs use few different ones. */
+const keptMax = 100;
+/** Limit for their length: a valid text may have any number of digits. */
+const keptLengthMax = 20;
+/** perf (sequential): the value of each text that was parsed, because most calls repeat a few. */
+const kept = new Map<string, number>();
+
 function parse(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value !== "string") return undefined;
-  const match = pattern.exec(value);
+  const known = kept.get(value);
+  if (known !== undefined) return known;
+  const ms = parseText(value);
+  // An invalid text is not kept: it may have any size.
+  if (ms === undefined || value.length > keptLengthMax) return ms;
+  if (kept.size >= keptMax) kept.clear();
+  kept.set(value, ms);
+  return ms;
+}
+
+function parseText(text: string): number | undefined {
+  const match = pattern.exec(text);
   if (match === null) return undefined;
   const unit = match[2] as keyof typeof unitMs;
   // Rounded to a thousandth so that "0.1s" is 100 and not 100.00000000000001.

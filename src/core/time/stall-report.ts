@@ -43,23 +43,23 @@ function explain(
   suspendedMs: number,
   wallAheadMs: number,
 ): string | undefined {
-  const told: string[] = [];
+  const causes: string[] = [];
   if (suspendedMs > 0) {
-    told.push(`the machine was suspended for about ${inSeconds(suspendedMs)}`);
+    causes.push(`the machine was suspended for about ${inSeconds(suspendedMs)}`);
   } else if (wallAheadMs >= leastStallMs) {
-    told.push(
+    causes.push(
       `the wall clock ran ahead by ${inSeconds(wallAheadMs)}: it was set, or the machine slept`,
     );
   }
   if (stallMs >= leastStallMs || gcMs >= leastStallMs) {
     const isGc = gcMs * 2 >= stallMs;
-    told.push(
+    causes.push(
       isGc
         ? `garbage collection stopped the process for ${gcMs} ms`
         : `the event loop was blocked, or the process stopped, for ${stallMs} ms`,
     );
   }
-  return told.length === 0 ? undefined : told.join("; ");
+  return causes.length === 0 ? undefined : causes.join("; ");
 }
 
 function inSeconds(ms: number): string {
