@@ -174,6 +174,8 @@ export async function endWorkers(workers) {
 /**
  * Opens all contenders, then runs each once per round, in a new random order each time. A
  * contender that fails to open, is cut or dies is reported, and started again for the next round.
+ * The rounds that `offRounds` returns are run again, at most as many as there are rounds. Resolves
+ * with the number of rounds that were run again.
  *
  * @param {Bench} bench
  * @param {{
@@ -181,19 +183,26 @@ export async function endWorkers(workers) {
  *   open: (contender: string) => Promise<Worker[]>,
  *   warmUp?: (contender: string, workers: readonly Worker[]) => Promise<void>,
  *   turn: (contender: string, workers: readonly Worker[], round: number) => Promise<void>,
+ *   offRounds?: () => readonly number[],
  * }} plan
  */
-export async function takeTurns(bench, { contenders, rounds, seriesOf, open, warmUp, turn }) {
+export async function takeTurns(
+  bench,
+  { contenders, rounds, seriesOf, open, warmUp, turn, offRounds },
+) {
   /** @type {Map<string, Worker[]>} */
   const crews = new Map();
   /** @type {Map<string, number>} */
   const cuts = new Map();
   try {
-    for (let round = 0; round < rounds; round += 1) {
+    const order = Array.from({ length: rounds }, (_, round) => round);
+    for (let turns = 0; turns < 2 * rounds; turns += 1) {
+      const round = order.shift() ?? offRounds?.()[0];
+      if (round === undefined) return turns - rounds;
       for (const contender of shuffled(contenders)) {
         // Two cuts are enough: a third would only take minutes.
         if ((cuts.get(contender) ?? 0) >= 2) continue;
-        if (bench.isLate(seriesOf(contender).workload)) return;
+        if (bench.isLate(seriesOf(contender).workload)) return Math.max(0, turns - rounds);
         try {
           let workers = crews.get(contender);
           if (workers === undefined) {
@@ -213,6 +222,7 @@ export async function takeTurns(bench, { contenders, rounds, seriesOf, open, war
         }
       }
     }
+    return rounds;
   } finally {
     for (const workers of crews.values()) await endWorkers(workers);
   }

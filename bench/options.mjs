@@ -28,6 +28,7 @@ export const usage = `npm run bench -- [workload …] [options]
               ${contenderKinds.map(({ id }) => id).join(", ")}
   --nodes N   on 1 node or on 5 alone, instead of both
   --no-peers  without the published libraries, and without installing them
+  --merge     these workloads replace theirs in the results of bench/, the others stay
   --out DIR   where results.md, results.json and plots/ go; bench/ unless it is a quick run
               or not everything was measured
   --scale X   multiplies every time that is measured, such as 0.2 to try something out
@@ -44,6 +45,7 @@ export function readOptions(args) {
       only: { type: "string" },
       nodes: { type: "string" },
       "no-peers": { type: "boolean", default: false },
+      merge: { type: "boolean", default: false },
       out: { type: "string" },
       scale: { type: "string", default: "1" },
     },
@@ -57,8 +59,12 @@ export function readOptions(args) {
       throw new Error(`no contender is called ${id}\n\n${usage}`);
     }
   }
+  if (values.merge && (values.quick || values.scale !== "1" || only.length > 0)) {
+    throw new Error(`--merge takes whole workloads: no --quick, no --scale, no --only\n\n${usage}`);
+  }
   return {
     quick: values.quick,
+    merge: values.merge,
     rounds: whole("--rounds", values.rounds ?? (values.quick ? "2" : "5"), 1, 100),
     names: positionals.length === 0 ? workloadNames : positionals,
     contenders: only.length === 0 || only.includes("floor") ? only : ["floor", ...only],

@@ -2,7 +2,7 @@
 /** The benchmark: `npm run bench`. For its arguments see `npm run bench -- --help`. */
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,7 @@ import { readOptions, usage, workloadNames } from "./options.mjs";
 import { Lookup } from "./report/lookup.mjs";
 import { describeMachine, versionsInUse } from "./report/machine.mjs";
 import { pageOf } from "./report/markdown.mjs";
+import { merged } from "./report/merge.mjs";
 import { plotsOf } from "./report/plots.mjs";
 import { contended } from "./workloads/contended.mjs";
 import { growth } from "./workloads/growth.mjs";
@@ -94,15 +95,19 @@ async function measure(options) {
     Object.keys(values).length + Object.keys(problems).length > 0;
   const series = bench.series.filter(isKnown);
   const seconds = (performance.now() - beganMs) / 1_000;
-  return { machine, options, seconds, series, notes, versions: versionsInUse(options.peers) };
+  // Without the output folder, which is a path of this machine.
+  const kept = { ...options, out: undefined };
+  const versions = versionsInUse(options.peers);
+  return { runs: [{ machine, options: kept, seconds, notes, versions }], series };
 }
 
 /**
  * Returns the folder for results. Only a full run replaces the committed ones. @param {Options}
  * options
  */
-function outputFolder({ out, quick, names, contenders, nodes, scale, peers }) {
+function outputFolder({ out, merge, quick, names, contenders, nodes, scale, peers }) {
   if (out !== undefined) return out;
+  if (merge) return folder;
   const all =
     names.length === workloadNames.length && contenders.length === 0 && nodes.length === 2;
   return all && !quick && scale >= 1 && peers
@@ -110,17 +115,19 @@ function outputFolder({ out, quick, names, contenders, nodes, scale, peers }) {
     : mkdtempSync(join(tmpdir(), "holdfast-bench-"));
 }
 
-/** @param {Results} results */
-function write(results) {
-  const out = outputFolder(results.options);
+/** @param {Options} options @param {Results} measured */
+function write(options, measured) {
+  const out = outputFolder(options);
+  const file = join(out, "results.json");
+  const results = options.merge
+    ? merged(JSON.parse(readFileSync(file, "utf8")), measured)
+    : measured;
   const plots = join(out, "plots");
   rmSync(plots, { recursive: true, force: true });
   mkdirSync(plots, { recursive: true });
   const page = pageOf(results);
   writeFileSync(join(out, "results.md"), page);
-  // Without the output folder, which is a path of this machine.
-  const kept = { ...results, options: { ...results.options, out: undefined } };
-  writeFileSync(join(out, "results.json"), `${JSON.stringify(kept, null, 1)}\n`);
+  writeFileSync(file, `${JSON.stringify(results, null, 1)}\n`);
   for (const [name, svg] of plotsOf(new Lookup(results.series))) {
     writeFileSync(join(plots, name), svg);
   }
@@ -140,9 +147,9 @@ async function main() {
   process.setMaxListeners(100);
   prepare(options);
   const results = await measure(options);
-  const { out, page } = write(results);
+  const { out, page } = write(options, results);
   if (options.quick) console.log(page);
-  console.log(`${Math.round(results.seconds)} s; written to ${out}`);
+  console.log(`${Math.round(results.runs[0]?.seconds ?? 0)} s; written to ${out}`);
   const overlapping = results.series.filter(
     ({ contender, problems }) => contender.includes("fenced") && problems["overlaps"] !== undefined,
   );

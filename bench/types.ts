@@ -120,6 +120,8 @@ export interface Options {
   readonly contenders: readonly string[];
   readonly nodes: readonly (1 | 5)[];
   readonly out: string | undefined;
+  /** True if the results replace those of the same workloads in the results that are kept. */
+  readonly merge: boolean;
   /** Factor for every measured time; for tests. */
   readonly scale: number;
   readonly peers: boolean;
@@ -137,11 +139,16 @@ export interface Machine {
   readonly loadBefore: readonly number[];
 }
 
-export interface Results {
+/** One call of the benchmark, and the workloads whose results are of it. */
+export interface Run {
   readonly machine: Machine;
   readonly options: Options;
   readonly seconds: number;
-  readonly series: readonly Series[];
   readonly notes: readonly string[];
   readonly versions: Readonly<Record<string, string>>;
+}
+
+export interface Results {
+  readonly runs: readonly Run[];
+  readonly series: readonly Series[];
 }

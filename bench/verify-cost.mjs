@@ -30,24 +30,24 @@ const loaded = async (source) => {
   await client.send("SCRIPT", "LOAD", source);
   return createHash("sha1").update(source).digest("hex");
 };
-const lighter = scripts.acquire.source
-  .replace("'INFO', 'server'", "'INFO', 'replication'")
-  .replace("run_id:(%x+)", "master_replid:(%x+)");
+const lighter = scripts.fenced.source
+  .replaceAll("'INFO', 'server'", "'INFO', 'replication'")
+  .replaceAll("'run_id:'", "'master_replid:'");
 const variants = [
   { name: "SET NX PX + compare-and-delete", sha: "", verify: "0" },
   {
     name: "script, verify 0 (EVALSHA, the ordinary case)",
-    sha: await loaded(scripts.acquire.source),
+    sha: await loaded(scripts.fenced.source),
     verify: "0",
   },
   {
     name: "script, verify 1 (INFO server each time)",
-    sha: await loaded(scripts.acquire.source),
+    sha: await loaded(scripts.fenced.source),
     verify: "1",
   },
   { name: "script, INFO replication each time", sha: await loaded(lighter), verify: "1" },
 ];
-const release = await loaded(scripts.release.source);
+const release = await loaded(scripts.plain.source);
 
 /** @param {{ sha: string, verify: string }} variant */
 async function run({ sha, verify }) {
@@ -56,14 +56,17 @@ async function run({ sha, verify }) {
     while (next < cycles) {
       next += 1;
       const key = `r${next % 10_000}`;
+      const queue = `holdfast:waiters:${key}`;
       if (sha === "") await client.send("SET", key, "owner", "NX", "PX", "10000");
       else {
         const deployment = [verify, "off", wireFormat, "30000"];
         const shard = String(shardOf(key));
-        const args = [...deployment, `owner-${next}`, "10000", String(Date.now() * 1_000), shard];
-        await client.send("EVALSHA", sha, "2", "holdfast:node", key, ...args);
+        const own = [`owner-${next}`, String(Date.now() * 1_000), shard];
+        const args = [...deployment, "1", "A 1 1", "10000", ...own];
+        await client.send("EVALSHA", sha, "3", "holdfast:node", key, queue, ...args);
       }
-      await client.send("EVALSHA", release, "1", key, sha === "" ? "owner" : `owner-${next}`);
+      const owner = sha === "" ? "owner" : `owner-${next}`;
+      await client.send("EVALSHA", release, "2", key, queue, "1", "", "R 1 1", "0", owner);
     }
   };
   const before = await cpuSeconds();

@@ -6,6 +6,7 @@
  *
  * Local names are shortened. Names of functions, classes, methods and private members stay, so
  * that a stack trace reads as in the source; with `--enable-source-maps` it also shows the lines.
+ * The command line, the simulator and `holdfast/testing` have no maps, and short private names.
  */
 
 import { readFileSync } from "node:fs";
@@ -167,7 +168,7 @@ function isOnlyForTools(id) {
  * @param {string} id
  */
 function markPrivateNames(code, id) {
-  if (!id.startsWith(join(root, "src")) || !code.includes("#")) return null;
+  if (!id.startsWith(join(root, "src")) || !code.includes("#") || isOnlyForTools(id)) return null;
   if (code.includes(privateMark)) throw new Error(`${id}: contains ${privateMark}`);
   const starts = privateNamesIn(parseSync(id, code).program).sort((a, b) => a - b);
   let marked = "";

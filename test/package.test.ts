@@ -166,6 +166,19 @@ describe("an installation without any peer", () => {
     await expect(locked).rejects.toThrow("needs the package lmdb, which is not installed");
   });
 
+  test("each command that needs the package lmdb names it in one line, before anything runs", async () => {
+    const bin = join(consumer, "node_modules", ".bin", "holdfast");
+    const ran = join(consumer, "ran");
+    for (const args of [["exec", "r", "--", "touch", ran], ["ls"], ["watch"], ["demo"]]) {
+      const failed: unknown = await run(bin, args, consumer).catch((error: unknown) => error);
+      expect(failed).toMatchObject({ cause: { code: 81 } });
+      const told = "holdfast: the embedded store needs the package lmdb, which is not installed: ";
+      const command = [bin, ...args].join(" ");
+      expect((failed as Error).message).toBe(`${command}\n${told}npm install lmdb\n`);
+    }
+    expect(existsSync(ran)).toBe(false);
+  });
+
   test("files that are not public cannot be imported", async () => {
     const deep = node("module", `await import("holdfast/dist/index.js")`);
     await expect(deep).rejects.toThrow("ERR_PACKAGE_PATH_NOT_EXPORTED");

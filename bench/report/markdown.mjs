@@ -7,7 +7,7 @@ import { Lookup } from "./lookup.mjs";
 import { nameOf, plotsOf } from "./plots.mjs";
 import { layouts, markdownTable, peersTable, tableOf, titleOfPlace } from "./tables.mjs";
 
-/** @import { Results } from "../types.ts" */
+/** @import { Results, Run } from "../types.ts" */
 
 /** @param {Results} results */
 export function pageOf(results) {
@@ -23,8 +23,7 @@ export function pageOf(results) {
     "and the greatest behind them, except for longest waits, starved tasks, losses and overlaps,",
     "which are those of the worst round.",
     "",
-    ...machineLines(results),
-    "",
+    ...results.runs.flatMap((run) => [...runLines(run), ""]),
     "## Bars",
     "",
     ...barLines(lookup),
@@ -46,7 +45,7 @@ export function pageOf(results) {
     "another task most often. Commands are those that clients send, over all nodes; what a script",
     "does inside the server is not counted.",
     "",
-    ...results.notes.map((note) => `- ${note}`),
+    ...results.runs.flatMap(({ notes }) => notes.map((note) => `- ${note}`)),
     "",
     "## What went wrong",
     "",
@@ -54,12 +53,14 @@ export function pageOf(results) {
   ].join("\n")}\n`;
 }
 
-/** @param {Results} results */
-function machineLines({ machine, options, seconds, versions }) {
+/** @param {Run} run */
+function runLines({ machine, options, seconds, versions }) {
   const { cpu, cores, memoryGb, system, node, redis, date, commit, loadBefore } = machine;
   const load = loadBefore.map((value) => value.toFixed(2)).join(", ");
   const libraries = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
+    `${options.names.join(", ")}:`,
+    "",
     `- ${date}, commit ${commit}`,
     `- ${cores} × ${cpu}, ${memoryGb} GB, ${system}; load before: ${load}`,
     `- Node.js ${node}, Redis ${redis}, all on this machine over loopback, without persistence`,

@@ -41,3 +41,22 @@ export function pairedRatios(series, base, metric) {
     return value === undefined || against === undefined || against === 0 ? [] : [value / against];
   });
 }
+
+/** A floor beyond these shares of its median is off: the machine was busy, or still warming up. */
+const floorShares = { least: 0.75, most: 4 / 3 };
+
+/**
+ * Returns the rounds whose floor is off, or missing where other rounds have one.
+ *
+ * @param {readonly (number | undefined)[]} values
+ * @param {number} rounds
+ * @returns {number[]}
+ */
+export function roundsOff(values, rounds) {
+  const usual = median(values);
+  if (usual === undefined) return [];
+  return Array.from({ length: rounds }, (_, round) => round).filter((round) => {
+    const share = (values[round] ?? 0) / usual;
+    return share < floorShares.least || share > floorShares.most;
+  });
+}

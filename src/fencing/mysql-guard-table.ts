@@ -1,4 +1,5 @@
 import { StoreError } from "../core/errors.ts";
+import { errorNumber } from "./driver-errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { admission } from "./fence-store.ts";
 import { guardTableDefault } from "./guard-table.ts";
@@ -6,7 +7,7 @@ import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
-import { anySession, callersTransaction, errorNumber, quotedTable } from "./mysql-session.ts";
+import { anySession, callersTransaction, quotedTable } from "./mysql-session.ts";
 import type { MysqlDatabase, Session } from "./mysql-session.ts";
 import { checkTable } from "./mysql-table.ts";
 import { tableParts } from "./sql-row.ts";

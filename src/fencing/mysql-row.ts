@@ -1,7 +1,8 @@
 import { StoreError } from "../core/errors.ts";
+import { errorNumber } from "./driver-errors.ts";
 import { rejection, subjectOf, type Fenced } from "./guard.ts";
 import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
-import { errorNumber, inTransaction, type MysqlDatabase, type Session } from "./mysql-session.ts";
+import { inTransaction, type MysqlDatabase, type Session } from "./mysql-session.ts";
 import { checkScalars, deleteRows, insertRow, lockedFences } from "./mysql-statements.ts";
 import { lowerRows, updateRows } from "./mysql-statements.ts";
 import { checkTable } from "./mysql-table.ts";

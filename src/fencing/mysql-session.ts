@@ -1,5 +1,7 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
+import { errorNumber } from "./driver-errors.ts";
 import { isObject } from "./guard.ts";
+import { recipeFor } from "./query-builders.ts";
 
 /**
  * Query function of your own, for a driver that is not recognised. It must run on one connection
@@ -33,7 +35,7 @@ export interface Session {
 const deadlockNumber = 1213;
 const deadlockTries = 4;
 
-interface PooledConnection {
+export interface PooledConnection {
   release(): void;
   destroy?(): void;
 }
@@ -72,11 +74,6 @@ export function anySession(db: MysqlDatabase): Session {
   return sessionOf(promised(db), db);
 }
 
-/** Returns the server's error number, which is the same in every language of the server. */
-export function errorNumber(error: unknown): number | undefined {
-  return isObject(error) && typeof error["errno"] === "number" ? error["errno"] : undefined;
-}
-
 export function quoted(name: string): string {
   return `\`${name.replaceAll("`", "``")}\``;
 }
@@ -87,6 +84,15 @@ export function quotedTable(parts: readonly string[]): string {
 
 interface PromisePool {
   getConnection(): Promise<MysqlConnection & PooledConnection>;
+}
+
+/** Returns the promise API of a pool. Throws InvalidOptionError for anything else. */
+export function poolOf(db: object, expected: string): PromisePool {
+  const given = promised(db as MysqlDatabase);
+  if (isObject(given) && typeof given["getConnection"] === "function") {
+    return given as unknown as PromisePool;
+  }
+  throw new InvalidOptionError("db", expected + recipeFor(db), db);
 }
 
 /** Runs `work` in a transaction of its own, and again if it was the victim of a deadlock. */
@@ -156,7 +162,8 @@ function sessionOf(given: unknown, db: MysqlDatabase): Session {
   // mysql2/promise wraps a pooled connection anew each time; `connection` is the lasting object.
   const inner: unknown = isObject(db) ? (db as { connection?: unknown }).connection : undefined;
   const owner: object = isObject(inner) ? inner : db;
-  if (typeof given === "function") {
+  const recipe = recipeFor(db);
+  if (typeof given === "function" && recipe === "") {
     const query = given as MysqlQuery;
     return {
       owner,
@@ -178,7 +185,7 @@ function sessionOf(given: unknown, db: MysqlDatabase): Session {
   }
   throw new InvalidOptionError(
     "db",
-    "a mysql2 connection or pool, or a function (sql, params) => Promise",
+    "a mysql2 connection or pool, or a function (sql, params) => Promise" + recipe,
     given,
   );
 }
@@ -186,6 +193,7 @@ function sessionOf(given: unknown, db: MysqlDatabase): Session {
 function rowsOf(result: unknown): readonly Row[] {
   const rows: unknown = Array.isArray(result) && Array.isArray(result[0]) ? result[0] : result;
   if (Array.isArray(rows)) return rows as readonly Row[];
+  if (isObject(result) && Array.isArray(result["rows"])) return result["rows"] as readonly Row[];
   if (isObject(result)) return [];
   throw new StoreError("the query function returned no result");
 }

@@ -1,5 +1,6 @@
 import { StoreError } from "../core/errors.ts";
-import { errorNumber, type Row, type Session } from "./mysql-session.ts";
+import { errorNumber } from "./driver-errors.ts";
+import { type Row, type Session } from "./mysql-session.ts";
 
 /** What a guard needs of a table that MySQL would not refuse by itself. */
 

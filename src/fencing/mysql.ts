@@ -19,6 +19,8 @@ export type {
 } from "./sql-row.ts";
 export { assertFenced, type MysqlOutcome } from "./mysql-assert.ts";
 export { fencedDelete, fencedUpdate, fencedUpsert, lowerFence } from "./mysql-row.ts";
+export type { WithGuardOptions } from "./guarded-transaction.ts";
+export { withGuard, type MysqlTransaction } from "./mysql-transaction.ts";
 export { guardFence, mysqlFences } from "./mysql-guard-table.ts";
 export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export { fenceColumnSql, guardTableSql } from "./mysql-migrations.ts";

@@ -1,6 +1,7 @@
 import { StoreError } from "../core/errors.ts";
 import { isObject } from "./guard.ts";
-import { quoted, sqlState } from "./postgres-query.ts";
+import { sqlState } from "./driver-errors.ts";
+import { quoted } from "./postgres-query.ts";
 import type { CheckedRow } from "./sql-row.ts";
 
 /** Runs a statement of the row guard. Explains an error that comes from the fence column. */

@@ -4,9 +4,10 @@ import { admission } from "./fence-store.ts";
 import { guardTableDefault } from "./guard-table.ts";
 import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
+import { sqlState } from "./driver-errors.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
-import { type PostgresDatabase, queryOf, quotedTable, sqlState } from "./postgres-query.ts";
+import { type PostgresDatabase, queryOf, quotedTable } from "./postgres-query.ts";
 import type { RunQuery } from "./postgres-query.ts";
 import { tableParts } from "./sql-row.ts";
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { fenceOf, isObject, rejection, subjectOf, type Fenced } from "./guard.ts";
+import { sqlState } from "./driver-errors.ts";
 import { guardTableDefault } from "./guard-table.ts";
-import { quoted, quotedTable, sqlState } from "./postgres-query.ts";
+import { quoted, quotedTable } from "./postgres-query.ts";
 import { loweringSetting } from "./postgres-statements.ts";
 import { checkedName, tableParts, type TableName } from "./sql-row.ts";
 

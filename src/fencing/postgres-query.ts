@@ -1,5 +1,6 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { isObject } from "./guard.ts";
+import { recipeFor } from "./query-builders.ts";
 
 /** Query function of your own, for a driver that is not recognised. */
 export type PostgresQuery = (
@@ -22,7 +23,8 @@ export type RunQuery = (text: string, params: unknown[]) => Promise<readonly Row
 /** Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError if unknown. */
 export function queryOf(db: PostgresDatabase): RunQuery {
   const given: unknown = db;
-  if ((isObject(given) || typeof given === "function") && given !== null) {
+  const recipe = recipeFor(db);
+  if (recipe === "" && (isObject(given) || typeof given === "function")) {
     const { unsafe, query } = given as { unsafe?: unknown; query?: unknown };
     // Checked first, because a `postgres` client is itself a function (the template tag).
     if (typeof unsafe === "function") return bind(given, unsafe);
@@ -31,7 +33,7 @@ export function queryOf(db: PostgresDatabase): RunQuery {
   }
   throw new InvalidOptionError(
     "db",
-    "a pg, PGlite or postgres client, or a function (text, params) => Promise of rows",
+    "a pg, PGlite or postgres client, or a function (text, params) => Promise of rows" + recipe,
     db,
   );
 }
@@ -43,11 +45,6 @@ export function quoted(name: string): string {
 
 export function quotedTable(parts: readonly string[]): string {
   return parts.map(quoted).join(".");
-}
-
-/** Returns the SQLSTATE (five characters), which all drivers put in `code`. */
-export function sqlState(error: unknown): string | undefined {
-  return isObject(error) && typeof error["code"] === "string" ? error["code"] : undefined;
 }
 
 function bind(self: unknown, method: unknown): RunQuery {

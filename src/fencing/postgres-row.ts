@@ -1,9 +1,10 @@
 import { StoreError } from "../core/errors.ts";
 import { parseFence, rejection, subjectOf, type Fenced } from "./guard.ts";
+import { sqlState } from "./driver-errors.ts";
 import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
 import { withColumnHint } from "./postgres-column.ts";
-import { type PostgresDatabase, queryOf, sqlState } from "./postgres-query.ts";
+import { type PostgresDatabase, queryOf } from "./postgres-query.ts";
 import type { Row, RunQuery } from "./postgres-query.ts";
 import { deleteStatement, lowerStatement, type Statement } from "./postgres-statements.ts";
 import { updateStatement, upsertStatement } from "./postgres-statements.ts";

@@ -19,6 +19,8 @@ export type {
 } from "./sql-row.ts";
 export { assertFenced, type PostgresOutcome } from "./postgres-assert.ts";
 export { fencedDelete, fencedUpdate, fencedUpsert, lowerFence } from "./postgres-row.ts";
+export type { WithGuardOptions } from "./guarded-transaction.ts";
+export { withGuard, type PostgresTransaction } from "./postgres-transaction.ts";
 export { guardFence, postgresFences } from "./postgres-guard-table.ts";
 export type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 export {

@@ -76,8 +76,7 @@ export class Guarantees {
   }
 
   onExecuted(node: SimulatedNode, command: readonly string[], reply: unknown): void {
-    const replies: readonly unknown[] = Array.isArray(reply) ? reply : [reply];
-    if (replies.some((each) => typeof each === "string" && /^G( |$)/.test(each))) {
+    if (typeof reply === "string" && /^G( |$)/m.test(reply)) {
       for (const key of command.slice(3, 3 + Number(command[2]))) this.#noteFence(node, key);
     } else if (reply === "A" && (command[1] === admit.sha || command[1] === admit.source)) {
       const incarnation = command.slice(5, 7).join(" ");

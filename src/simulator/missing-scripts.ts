@@ -1,4 +1,5 @@
 import type { AttemptRecord } from "./process/recording-store.ts";
+import { ownerAndFence } from "./node/script-context.ts";
 import type { Scene } from "./scene.ts";
 import type { HeardReply } from "./votes.ts";
 
@@ -36,7 +37,7 @@ export class MissingScripts {
   ): void {
     if (!(reply instanceof Error) || !reply.message.startsWith("NOSCRIPT")) return;
     // Only acquires and fence raises contain the owner of an undecided attempt.
-    const owners = command.filter((word) => attempts.get(word)?.isDecided === false);
+    const owners = ownersIn(command).filter((word) => attempts.get(word)?.isDecided === false);
     if (owners.length === 0) return;
     const lacking = { from, to, owners: new Set(owners) };
     this.#last = lacking;
@@ -47,7 +48,7 @@ export class MissingScripts {
   onSent(from: string, to: string, command: readonly string[]): void {
     const last = this.#last;
     if (command[0] !== "EVAL" || last?.from !== from || last.to !== to) return;
-    for (const word of command) last.owners.delete(word);
+    for (const owner of ownersIn(command)) last.owners.delete(owner);
   }
 
   /** Called when all code that the reply triggered has run. Reports owners without a resend. */
@@ -58,4 +59,9 @@ export class MissingScripts {
     const told = `${to} lacked a script, and ${from} did not send it the text`;
     this.#report(`${told}, though it waited for its vote (${[...owners].join(", ")})`);
   }
+}
+
+/** Returns the words of a command, without the fence if a word is "owner|fence". */
+function ownersIn(command: readonly string[]): string[] {
+  return command.map((word) => ownerAndFence(word).owner);
 }

@@ -39,8 +39,7 @@ export class Orphans {
 
   /** Called for a command that ran after its connection closed or while its manager closed. */
   onExecutedTooLate(node: SimulatedNode, command: readonly string[], reply: unknown): void {
-    const replies: unknown[] = Array.isArray(reply) ? reply : [reply];
-    const isGrant = command[0] === "SET" || replies.some((each) => String(each).startsWith("G"));
+    const isGrant = command[0] === "SET" || /^G( |$)/m.test(String(reply));
     if (!isGrant) return;
     for (const key of this.#scenario.work.resources) {
       const { owner } = ownerAndFence(node.server.data.textOf(key) ?? "");

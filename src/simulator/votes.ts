@@ -118,8 +118,7 @@ export class Votes {
   }
 }
 
-/** True if the reply has the node's time. In a batch, the first reply has it. */
+/** True if the reply begins with a stamp. */
 function hasTime(reply: unknown): boolean {
-  if (Array.isArray(reply)) return hasTime(reply[0]);
-  return typeof reply === "string" && /^[SGHQKNBV] \d+ \d+ /.test(reply);
+  return typeof reply === "string" && /^S \d+ \d+ /.test(reply);
 }

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { connectionOf } from "../../src/clients/recognise.ts";
-import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
-import type { ScriptCall } from "../../src/stores/redis/node-call.ts";
+import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
+import type { AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { shardOf } from "../../src/stores/redis/commands/shards.ts";
-import type { AcquireReply } from "../../src/stores/redis/replies.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, shareRedis } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { verdictIn } from "../support/sent-operations.ts";
 import { admit, everyNodeVotes, field, maxTtl, openAdmitted } from "./strict-locks.ts";
 
 /**
@@ -23,26 +23,26 @@ const options = resolveStoreOptions({ maxTtl }, 3);
 /**
  * Returns an acquire as the client sends it: first by its SHA-1, in full if the script is unknown.
  */
-function acquire(owner: string): ScriptCall<AcquireReply> {
-  return fencedDialect(options).acquire(["a"], owner, maxTtl, 1) as ScriptCall<AcquireReply>;
+function acquire(owner: string): AcquireCall {
+  return fencedMode(options).acquire(["a"], owner, maxTtl, 1) as AcquireCall;
 }
 
 async function bySha(server: RedisServer, owner: string): Promise<string> {
-  return String(await server.command(...acquire(owner).first(false)));
+  return verdictIn(await server.command(...acquire(owner).first(false)));
 }
 
 async function inFull(server: RedisServer, owner: string): Promise<string> {
-  return String(await server.command(...acquire(owner).whole()));
+  return verdictIn(await server.command(...acquire(owner).whole()));
 }
 
 /** Returns a server that restarted from a snapshot, and so forgot a lock that it had granted. */
 async function backFromOldSnapshot(): Promise<RedisServer> {
   const server = redis.server(0);
   await admit(server);
-  expect(await inFull(server, "first")).toMatch(/^G /);
+  expect(await inFull(server, "first")).toMatch(/^G/);
   await server.command("DEL", "a");
   await server.command("SAVE");
-  expect(await bySha(server, "holder")).toMatch(/^G /);
+  expect(await bySha(server, "holder")).toMatch(/^G/);
   await server.restart();
   expect(await server.command("GET", "a")).toBeNull();
   expect(await field(server, "st")).toBe("A");
@@ -65,7 +65,7 @@ test("a call without the check would grant a lock that is still held", async () 
   const careless = acquire("rival")
     .whole()
     .map((word, index, all) => (index === 3 + Number(all[2]) ? "0" : word));
-  expect(String(await server.command(...careless))).toMatch(/^G /);
+  expect(verdictIn(await server.command(...careless))).toMatch(/^G/);
   await server.command("DEL", "a");
   // The next call is refused by the record, although the script is cached now.
   expect(await bySha(server, "another")).toMatch(/^B /);
@@ -74,7 +74,7 @@ test("a call without the check would grant a lock that is still held", async () 
 test("a command that a driver sends again after the restart is refused as well", async () => {
   const server = redis.server(0);
   await admit(server);
-  expect(await inFull(server, "first")).toMatch(/^G /);
+  expect(await inFull(server, "first")).toMatch(/^G/);
   await server.command("DEL", "a");
   await server.command("SAVE");
   // ioredis sends commands in flight again as soon as it is connected to the new process.
@@ -87,7 +87,7 @@ test("a command that a driver sends again after the restart is refused as well",
   server.pause();
   const long = other?.send("a", acquire("long").whole());
   await server.restart();
-  expect(await long).toMatch(/^B /);
+  expect(verdictIn(await long)).toMatch(/^B /);
   expect(await field(server, "st")).toBe("Q");
   expect(await server.command("EXISTS", "a")).toBe(0);
 });
@@ -121,7 +121,7 @@ test("an emptied script cache costs no node its vote", async () => {
   await (await locks.acquire("a")).release();
   for (const server of redis.servers) {
     await server.command("SCRIPT", "FLUSH");
-    expect(await inFull(server, "after the flush")).toMatch(/^G /);
+    expect(await inFull(server, "after the flush")).toMatch(/^G/);
     expect(await server.command("DEL", "a")).toBe(1);
   }
   for (let turn = 0; turn < 3; turn += 1) await (await locks.acquire("a")).release();
@@ -155,7 +155,7 @@ test("a node can be marked as quarantined even if the server is out of memory", 
   await server.command("CONFIG", "SET", "maxmemory", "0");
   expect(reply).toMatch(/^B /);
   // The script is in the cache now.
-  expect(await server.command("SCRIPT", "EXISTS", scripts.acquire.sha)).toEqual([1]);
+  expect(await server.command("SCRIPT", "EXISTS", scripts.fenced.sha)).toEqual([1]);
   expect(await bySha(server, "rival")).toMatch(/^B /);
 });
 
@@ -164,6 +164,6 @@ test("a client with another wire format cannot make a quarantined node grant", a
   const stranger = acquire("stranger")
     .whole()
     .map((word) => (word === "1:crc16:1024" ? "2:other" : word));
-  expect(await server.command(...stranger)).toBe("X FORMAT 1:crc16:1024");
+  expect(verdictIn(await server.command(...stranger))).toBe("X FORMAT 1:crc16:1024");
   expect(await bySha(server, "rival")).toMatch(/^B /);
 });

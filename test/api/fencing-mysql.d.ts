@@ -35,6 +35,16 @@ export interface MysqlPool extends MysqlConnection {
 
 export type MysqlDatabase = MysqlConnection | MysqlPool | MysqlQuery;
 
+export type MysqlTransaction<Pool> = Pool extends {
+    getConnection(): Promise<infer Connection>;
+} ? Connection : Pool extends {
+    promise(): {
+        getConnection(): Promise<infer Connection>;
+    };
+} ? Connection : MysqlDatabase;
+
+export declare function withGuard<Pool extends object, Result>(pool: Pool, fenced: Fenced | bigint, work: (tx: MysqlTransaction<Pool>) => Promise<Result>, options?: WithGuardOptions): Promise<Result>;
+
 // Fenced: in fencing-postgres.d.ts
 // Admission: in fencing-postgres.d.ts
 // FenceStore: in fencing-postgres.d.ts
@@ -54,5 +64,6 @@ export type MysqlDatabase = MysqlConnection | MysqlPool | MysqlQuery;
 // FencedUpsertResult: in fencing-postgres.d.ts
 // LoweredRow: in fencing-postgres.d.ts
 // TableName: in fencing-postgres.d.ts
+// WithGuardOptions: in fencing-postgres.d.ts
 // GuardFenceOptions: in fencing-postgres.d.ts
 // GuardTableOptions: in fencing-postgres.d.ts

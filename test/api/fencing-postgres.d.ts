@@ -22,6 +22,12 @@ export interface Fenced {
     readonly resources: readonly string[];
 }
 
+export interface WithGuardOptions extends GuardFenceOptions {
+    readonly isolation?: "read committed" | "repeatable read" | "serializable";
+    readonly timeout?: Duration;
+    readonly maxRetries?: number;
+}
+
 export interface LowerFenceOptions {
     readonly resource?: string | readonly string[];
     readonly maxFenceAhead?: Duration;
@@ -84,6 +90,22 @@ export declare function fencedDelete(db: PostgresDatabase, fenced: Fenced | bigi
 export declare function fencedUpsert(db: PostgresDatabase, fenced: Fenced | bigint, upsert: FencedUpsert): Promise<FencedUpsertResult>;
 
 export declare function lowerFence(db: PostgresDatabase, fenced: Fenced | bigint, row: LoweredRow): Promise<LowerFenceResult>;
+
+export type PostgresTransaction<Db> = Db extends {
+    connect: {
+        (): Promise<infer Client>;
+        (callback: never): unknown;
+    };
+} ? Client : Db extends {
+    begin: {
+        (work: (tx: infer Tx) => never): unknown;
+        (options: string, work: never): unknown;
+    };
+} ? Tx : Db extends {
+    transaction(work: (tx: infer Tx) => never): unknown;
+} ? Tx : PostgresDatabase;
+
+export declare function withGuard<Db extends object, Result>(db: Db, fenced: Fenced | bigint, work: (tx: PostgresTransaction<Db>) => Promise<Result>, options?: WithGuardOptions): Promise<Result>;
 
 export interface SqlExpression {
     readonly [brand]: true;

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { Lookup } from "../../bench/report/lookup.mjs";
 import { verdictsOf } from "../../bench/report/bars.mjs";
-import type { ContendResult, Section, Series } from "../../bench/types.ts";
+import type { ContendResult, Results, Run, Section, Series } from "../../bench/types.ts";
+import { merged } from "../../bench/report/merge.mjs";
+import { roundsOff } from "../../bench/report/statistics.mjs";
 import { judgeSections } from "../../bench/workloads/sections.mjs";
 
 const quiet = { failures: {}, commands: 12, cpuUs: 300, overlapsCounted: 0, unfinished: 0 };
@@ -108,4 +110,48 @@ test("many waiters are compared with few waiters, and with as many that poll", (
     { bar: "≤ 2 × without them", ours: "3.00 × without them", met: false },
     { bar: "≤ 3 × with 10", ours: "2.00 × with 10", met: true },
   ]);
+});
+
+test("rounds in which the floor is far from its median are measured again", () => {
+  expect(roundsOff([1_000, 1_050, 700, 990, 1_400], 5)).toEqual([2, 4]);
+  expect(roundsOff([1_000, undefined, 1_100], 4)).toEqual([1, 3]);
+  expect(roundsOff([1_000, 800, 1_200], 3)).toEqual([]);
+  // Without any figure there is nothing to compare.
+  expect(roundsOff([], 3)).toEqual([]);
+});
+
+test("results of some workloads replace theirs among those that are kept, and nothing else", () => {
+  const at = (workload: string, contender: string): Series => ({
+    workload,
+    contender,
+    label: "1",
+    nodes: 1,
+    values: {},
+    problems: {},
+  });
+  const run = (commit: string, names: string[], notes: string[]): Run =>
+    ({ machine: { commit }, options: { names }, notes }) as unknown as Run;
+  const kept: Results = {
+    runs: [
+      run("old", ["held", "renew"], ["held: of old", "renew: of old", "of both"]),
+      run("older", ["import"], ["import: of older"]),
+    ],
+    series: [at("held", "old"), at("renew", "old"), at("import", "older")],
+  };
+  const measured: Results = {
+    runs: [run("new", ["import", "held"], ["held: of new"])],
+    series: [at("held", "new"), at("import", "new")],
+  };
+  const { runs, series: left } = merged(kept, measured);
+  expect(left.map(({ workload, contender }) => `${workload} ${contender}`)).toEqual([
+    "renew old",
+    "held new",
+    "import new",
+  ]);
+  expect(runs.map(({ machine, options, notes }) => [machine.commit, options.names, notes])).toEqual(
+    [
+      ["old", ["renew"], ["renew: of old", "of both"]],
+      ["new", ["import", "held"], ["held: of new"]],
+    ],
+  );
 });

@@ -34,3 +34,12 @@ test("a line that cannot be in a stack trace, names and texts are left out", () 
     mappings: "AAAA,YAEA",
   });
 });
+
+test("the folder that all sources share is written once", () => {
+  const sources = ["../src/core/a.ts", "../src/core/lease/b.ts", "../src/corner/c.ts"];
+  const map = mapLines(code, { ...full, sources });
+  expect(map).toMatchObject({
+    sourceRoot: "../src/",
+    sources: ["core/a.ts", "core/lease/b.ts", "corner/c.ts"],
+  });
+});

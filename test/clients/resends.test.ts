@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { clusterRelease, release } from "../../src/stores/redis/scripts/generated.ts";
+import { textOf } from "../support/sent-operations.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { startRedisSentinel } from "../support/redis-sentinel.ts";
@@ -24,11 +24,11 @@ function locksOf(client: RedisClient): Locks {
  * Releases, and breaks the connection after the server ran the release and before the reply
  * arrives.
  */
-async function releaseIntoCut(locks: Locks, proxies: readonly TcpProxy[], sha: string) {
+async function releaseIntoCut(locks: Locks, proxies: readonly TcpProxy[]) {
   // The first release on a server loads the script there.
   await (await locks.acquire(key)).release();
   const lease = await locks.acquire(key);
-  for (const proxy of proxies) proxy.holdRepliesAfter(sha);
+  for (const proxy of proxies) proxy.holdRepliesAfter(textOf("release"));
   const releasing = lease.release();
   await eventually(() => proxies.some((proxy) => proxy.hasHeldReplies));
   // The other connections stay: a Cluster client without any connection gives up and resends
@@ -49,7 +49,7 @@ test.each(allKinds)(
     const opened = await kind.open(proxy.port);
     onTestFinished(() => void opened.close());
     const locks = locksOf(opened.client);
-    expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
+    expect(await releaseIntoCut(locks, [proxy])).toEqual(unconfirmed);
     expect(await server.command("EXISTS", key)).toBe(0);
     const lease = await locks.acquire(key);
     await server.command("DEL", key);
@@ -74,7 +74,7 @@ describe("in a Cluster", () => {
       const opened = await kind.openCluster(ports, options);
       onTestFinished(() => void opened.close());
       const locks = locksOf(opened.client);
-      expect(await releaseIntoCut(locks, proxies, clusterRelease.sha)).toEqual(unconfirmed);
+      expect(await releaseIntoCut(locks, proxies)).toEqual(unconfirmed);
       const lease = await locks.acquire(key);
       await (await cluster.nodeOf(key)).command("DEL", key);
       expect(await lease.release()).toEqual({ released: false, reason: "taken" });
@@ -104,7 +104,7 @@ describe("behind Sentinel", () => {
       await client.connect();
       onTestFinished(() => void client.destroy());
       const locks = locksOf(client);
-      expect(await releaseIntoCut(locks, [proxy], release.sha)).toEqual(unconfirmed);
+      expect(await releaseIntoCut(locks, [proxy])).toEqual(unconfirmed);
       const lease = await locks.acquire(key);
       await sentinel.master.command("DEL", key);
       expect(await lease.release()).toEqual({ released: false, reason: "taken" });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clusterDialect, counterKeyOf } from "../../src/stores/redis/cluster-dialect.ts";
-import type { NodeCall } from "../../src/stores/redis/node-call.ts";
+import { counterKeyOf } from "../../src/stores/redis/commands/keys.ts";
+import { clusterMode } from "../../src/stores/redis/commands/modes.ts";
+import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import type { AcquireReply } from "../../src/stores/redis/replies.ts";
+import type { AcquireReply } from "../../src/stores/redis/commands/operation.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
@@ -124,9 +125,11 @@ test("C20b: on clocks alone, the quarantine must outlast a lease and both clocks
 test("C20c: a counter beside its lock (Cluster only) must outlive leases and clocks' errors", async () => {
   async function schedule(stage: Stage, retentionMs: string | undefined) {
     const grant = async (owner: string, n: number) => {
-      const call = clusterDialect.acquire([resource], owner, ttlMs, 2);
+      const call = clusterMode.acquire([resource], owner, ttlMs, 2);
       const sent = call.first(false);
-      const command = retentionMs === undefined ? sent : [...sent.slice(0, -1), retentionMs];
+      // The retention is before the operations.
+      const at = 3 + Number(sent[2]) + 2;
+      const command = retentionMs === undefined ? sent : sent.with(at, retentionMs);
       const reply = await stage.tells(n, { ...methods(call), first: () => command });
       return reply.kind === "granted" ? reply.fence : undefined;
     };
@@ -146,7 +149,7 @@ test("C20c: a counter beside its lock (Cluster only) must outlive leases and clo
   expect(safe).toMatchObject({ a: 2, b: 3 });
   // In all other modes counters are in the node record, which has no TTL.
   expect(safe.keptMs).toBeGreaterThan(100 * ttlMs);
-  // Rule: the retention in cluster-dialect.ts. Here it is shorter than the lease.
+  // Rule: the retention in modes.ts. Here it is shorter than the lease.
   expect(await play(servers, off, (stage) => schedule(stage, "1"))).toMatchObject({ a: 2, b: 2 });
 });
 
@@ -156,7 +159,5 @@ function methods(call: NodeCall<AcquireReply>): NodeCall<AcquireReply> {
     first: (verify) => call.first(verify),
     fallback: (error) => call.fallback(error),
     read: (reply, byFallback) => call.read(reply, byFallback),
-    part: undefined,
-    readPart: (reply) => call.readPart(reply),
   };
 }

@@ -21,15 +21,14 @@ afterAll(async () => {
 
 const asItIs = { admission: "off" } as const;
 
-/** Options with a touch.lua that sets a missing key again. */
+/** Options with a touch that sets a missing key again. */
 const extendCreates = {
   ...asItIs,
   mutations: {
-    touch: without(
-      scripts.touch,
-      "if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end",
-      "if not value then value = owner .. '|' .. ARGV[7] " +
-        "redis.call('SET', KEYS[i], value, 'PX', ttl) end",
+    fenced: without(
+      scripts.fenced,
+      "if not value then return 'N ABSENT' end",
+      "if not value then value = op.whole redis.call('SET', KEYS[k], value, 'PX', op.ttl) end",
     ),
   },
 };
@@ -56,7 +55,7 @@ test("C12: a late extend that sets a missing key hides that another client held 
     return a.extended?.kind;
   }
   expect(await play(servers, asItIs, schedule)).toBe("gone");
-  // Rule: touch.lua never creates a key. (It could do so safely while the counter has not moved,
+  // Rule: touch never creates a key. (It could do so safely while the counter has not moved,
   // but shards share counters, so that would hardly ever be possible.)
   expect(await play(servers, extendCreates, schedule)).toBe("extended");
 });
@@ -106,8 +105,8 @@ test("C14: an extend must not count a key that an own late acquire created again
     return a.extended?.kind;
   }
   expect(await play(servers, asItIs, schedule)).toBe("gone");
-  // Rule: touch.lua, `tonumber(c) > t`.
-  const touch = without(scripts.touch, "if tonumber(c) > t then", "if false then");
-  const broken = await play(servers, { ...asItIs, mutations: { touch } }, schedule);
+  // Rule: touch, `tonumber(c) > t`.
+  const fenced = without(scripts.fenced, "if tonumber(c) > tonumber(text) then", "if false then");
+  const broken = await play(servers, { ...asItIs, mutations: { fenced } }, schedule);
   expect(broken).toBe("extended");
 });

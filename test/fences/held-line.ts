@@ -1,5 +1,6 @@
 import type { RedisConnection } from "../../src/clients/contract.ts";
-import * as scripts from "../../src/stores/redis/scripts/generated.ts";
+import type { Script } from "../../src/stores/redis/scripts/generated.ts";
+import { operationsIn, scriptIn } from "../support/sent-operations.ts";
 
 /** Executes a command: on a real server, or on a model of one. */
 export type Backend = (command: readonly string[]) => Promise<unknown>;
@@ -7,13 +8,10 @@ export type Backend = (command: readonly string[]) => Promise<unknown>;
 /** Sources that replace the real ones, by the name of the script. */
 export type Mutations = Readonly<Record<string, string>>;
 
-const scriptsBySha = new Map<string, scripts.Script>();
-for (const value of Object.values(scripts)) scriptsBySha.set(value.sha, value);
-
 /**
  * Returns the source of `script` without one rule. Throws unless the rule is there exactly once.
  */
-export function without(script: scripts.Script, rule: string, instead = ""): string {
+export function without(script: Script, rule: string, instead = ""): string {
   const pieces = script.source.split(rule);
   if (pieces.length !== 2) {
     throw new Error(`${script.name}: expected "${rule}" once, found it ${pieces.length - 1} times`);
@@ -23,6 +21,7 @@ export function without(script: scripts.Script, rule: string, instead = ""): str
 
 /** A command that a client has sent and that has not been answered. */
 export interface HeldCommand {
+  /** Kind of its operations, or name of its script. */
   readonly script: string;
   readonly command: readonly string[];
   /** Replies of all its executions. The client has received none of them yet. */
@@ -44,7 +43,7 @@ export class HeldLine implements RedisConnection {
   readonly #held: ReadonlySet<string>;
   #open = false;
 
-  /** Scripts that are not in `held`, and plain commands, pass at once. */
+  /** Operations and scripts that are not in `held`, and plain commands, pass at once. */
   constructor(backend: Backend, mutations: Mutations, held: readonly string[]) {
     this.#backend = backend;
     this.#mutations = mutations;
@@ -53,7 +52,7 @@ export class HeldLine implements RedisConnection {
 
   send(_key: string, command: readonly string[]): Promise<unknown> {
     const [, name = ""] = command;
-    const script = this.#scriptOf(command)?.name ?? name;
+    const script = operationsIn(command)?.kinds[0] ?? scriptIn(command)?.name ?? name;
     if (this.#open || !this.#held.has(script)) return this.#execute(command);
     return new Promise((resolve, reject) => {
       const done = (settle: () => void): void => {
@@ -85,16 +84,9 @@ export class HeldLine implements RedisConnection {
     for (const held of this.pending.slice()) held.answer(await this.#execute(held.command));
   }
 
-  #scriptOf(command: readonly string[]): scripts.Script | undefined {
-    const [verb, script = ""] = command;
-    if (verb === "EVALSHA") return scriptsBySha.get(script);
-    if (verb !== "EVAL") return undefined;
-    return [...scriptsBySha.values()].find(({ source }) => source === script);
-  }
-
   /** Runs the script by its text and never by its SHA-1, so script caches play no part. */
   async #execute(command: readonly string[]): Promise<unknown> {
-    const script = this.#scriptOf(command);
+    const script = scriptIn(command);
     if (script === undefined) return await this.#backend(command);
     const source = this.#mutations[script.name] ?? script.source;
     return await this.#backend(["EVAL", source, ...command.slice(2)]);

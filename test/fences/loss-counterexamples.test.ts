@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
+import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { greatestCounters } from "../../src/stores/redis/admission/admission-rule.ts";
 import {
@@ -37,8 +37,7 @@ const strict: StageOptions = { admission: "strict" };
 const votesAtOnce: StageOptions = {
   ...strict,
   mutations: {
-    acquire: without(scripts.acquire, "if strict and st ~= 'A' then", "if false then"),
-    touch: without(scripts.touch, "if strict and st ~= 'A' then", "if false then"),
+    fenced: without(scripts.fenced, "if strict and st ~= 'A' then", "if false then"),
   },
 };
 
@@ -108,12 +107,12 @@ test("C6: a node must not be admitted shortly before its quarantine is over", as
 });
 
 test("C7: confirming every grant in a second round does not replace the quarantine", async () => {
-  const dialect = fencedDialect(options);
+  const mode = fencedMode(options);
   async function schedule(stage: Stage) {
     const grant = async (owner: string, n: number) =>
-      await stage.tells(n, dialect.acquire([resource], owner, ttlMs, 1));
+      await stage.tells(n, mode.acquire([resource], owner, ttlMs, 1));
     const confirm = async (owner: string, n: number) =>
-      (await stage.tells(n, dialect.touch([resource], owner, 0, 1))).kind === "done";
+      (await stage.tells(n, mode.touch([resource], owner, 0, 1))).kind === "done";
     await grant("a", 1);
     await grant("a", 2);
     await grant("b", 3);

@@ -25,7 +25,7 @@ export class StepCounter {
 }
 
 /**
- * A small model of acquire.lua, touch.lua and release.lua on a node that never loses its counters.
+ * A small model of acquire, touch and release on a node that never loses its counters.
  * It has no time: keys expire when the test says so. model.test.ts compares it with a real server.
  */
 export class ModelNode {
@@ -51,9 +51,15 @@ export class ModelNode {
     const keys = rest.slice(0, Number(count));
     const args = rest.slice(Number(count));
     const step = this.#steps.next();
-    if (source === scripts.acquire.source) return this.#acquire(step, locksOf(keys.slice(1)), args);
-    if (source === scripts.touch.source) return this.#touch(step, keys.slice(1), args);
-    if (source === scripts.release.source) return this.#release(locksOf(keys), args[0] ?? "");
+    if (source === scripts.plain.source) return this.#release(locksOf(keys), args[4] ?? "");
+    if (source === scripts.fenced.source) {
+      const [, , , , , heading = "", , ...own] = args;
+      const isTouch = heading.startsWith("T 1 ");
+      const verdict = isTouch
+        ? this.#touch(step, keys.slice(1), own)
+        : this.#acquire(step, locksOf(keys.slice(1)), own);
+      return `S 0 0 -\n${verdict}`;
+    }
     throw new Error(`not modelled: ${command.join(" ").slice(0, 100)}`);
   };
 
@@ -67,29 +73,30 @@ export class ModelNode {
   }
 
   #acquire(step: number, keys: readonly string[], args: readonly string[]): string {
-    const [, , , , owner = "", , proposal, ...shards] = args;
+    const [owner = "", proposal, ...shards] = args;
     if (!this.firstAsked.has(owner)) this.firstAsked.set(owner, step);
     const held = keys.flatMap((key) => this.#keys.get(key) ?? []);
     const other = held.find((lock) => lock.owner !== owner);
-    if (other !== undefined) return `H 0 0 ${this.#index}f 1 - ${other.owner}|${other.fence}`;
-    if (held.length === keys.length) return `G 0 0 ${this.#index}f ${held.at(-1)?.fence}`;
+    if (other !== undefined) return `H 1 - ${other.owner}|${other.fence}`;
+    if (held.length === keys.length) return grantedWith(held.at(-1)?.fence, proposal);
     if (held.length > 0) return `X PARTIAL ${held.length}`;
     const counters = shards.map((shard) => (this.#counters.get(shard) ?? 0) + 1);
     const fence = Math.max(Number(proposal), ...counters);
     for (const shard of shards) this.#counters.set(shard, fence);
     for (const key of keys) this.#keys.set(key, { owner, fence });
     this.events.push({ at: step, node: this.#index, owner, kind: "grant", fence });
-    return `G 0 0 ${this.#index}f ${fence}`;
+    return grantedWith(fence, proposal);
   }
 
   #touch(step: number, keys: readonly string[], args: readonly string[]): string {
-    const [, , , , owner = "", , text, ...shards] = args;
+    const [whole = "", ...shards] = args;
+    const [owner = "", text] = whole.split("|");
     const fence = Number(text);
     for (const key of keys) {
       const lock = this.#keys.get(key);
-      if (lock === undefined) return `N 0 0 ${this.#index}f ABSENT`;
-      if (lock.owner !== owner) return `N 0 0 ${this.#index}f OTHER`;
-      if (this.#comparesFence && lock.fence > fence) return `N 0 0 ${this.#index}f NEWER`;
+      if (lock === undefined) return "N ABSENT";
+      if (lock.owner !== owner) return "N OTHER";
+      if (this.#comparesFence && lock.fence > fence) return "N NEWER";
     }
     for (const shard of shards) {
       this.#counters.set(shard, Math.max(fence, this.#counters.get(shard) ?? 0));
@@ -99,14 +106,19 @@ export class ModelNode {
       this.#keys.set(key, { owner, fence: Math.max(before, fence) });
     }
     this.events.push({ at: step, node: this.#index, owner, kind: "raise", fence });
-    return `K 0 0 ${this.#index}f`;
+    return "K";
   }
 
-  #release(keys: readonly string[], owner: string): string {
+  #release(keys: readonly string[], whole: string): string {
+    const [owner] = whole.split("|");
     const own = keys.filter((key) => this.#keys.get(key)?.owner === owner);
     for (const key of own) this.#keys.delete(key);
-    return `R ${own.length} ${keys.length}`;
+    return `-\nR ${own.length} ${keys.length}`;
   }
+}
+
+function grantedWith(fence: number | undefined, proposal: string | undefined): string {
+  return String(fence) === proposal ? "G" : `G ${fence}`;
 }
 
 /** Lock keys come first, then the same number of queue keys, which are always empty here. */

@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fencedDialect } from "../../src/stores/redis/fenced-dialect.ts";
+import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { verdictIn } from "../support/sent-operations.ts";
 import { HeldLine } from "./held-line.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
 import { type Action, actions, World } from "./world.ts";
@@ -101,7 +102,7 @@ describe("the model", () => {
   });
 
   test("replies as the scripts do on a real server", async () => {
-    const dialect = fencedDialect(resolveStoreOptions({ admission: "off" }, 3));
+    const mode = fencedMode(resolveStoreOptions({ admission: "off" }, 3));
     await fc.assert(
       fc.asyncProperty(fc.array(call, { maxLength: 30 }), async (calls) => {
         await server.command("FLUSHALL");
@@ -116,10 +117,10 @@ describe("the model", () => {
           }
           const sent =
             kind === "release"
-              ? dialect.release(keys, owner)
+              ? mode.release(keys, owner)
               : kind === "touch"
-                ? dialect.touch(keys, owner, 0, number)
-                : dialect.acquire(keys, owner, 10_000, number);
+                ? mode.touch(keys, owner, 0, number)
+                : mode.acquire(keys, owner, 10_000, number);
           const replies = [modelled, real].map((line) => line.send("", sent.first(false)));
           const [ofModel, ofServer] = (await Promise.all(replies)).map(timeless);
           expect(ofModel).toBe(ofServer);
@@ -129,11 +130,10 @@ describe("the model", () => {
     );
   });
 
-  /** Removes the time, the run id and a key's remaining life, which the model does not have. */
+  /** Returns the verdict without a key's remaining life, which the model does not have. */
   function timeless(reply: unknown): string {
-    const words = String(reply).split(" ");
-    if (words[0] === "H") words[4] = "";
-    if (/^[GHKN]$/.test(words[0] ?? "")) words.splice(1, 3);
+    const words = verdictIn(reply).split(" ");
+    if (words[0] === "H") words[1] = "";
     return words.join(" ");
   }
 });

@@ -9,7 +9,7 @@ import { steadyClock, steadyRuntime } from "../../src/core/time/steady-clock.ts"
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
 import { now } from "../../src/core/time/validity.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
-import type { NodeCall } from "../../src/stores/redis/node-call.ts";
+import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
 import { redlock } from "../../src/stores/redis/redlock.ts";
 import { eventually } from "../support/redis-eventually.ts";
@@ -21,7 +21,7 @@ export const ttlMs = 60_000;
 
 export interface StageOptions extends RedisStoreOptions {
   readonly mutations?: Mutations;
-  /** Scripts that wait for the test. @default acquire, touch and release */
+  /** Operations and scripts that wait for the test. @default acquire, touch and release */
   readonly held?: readonly string[];
 }
 

@@ -172,7 +172,7 @@ test("C17: counting votes for several permits per node would let in more than th
     return actors.filter(({ grant }) => grant !== undefined).length;
   }
   expect(await play(servers, asItIs, schedule)).toBe(1);
-  // Rule: one owner per key (acquire.lua, `holder ~= owner`). There is no semaphore yet; one with
+  // Rule: one owner per key (acquire, `holder ~= owner`). There is no semaphore yet; one with
   // two permits per node and a majority would admit A {1, 2}, B {1, 3}, C {2, 3}.
   const permits = [2, 2, 2];
   const admitted = [
@@ -199,7 +199,7 @@ test("C21: validity counts from the first send, because a repeated acquire does 
     }
     a.clock.nowMs += ttlMs / 2;
     const resent = steadyClock(a.clock).now();
-    for (const n of [1, 2]) expect(await a.runs("acquire", n)).toMatch(/^G .* 1$/);
+    for (const n of [1, 2]) expect(await a.runs("acquire", n)).toMatch(/\nG$/);
     const lives = [1, 2].map((n) => stage.server(n).command("PTTL", resource));
     const validityMs = a.grant?.validityMs ?? 0;
     return {

@@ -1,26 +1,37 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { countsTaken, waysOf, withCountedWays } from "../../tools/simulator/short-ways.mjs";
+import {
+  countsTaken,
+  waysOf,
+  withCountedWays,
+  withoutShortWays,
+} from "../../tools/simulator/short-ways.mjs";
 import type { Holder } from "../../src/index.ts";
-import { batchCall, firstReplyAt } from "../../src/stores/redis/batch.ts";
-import type { Dialect } from "../../src/stores/redis/dialect.ts";
-import { fencedDialect, nodeRecordKey } from "../../src/stores/redis/fenced-dialect.ts";
-import type { NodeCall } from "../../src/stores/redis/node-call.ts";
+import { linesOf } from "../../src/stores/redis/commands/decode.ts";
+import { encode } from "../../src/stores/redis/commands/encode.ts";
+import { counterKeyOf, nodeRecordKey } from "../../src/stores/redis/commands/keys.ts";
+import {
+  clusterMode,
+  fencedMode,
+  plainMode,
+  type Mode,
+} from "../../src/stores/redis/commands/modes.ts";
+import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { plainDialect } from "../../src/stores/redis/plain-dialect.ts";
 import { shardOf } from "../../src/stores/redis/commands/shards.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
 import { startRedisServers, type RedisServer } from "../support/redis-server.ts";
 
 /**
  * Operations that share a script call must have the same results as if each was sent alone: the
- * same verdicts, keys, lives and counters. Two servers get the same random history, one of them in
- * batches.
+ * same verdicts, keys, lives and counters. The short ways of the scripts must have the same results
+ * as the engine. Three servers get the same random history: one operation by operation, one in
+ * lists, and one operation by operation from scripts without short ways.
  */
 
 let servers: RedisServer[] = [];
 
 beforeAll(async () => {
-  servers = await startRedisServers(2);
+  servers = await startRedisServers(3);
 });
 
 afterAll(async () => {
@@ -35,14 +46,16 @@ const ttls = [60_000, 90_000, 120_000, 150_000];
 const toleranceMs = 14_000;
 const ttlMaxMs = 150_000;
 
-for (const [kind, dialect] of [
-  ["fenced", fencedDialect(resolveStoreOptions({ admission: "off" }, 1))],
-  ["fenced, strict", fencedDialect(resolveStoreOptions({ admission: "strict" }, 3))],
-  ["plain", plainDialect],
+for (const [kind, mode] of [
+  ["fenced", fencedMode(resolveStoreOptions({ admission: "off" }, 1))],
+  ["fenced, strict", fencedMode(resolveStoreOptions({ admission: "strict" }, 3))],
+  ["plain", plainMode],
+  ["cluster", clusterMode],
 ] as const) {
-  test(`a ${kind} batch has the same results as its operations one by one`, async () => {
-    const [alone, together] = servers;
-    if (alone === undefined || together === undefined) throw new Error("no servers");
+  test(`a ${kind} list has the same results as its operations one by one, short way or not`, async () => {
+    const [alone, together, slow] = servers;
+    if (alone === undefined || together === undefined || slow === undefined)
+      throw new Error("no servers");
     for (const server of servers) {
       await server.command("FLUSHALL");
       if (kind.includes("strict")) await admit(server);
@@ -53,41 +66,56 @@ for (const [kind, dialect] of [
     for (let round = 0; round < rounds; round += 1) {
       const isCalm = random.fraction() < 0.5;
       const calls: readonly NodeCall<unknown>[] = isCalm
-        ? calmOperations(dialect, random, await valuesOf(alone), round)
-        : operations(dialect, random, round);
+        ? calmOperations(mode, random, await valuesOf(alone), round)
+        : operations(mode, random, round);
       const single: unknown[] = [];
       for (const call of calls) single.push(call.read(await send(alone, call), false));
-      const replies = await sendBatch(together, dialect, calls);
-      const batched = calls.map((call, index) => call.readPart?.(replies[index]));
+      const [stamp = "", ...lines] = await sendList(together, mode, calls, withCountedWays);
+      const listed = calls.map((call, index) => call.readLine?.(lines[index], stamp));
+      const decided: unknown[] = [];
+      for (const call of calls) {
+        const [at = "", line] = await sendList(slow, mode, [call], (_, text) =>
+          withoutShortWays(text),
+        );
+        decided.push(call.readLine?.(line, at));
+      }
       const context = `seed ${seed}, round ${round}`;
-      expect(batched.map(normal), context).toEqual(single.map(normal));
-      const [own, other] = [await stateOf(together), await stateOf(alone)];
-      expect(own.kept, context).toEqual(other.kept);
-      for (const [index, ms] of own.lives.entries()) {
-        const apart = Math.abs(ms - (other.lives[index] ?? NaN));
-        expect(apart, `${context}, life of ${names[index]}`).toBeLessThan(toleranceMs);
+      expect(listed.map(normal), context).toEqual(single.map(normal));
+      expect(decided.map(normal), context).toEqual(single.map(normal));
+      const other = await stateOf(alone);
+      for (const own of [await stateOf(together), await stateOf(slow)]) {
+        expect(own.kept, context).toEqual(other.kept);
+        for (const [index, ms] of own.lives.entries()) {
+          const apart = Math.abs(ms - (other.lives[index] ?? NaN));
+          expect(apart, `${context}, life of ${names[index]}`).toBeLessThan(toleranceMs);
+        }
       }
     }
-    const ways = waysOf(await together.command(...countsTaken)).get(batchName(dialect));
+    const ways = waysOf(await together.command(...countsTaken)).get(mode.encoding.script.name);
     if (ways === undefined) throw new Error("nothing was counted");
-    expect(ways.short + ways.long).toBe(rounds);
-    expect(ways.short, "batches decided the short way").toBeGreaterThan(rounds * 0.2);
-    expect(ways.long, "batches decided the long way").toBeGreaterThan(rounds * 0.2);
+    const usual = kind === "cluster" ? "engine" : "usual";
+    expect(ways.get(usual), "lists decided the short way").toBeGreaterThan(rounds * 0.2);
+    expect(ways.get("engine"), "lists decided by the engine").toBeGreaterThan(rounds * 0.2);
   });
 }
 
 test("a batch does not overwrite a key of another type, and runs its other operations", async () => {
   const [server] = servers;
   if (server === undefined) throw new Error("no server");
-  for (const dialect of [fencedDialect(resolveStoreOptions({}, 1)), plainDialect]) {
+  for (const mode of [fencedMode(resolveStoreOptions({}, 1)), plainMode]) {
     await server.command("FLUSHALL");
     await server.command("RPUSH", "list", "something else");
-    const replies = await sendBatch(server, dialect, [
-      dialect.acquire(["a", "list"], "owner-1", 20_000, 1_000),
-      dialect.acquire(["b"], "owner-2", 20_000, 1_000),
-    ]);
-    expect(replies[0]).toBe("X WRONGTYPE list list");
-    expect(replies[1]).toMatch(/^G/);
+    const [, ...verdicts] = await sendList(
+      server,
+      mode,
+      [
+        mode.acquire(["a", "list"], "owner-1", 20_000, 1_000),
+        mode.acquire(["b"], "owner-2", 20_000, 1_000),
+      ],
+      withCountedWays,
+    );
+    expect(verdicts[0]).toBe("X WRONGTYPE list list");
+    expect(verdicts[1]).toMatch(/^G/);
     expect(await server.command("EXISTS", "a")).toBe(0);
     expect(await server.command("LRANGE", "list", "0", "-1")).toEqual(["something else"]);
   }
@@ -96,7 +124,7 @@ test("a batch does not overwrite a key of another type, and runs its other opera
 /**
  * Returns random operations with few owners and keys, so that they collide, also within a batch.
  */
-function operations(dialect: Dialect, random: SeededRandom, round: number): NodeCall<unknown>[] {
+function operations(mode: Mode, random: SeededRandom, round: number): NodeCall<unknown>[] {
   const pick = pickOf(random);
   return Array.from({ length: 2 + pick(8) }, () => {
     const keys = names.filter(() => random.fraction() < 0.2).slice(0, 3);
@@ -107,18 +135,18 @@ function operations(dialect: Dialect, random: SeededRandom, round: number): Node
     const ttlMs = [...ttls, 300_000][pick(ttls.length + 1)] ?? 0;
     switch (pick(4)) {
       case 0:
-        return dialect.touch(keys, owner, pick(4) === 0 ? 0 : ttlMs, number);
+        return mode.touch(keys, owner, pick(4) === 0 ? 0 : ttlMs, number);
       case 1:
-        return dialect.release(keys, owner);
+        return mode.release(keys, owner);
       default:
-        return dialect.acquire(keys, owner, ttlMs, number);
+        return mode.acquire(keys, owner, ttlMs, number);
     }
   });
 }
 
 /** Acquires free names, and touches or releases held ones with their owners. */
 function calmOperations(
-  dialect: Dialect,
+  mode: Mode,
   random: SeededRandom,
   values: readonly (string | null)[],
   round: number,
@@ -130,10 +158,10 @@ function calmOperations(
     const value = values[index] ?? null;
     const ttlMs = ttls[pick(ttls.length)] ?? 0;
     const number = 1_000 + round * 3 + pick(9);
-    if (value === null) return [dialect.acquire([name], `owner-${pick(4)}`, ttlMs, number)];
+    if (value === null) return [mode.acquire([name], `owner-${pick(4)}`, ttlMs, number)];
     const [owner = "", fence = "0"] = value.split("|");
-    if (random.fraction() < 0.4) return [dialect.release([name], owner, "", Number(fence))];
-    return [dialect.touch([name], owner, pick(6) === 0 ? 0 : ttlMs, Number(fence))];
+    if (random.fraction() < 0.4) return [mode.release([name], owner, "", Number(fence))];
+    return [mode.touch([name], owner, pick(6) === 0 ? 0 : ttlMs, Number(fence))];
   });
 }
 
@@ -158,29 +186,25 @@ async function send(server: RedisServer, call: NodeCall<unknown>): Promise<unkno
   return await server.command(...second).catch((error: Error) => error);
 }
 
-function batchName({ fencing }: Dialect): string {
-  return fencing ? "batch" : "plain-batch";
-}
-
-/** Sends one batch as EVAL with counters for the short and the long way. */
-async function sendBatch(
+/** Sends one list as EVAL, with the script changed. Returns the stamp and the verdicts. */
+async function sendList(
   server: RedisServer,
-  dialect: Dialect,
+  { encoding }: Mode,
   calls: readonly NodeCall<unknown>[],
-): Promise<unknown[]> {
-  if (dialect.batching === undefined) throw new Error("this dialect has no batches");
-  const parts = calls.flatMap(({ part }) => part ?? []);
-  const [name = "", source = "", ...rest] = batchCall(dialect.batching, parts).whole();
-  const reply = await server.command(name, withCountedWays(batchName(dialect), source), ...rest);
-  if (!Array.isArray(reply)) throw new Error("the script did not return a list");
-  return reply.slice(firstReplyAt(dialect.batching));
+  change: (name: string, source: string) => string,
+): Promise<readonly string[]> {
+  const operations = calls.flatMap(({ operation }) => operation ?? []);
+  // Without a script of its own for releases, so that all ways are those of one script.
+  const mode = { ...encoding, releases: undefined };
+  const [name = "", source = "", ...rest] = encode(mode, operations, true, true);
+  const reply = await server.command(name, change(mode.script.name, source), ...rest);
+  return linesOf(reply, operations.length);
 }
 
 /** Removes run id and times, which differ between two servers, and keeps the verdict. */
 function normal(reply: unknown): unknown {
   const { holder, ...rest } = reply as { holder?: Holder };
-  const comparable = { ...rest, runId: undefined, freeInMs: undefined };
-  return { ...comparable, owner: holder?.owner, holderFence: holder?.fence };
+  return { ...rest, freeInMs: undefined, owner: holder?.owner, holderFence: holder?.fence };
 }
 
 async function valuesOf(server: RedisServer): Promise<(string | null)[]> {
@@ -193,7 +217,8 @@ async function stateOf(server: RedisServer) {
   const lives = await Promise.all(names.map((key) => server.command("PTTL", key)));
   const record = await server.command("HGETALL", nodeRecordKey);
   const fields = Object.fromEntries(pairs(record).filter(([name]) => /^\d+$/.test(name)));
-  return { kept: { values, fields }, lives: lives.map(Number) };
+  const counters = await server.command("MGET", ...names.map(counterKeyOf));
+  return { kept: { values, fields, counters }, lives: lives.map(Number) };
 }
 
 function pairs(flat: unknown): [string, string][] {
@@ -203,6 +228,6 @@ function pairs(flat: unknown): [string, string][] {
 
 async function admit(server: RedisServer): Promise<void> {
   const options = resolveStoreOptions({ admission: "strict" }, 3);
-  await send(server, fencedDialect(options).acquire(["x"], "nobody", 20_000, 1));
+  await send(server, fencedMode(options).acquire(["x"], "nobody", 20_000, 1));
   await server.command("HSET", nodeRecordKey, "st", "A", "ever", "1", "max", String(ttlMaxMs));
 }

@@ -3,9 +3,9 @@ import { connectionOf } from "../../src/clients/recognise.ts";
 import type { RedisConnection } from "../../src/clients/contract.ts";
 import { createLocks, LeaseLostError, type Lease, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
+import { textOf } from "../support/sent-operations.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 
 const bench = shareRedis(3);
@@ -31,14 +31,14 @@ async function warmUp(locks: Locks): Promise<void> {
   await bench.untilFree();
 }
 
-/** Starts `act`, lets every server run the script, and breaks the connections before the reply. */
+/** Starts `act`, lets every server run the request with `text`, and breaks the connections before the reply. */
 async function cutAfter<Result>(
   proxies: readonly TcpProxy[],
-  script: { readonly sha: string },
+  text: string,
   act: () => Promise<Result>,
   meanwhile: () => Promise<unknown> = () => Promise.resolve(),
 ): Promise<Result> {
-  for (const proxy of proxies) proxy.holdRepliesAfter(script.sha);
+  for (const proxy of proxies) proxy.holdRepliesAfter(text);
   const acting = act();
   // It may reject before it is awaited below.
   acting.catch(() => undefined);
@@ -54,15 +54,11 @@ const setUps = [1, 3].flatMap((nodes) => [
 ]);
 
 describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencing }) => {
-  const touch = fencing ? scripts.touch : scripts.plainTouch;
-  const renew = fencing ? scripts.renew : scripts.plainRenew;
-  const batch = fencing ? scripts.batch : scripts.plainBatch;
-
   test("a release whose reply was lost is not reported as taken", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     for (let cut = 0; cut < 5; cut += 1) {
       const lease = await locks.acquire(key);
-      const outcome = await cutAfter(proxies, scripts.release, () => lease.release());
+      const outcome = await cutAfter(proxies, textOf("release"), () => lease.release());
       expect(outcome).toEqual({ released: false, reason: "unreachable" });
       await bench.untilFree();
     }
@@ -72,7 +68,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     for (let cut = 0; cut < 5; cut += 1) {
       const work = () => locks.using(key, { renew: false }, () => cut);
-      expect(await cutAfter(proxies, scripts.release, work)).toBe(cut);
+      expect(await cutAfter(proxies, textOf("release"), work)).toBe(cut);
     }
     await bench.untilFree();
   });
@@ -80,7 +76,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
   test("a lost reply to a batch of releases is not reported as taken", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     const leases = await Promise.all(["a", "b", "c"].map((name) => locks.acquire(name)));
-    const outcomes = await cutAfter(proxies, batch, () =>
+    const outcomes = await cutAfter(proxies, textOf("release", 3), () =>
       Promise.all(leases.map((lease) => lease.release())),
     );
     for (const outcome of outcomes) {
@@ -102,7 +98,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
   test("a break whose reply was lost reports what it broke", async () => {
     const { proxies, locks } = await lockThroughProxies(nodes, fencing);
     const held = await (await bench.locks(nodes, { fencing })).acquire(key);
-    const outcome = await cutAfter(proxies, scripts.release, () => locks.break(key));
+    const outcome = await cutAfter(proxies, textOf("release"), () => locks.break(key));
     expect(outcome).toMatchObject({ broken: true, holders: [{}] });
     if (outcome.broken && fencing) expect(outcome.fence).toBeGreaterThan(held.fence);
     expect(await held.prove()).toBe(false);
@@ -110,15 +106,15 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
   });
 
   const questions = [
-    { name: "prove", script: touch, ask: (lease: Lease) => lease.prove() },
-    { name: "extend", script: touch, ask: (lease: Lease) => lease.extend().then(() => true) },
+    { name: "prove", ask: (lease: Lease) => lease.prove() },
+    { name: "extend", ask: (lease: Lease) => lease.extend().then(() => true) },
   ];
-  describe.each(questions)("$name", ({ script, ask }) => {
+  describe.each(questions)("$name", ({ ask }) => {
     test("finds that the lease is held, although a reply was lost", async () => {
       const { proxies, locks } = await lockThroughProxies(nodes, fencing);
       const lease = await locks.acquire(key, { renew: false });
       for (let cut = 0; cut < 3; cut += 1) {
-        expect(await cutAfter(proxies, script, () => ask(lease))).toBe(true);
+        expect(await cutAfter(proxies, textOf("touch"), () => ask(lease))).toBe(true);
       }
       expect(lease.state).toBe("held");
       await lease.release();
@@ -131,7 +127,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
       const all = bench.servers.map((_, index) => index).slice(0, nodes);
       await eventually(async () => !(await bench.values(key)).slice(0, nodes).includes(null));
       const vanish = () => bench.freeByForeigner(all, key);
-      const found = cutAfter(proxies, script, () => ask(lease), vanish);
+      const found = cutAfter(proxies, textOf("touch"), () => ask(lease), vanish);
       await found.catch((error: unknown) => expect(error).toBeInstanceOf(LeaseLostError));
       expect(lease.state).toBe("lost");
       expect(lease.signal.reason).toMatchObject({ reason: "taken" });
@@ -146,7 +142,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
     await eventually(async () => !(await bench.values("b")).slice(0, nodes).includes(null));
     // Starts nothing, because the manager renews by itself.
     const nothing = () => Promise.resolve();
-    await cutAfter(proxies, renew, nothing, () => bench.freeByForeigner(all, "b"));
+    await cutAfter(proxies, textOf("touch"), nothing, () => bench.freeByForeigner(all, "b"));
     await eventually(() => leases[1]?.state === "lost");
     expect(leases[1]?.signal.reason).toMatchObject({ reason: "taken" });
     await eventually(() => leases[0]?.state === "held" && leases[2]?.state === "held");
@@ -181,7 +177,7 @@ describe.each(setUps)("on $nodes nodes, with fencing $fencing", ({ nodes, fencin
   });
 });
 
-/** Sends the first command that contains `text` to another server, as a wrong address would. */
+/** Sends the first command that contains the argument `text` to another server, as a wrong address would. */
 function misled(right: object, wrong: object, text: string) {
   const [straight, astray] = [connectionOf(right), connectionOf(wrong)];
   if (straight === undefined || astray === undefined) throw new Error("not recognised");
@@ -210,14 +206,13 @@ test("a missing key on a server that the request was not meant for ends no lease
   await known.prove();
   await nextRenewal;
   await known.release();
-  const { touch, renew } = scripts;
   const questions = [
-    { script: touch, renewEvery: false, ask: (lease: Lease) => lease.prove() },
-    { script: touch, renewEvery: false, ask: (lease: Lease) => lease.extend() },
-    { script: renew, renewEvery: "20ms", ask: (_: Lease, locks: Locks) => renewed(locks) },
+    { renewEvery: false, ask: (lease: Lease) => lease.prove() },
+    { renewEvery: false, ask: (lease: Lease) => lease.extend() },
+    { renewEvery: "20ms", ask: (_: Lease, locks: Locks) => renewed(locks) },
   ] as const;
-  for (const { script, renewEvery, ask } of questions) {
-    const connection = misled(right, wrong, script.sha);
+  for (const { renewEvery, ask } of questions) {
+    const connection = misled(right, wrong, "T 1 1");
     const locks = createLocks(redis(connection), { ttl: "20s" });
     onTestFinished(() => locks.close());
     const lease = await locks.acquire(key, { renew: renewEvery });

@@ -92,9 +92,18 @@ describe("a server's clock", () => {
 
   test("is read from replies with a time stamp, and from no others", () => {
     const stamp = { runId: "0123456789ab", serverMs: 1_790_000_000_500 };
-    expect(stampOf("G 1790000000 500000 0123456789ab 17")).toEqual(stamp);
-    expect(stampOf(["S 1790000000 500000 0123456789ab", "R 1 1", "K"])).toEqual(stamp);
-    for (const reply of ["G", "H 5 foreign value here", "R 1 1", "N ABSENT", null, 7, [], ["K"]]) {
+    expect(stampOf("S 1790000000 500000 0123456789ab\nG 17")).toEqual(stamp);
+    expect(stampOf("S 1790000000 500000 0123456789ab\nR 1 1\nK")).toEqual(stamp);
+    for (const reply of [
+      "-\nR 1 1",
+      "S x y z\nG",
+      "S 1790000000 500000",
+      "F 0",
+      null,
+      7,
+      [],
+      ["K"],
+    ]) {
       expect(stampOf(reply)).toBeUndefined();
     }
   });

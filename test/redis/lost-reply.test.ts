@@ -1,7 +1,7 @@
 import type { RedisOptions } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { LeaseLostError, QuorumError } from "../../src/index.ts";
-import { release } from "../../src/stores/redis/scripts/generated.ts";
+import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -248,7 +248,7 @@ describe.each(modes)("a node that was not waited for, with fencing $fencing", (m
     await flushScripts();
     // The node has the script to release but not the one to grant, so the release comes before the
     // second request.
-    await server.command("SCRIPT", "LOAD", release.source);
+    await server.command("SCRIPT", "LOAD", scripts.plain.source);
     proxy.replies = "hold";
     const lease = await locks.acquire(resources);
     expect(await lease.release()).toEqual({ released: true });

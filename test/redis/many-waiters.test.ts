@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import { queueKeyOf } from "../../src/stores/redis/dialect.ts";
+import { queueKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { createLocks, type CreateLocksOptions, type Locks } from "../../src/index.ts";
 import { eventually } from "../support/redis-eventually.ts";

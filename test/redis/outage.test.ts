@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { AcquireTimeoutError, QuorumError } from "../../src/index.ts";
 import { NotConnectedError, type RedisConnection } from "../../src/stores/redis/index.ts";
 import { shardOf } from "../../src/stores/redis/commands/shards.ts";
-import { touch } from "../../src/stores/redis/scripts/generated.ts";
+import { operationsIn } from "../support/sent-operations.ts";
 import {
   collect,
   connect,
@@ -267,7 +267,7 @@ test("a fault is reported if a node fails between its grant and the agreement on
   const connection: RedisConnection = {
     ...inner,
     send: (routeBy, command) =>
-      command[1] === touch.sha || command[1] === touch.source
+      operationsIn(command)?.kinds.includes("touch") === true
         ? Promise.reject(new Error("Connection is closed."))
         : inner.send(routeBy, command),
   };

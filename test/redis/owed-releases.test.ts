@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, type Lease, type Locks, type Runtime } from "../../src/index.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
-import { release } from "../../src/stores/redis/scripts/generated.ts";
+import { textOf } from "../support/sent-operations.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, connect, openLocks, shareRedis } from "../support/redis-harness.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -136,9 +136,9 @@ test.each(errors)("a release answered by %s is sent again", async (error) => {
   const proxy = await startTcpProxy(bench.server(0).port);
   const locks = openLocks([await connect(proxy.port)], { maxTtl: ttl });
   const lease = await acquireEverywhere(locks, 1);
-  proxy.refuse(release.sha, error);
+  proxy.refuse(textOf("release"), error);
   expect(await lease.release()).toEqual(unconfirmed);
-  proxy.refuse(release.sha, undefined);
+  proxy.refuse(textOf("release"), undefined);
   await bench.untilFree();
 });
 
@@ -147,14 +147,14 @@ test("a release that the server refuses for good is reported, and not sent again
   const locks = openLocks([await connect(proxy.port)], { maxTtl: ttl });
   const lease = await acquireEverywhere(locks, 1);
   const failures = collect(locks, "node-failed");
-  proxy.refuse(release.sha, "NOPERM this user has no permissions to access one of the keys");
+  proxy.refuse(textOf("release"), "NOPERM this user has no permissions to access one of the keys");
   expect(await lease.release()).toEqual(unconfirmed);
   expect(failures).toMatchObject([{ vote: "failed", cause: { message: /^NOPERM/ } }]);
-  proxy.refuse(release.sha, undefined);
-  const sent = proxy.countRequests(release.sha);
+  proxy.refuse(textOf("release"), undefined);
+  const sent = proxy.countRequests(textOf("release"));
   // Releases still owed are sent before the manager is closed.
   await locks.close();
-  expect(proxy.countRequests(release.sha)).toBe(sent);
+  expect(proxy.countRequests(textOf("release"))).toBe(sent);
   await bench.freeByForeigner([0], key);
 });
 
@@ -164,13 +164,13 @@ test("one refused release does not delay the others of its server", async () => 
   await bench.warmUp(locks);
   const stuck = await locks.acquire("stuck", { ttl, renew: false });
   const other = await locks.acquire("other", { ttl, renew: false });
-  proxy.refuse(release.sha, "TRYAGAIN Multiple keys request during rehashing of slot");
+  proxy.refuse(textOf("release"), "TRYAGAIN Multiple keys request during rehashing of slot");
   expect(await stuck.release()).toEqual(unconfirmed);
   expect(await other.release()).toEqual(unconfirmed);
   proxy.refuse("\r\nstuck\r\n", "TRYAGAIN Multiple keys request during rehashing of slot");
   await eventually(async () => (await bench.server(0).command("EXISTS", "other")) === 0);
   expect(await bench.server(0).command("EXISTS", "stuck")).toBe(1);
-  proxy.refuse(release.sha, undefined);
+  proxy.refuse(textOf("release"), undefined);
   await bench.untilFree();
 });
 
@@ -205,14 +205,14 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
       const lease = await locks.acquire(resources, { ttl: "10s", renew: false });
       await lease.extend("90s");
       await lease.extend("5s");
-      proxy.refuse(release.sha, "LOADING Redis is loading the dataset in memory");
+      proxy.refuse(textOf("release"), "LOADING Redis is loading the dataset in memory");
       expect(await lease.release()).toEqual(unconfirmed);
       // More than the TTL of the acquire, and less than the life of the keys.
       advance(20_000);
       // By then it has checked the owed releases with its new clocks.
       const refused = proxy.refusalCount;
       await eventually(() => proxy.refusalCount > refused);
-      proxy.refuse(release.sha, undefined);
+      proxy.refuse(textOf("release"), undefined);
       await bench.untilFree();
     },
   );

@@ -1,7 +1,7 @@
 import { beforeAll, expect } from "vitest";
 import type { Runtime } from "../../src/core/ports.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
-import { queueKeyOf } from "../../src/stores/redis/dialect.ts";
+import { queueKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import type { RedisBench } from "../support/redis-harness.ts";

@@ -1,5 +1,5 @@
 import type { RedisClient } from "../../src/clients/redis-client.ts";
-import { queueKeyOf } from "../../src/stores/redis/dialect.ts";
+import { queueKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectionOf } from "../../src/clients/recognise.ts";

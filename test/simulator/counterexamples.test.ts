@@ -31,19 +31,21 @@ class Node {
   }
 
   acquire(owner: string, proposal = 0): string {
-    return this.#run(lua.acquire, [...this.#deployment(), owner, String(ttlMs), String(proposal)]);
+    return this.#run("A", ttlMs, [owner, String(proposal)]);
   }
 
   raise(owner: string, fence: number): string {
-    return this.#run(lua.touch, [...this.#deployment(), owner, "0", String(fence)]);
+    return this.#run("T", 0, [`${owner}|${fence}`]);
   }
 
   extend(owner: string, fence: number): string {
-    return this.#run(lua.touch, [...this.#deployment(), owner, String(ttlMs), String(fence)]);
+    return this.#run("T", ttlMs, [`${owner}|${fence}`]);
   }
 
   release(owner: string): unknown {
-    return this.#server.execute(["EVAL", lua.release.source, "2", "r", "queue", owner]);
+    const args = ["1", "", "R 1 1", "0", owner];
+    const reply = this.#server.execute(["EVAL", lua.plain.source, "2", "r", "queue", ...args]);
+    return String(reply).split("\n")[1];
   }
 
   admit(quarantineMs: number): unknown {
@@ -73,13 +75,16 @@ class Node {
     return ["1", this.#admission, "1:crc16:1024", "30000"];
   }
 
-  /** Returns the letter and the last word of the reply: "G 3", "N NEWER", "H o|2". */
-  #run({ source }: lua.Script, args: readonly string[]): string {
+  /** Returns the letter and the last word of the verdict: "G 3", "N NEWER", "H o|2". */
+  #run(code: "A" | "T", ownTtlMs: number, own: readonly string[]): string {
     // A touch frees nothing, so it has no queue.
-    const keys = source === lua.touch.source ? ["2", record, "r"] : ["3", record, "r", "queue"];
-    const reply = String(this.#server.execute(["EVAL", source, ...keys, ...args, "0"]));
-    const words = reply.split(" ");
-    return `${words[0]} ${words.at(-1)}`;
+    const keys = code === "T" ? ["2", record, "r"] : ["3", record, "r", "queue"];
+    const args = [...this.#deployment(), "1", `${code} 1 1`, String(ownTtlMs), ...own, "0"];
+    const reply = String(this.#server.execute(["EVAL", lua.fenced.source, ...keys, ...args]));
+    const [kind, ...words] = (reply.split("\n")[1] ?? "").split(" ");
+    // A grant with the proposal as fence does not repeat it.
+    const last = words.at(-1) ?? (kind === "G" ? own[1] : kind);
+    return `${kind} ${last}`;
   }
 }
 

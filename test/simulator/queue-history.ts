@@ -1,6 +1,8 @@
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import type { SimulatedServer } from "../../src/simulator/node/server.ts";
-import { batchCall, type BatchPart } from "../../src/stores/redis/batch.ts";
+import { encode, type Encoding } from "../../src/stores/redis/commands/encode.ts";
+import { clusterMode, fencedMode, plainMode } from "../../src/stores/redis/commands/modes.ts";
+import type { Operation, Place, PlaceLeft } from "../../src/stores/redis/commands/operation.ts";
 import type { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
 export const locks = ["a", "b", "c"] as const;
@@ -15,23 +17,18 @@ export interface Step {
   readonly words: readonly string[];
 }
 
-const scriptNames = [
-  "batch",
-  "batch",
-  "batch",
-  "plain-batch",
-  "plain-batch",
-  "plain-batch",
-  "acquire",
-  "plain-acquire",
-  "release",
-  "cluster-acquire",
-  "cluster-release",
-  "inspect",
-];
-const deployment = ["0", "off", "1:crc16:1024", "90000000"];
+const scriptNames = ["fenced", "fenced", "fenced", "plain", "plain", "cluster", "inspect"] as const;
+/** As the product encodes them, but with one name for the queues of all scripts. */
+const encodings: Readonly<Record<string, Encoding>> = {
+  fenced: {
+    ...fencedMode({ admission: "off", wireFormat: "1:crc16:1024", ttlMaxMs: 90_000_000 }).encoding,
+    releases: undefined,
+  },
+  plain: plainMode.encoding,
+  cluster: { ...clusterMode.encoding, queueOf, releases: undefined },
+};
 /** Long enough that no lock expires by itself, on either side. */
-const ttl = "36000000";
+const ttlMs = 36_000_000;
 
 /**
  * Draws commands that several clients might send, based on the present holders, so that they
@@ -40,7 +37,7 @@ const ttl = "36000000";
 export class QueueHistory {
   readonly #server: SimulatedServer;
   readonly #random: SeededRandom;
-  readonly #tickets = new Map<string, string>();
+  readonly #tickets = new Map<string, number>();
   #proposal = 1_000;
 
   constructor(server: SimulatedServer, random: SeededRandom) {
@@ -65,79 +62,45 @@ export class QueueHistory {
   }
 
   #wordsOf(script: string): string[] {
+    const encoding = encodings[script];
+    if (encoding === undefined) {
+      const [key = "a"] = this.#keys();
+      return ["2", key, queueOf(key)];
+    }
+    const again = this.#random.chance(0.4) ? this.#repeatedAttempt() : undefined;
+    const operations = Array.from({ length: this.#random.integer(1, 5) }, () => this.#operation());
+    return encode(encoding, again === undefined ? operations : [again], false).slice(2);
+  }
+
+  #operation(): Operation {
     const keys = this.#keys();
-    const queues = keys.map(queueOf);
-    const call = (all: readonly string[], ...args: readonly string[]): string[] => [
-      String(all.length),
-      ...all,
-      ...args,
-    ];
-    switch (script) {
-      case "batch":
-        return this.#batch(true);
-      case "plain-batch":
-        return this.#batch(false);
-      case "acquire": {
-        const all = ["holdfast:node", ...keys, ...queues];
-        return call(all, ...deployment, this.#owner(keys), ...this.#terms(keys, true));
-      }
-      case "plain-acquire":
-        return call([...keys, ...queues], this.#owner(keys), ttl);
-      case "release":
-        return call([...keys, ...queues], this.#owner(keys));
-      case "cluster-acquire": {
-        const counters = keys.map((key) => `holdfast:{${key}}:fence`);
-        const place = this.#random.chance(0.7) ? [...this.#place(), this.#block()] : [];
-        const args = [this.#owner(keys), ttl, this.#number(), ttl, ...place];
-        return call([...keys, ...counters, ...queues], ...args);
-      }
-      case "cluster-release":
-        return call([...keys, ...queues], this.#owner(keys), this.#placeLeft());
+    const owner = this.#owner(keys);
+    const fence = this.#number();
+    switch (this.#random.pick(["W", "W", "W", "A", "R", "P", "T"] as const)) {
+      case "W":
+        return { kind: "acquire", keys, owner, ttlMs, fence, place: this.#place() };
+      case "A":
+        return { kind: "acquire", keys, owner, ttlMs, fence, place: undefined };
+      case "T":
+        return { kind: "touch", keys, owner, ttlMs, fence };
+      case "R":
+        return { kind: "release", keys, owner, fence: 0, left: "" };
       default:
-        return call([keys[0] ?? "a", queues[0] ?? ""]);
+        return { kind: "release", keys, owner, fence: 0, left: this.#placeLeft() };
     }
   }
 
-  #batch(fenced: boolean): string[] {
-    const again = this.#random.chance(0.4) ? this.#asksAgain(fenced) : undefined;
-    if (again !== undefined) return this.#called([again], fenced);
-    const parts = Array.from({ length: this.#random.integer(1, 5) }, (): BatchPart => {
-      const keys = this.#keys();
-      const code = this.#random.pick(["W", "W", "W", "A", "R", "P", "T"] as const);
-      const args = [this.#owner(keys)];
-      if (code === "P") args.push(this.#placeLeft());
-      else if (code !== "R") args.push(...this.#terms(keys, fenced));
-      if (code === "W") args.push(...this.#place(), ...(fenced ? [this.#block()] : []));
-      return { code, keys, queueOf: code === "T" ? undefined : queueOf, args };
-    });
-    return this.#called(parts, fenced);
-  }
-
   /** Returns the most common attempt of a waiter: alone, with its queue entry, for a held lock. */
-  #asksAgain(fenced: boolean): BatchPart | undefined {
+  #repeatedAttempt(): Operation | undefined {
     const lock = this.#random.pick(locks);
     const members = this.#server.data.sortedSet(queueOf(lock))?.pairs() ?? [];
     const waiters = members.flatMap((id, at) => {
-      return at % 2 === 0 && !id.startsWith("~") ? [[members[at + 1] ?? "", id]] : [];
+      return at % 2 === 0 && !id.startsWith("~") ? [{ id, ticket: Number(members[at + 1]) }] : [];
     });
     if (waiters.length === 0 || this.#server.data.get(lock) === undefined) return undefined;
-    const place = this.#random.pick(waiters);
-    const args = ["o5", ...this.#terms([lock], fenced), ...place];
-    if (fenced) args.push(this.#block());
-    return { code: "W", keys: [lock], queueOf, args };
-  }
-
-  #called(parts: readonly BatchPart[], fenced: boolean): string[] {
-    const [, ...head] = deployment;
-    const script = { name: "", sha: "", source: "" };
-    const batching = fenced
-      ? { script, recordKey: "holdfast:node", head, strict: false }
-      : { script, recordKey: undefined, head: [], strict: false };
-    return batchCall(batching, parts).first(false).slice(2);
-  }
-
-  #terms(keys: readonly string[], fenced: boolean): string[] {
-    return fenced ? [ttl, this.#number(), ...keys.map((_, index) => String(index))] : [ttl];
+    const place = { ...this.#random.pick(waiters), tenures: this.#block() };
+    const fence = this.#number();
+    return { kind: "acquire", keys: [lock], owner: "o5", ttlMs, fence, place };
   }
 
   #keys(): string[] {
@@ -153,9 +116,9 @@ export class QueueHistory {
     return this.#random.pick(["o1", "o2", "o3", "o4"]);
   }
 
-  #number(): string {
+  #number(): number {
     this.#proposal += this.#random.integer(0, 3);
-    return String(this.#proposal);
+    return this.#proposal;
   }
 
   #id(): string {
@@ -163,24 +126,24 @@ export class QueueHistory {
     return `${this.#random.pick(bases)}-w${this.#random.integer(1, 3)}`;
   }
 
-  #block(): string {
-    return this.#random.pick(["1", "2", "32"]);
+  #block(): number {
+    return this.#random.pick([1, 2, 32]);
   }
 
   /**
    * A waiter has one ticket for its whole wait. Some share a ticket, and some have a very great
    * one.
    */
-  #place(): string[] {
+  #place(): Place {
     const id = this.#id();
     if (this.#random.chance(0.1)) this.#tickets.delete(id);
     const great = this.#random.chance(0.1) ? 9_007_199_254_740_000 : 1_000;
-    const ticket = this.#tickets.get(id) ?? String(great + this.#random.integer(0, 6));
+    const ticket = this.#tickets.get(id) ?? great + this.#random.integer(0, 6);
     this.#tickets.set(id, ticket);
-    return [ticket, id];
+    return { ticket, id, tenures: this.#block() };
   }
 
-  #placeLeft(): string {
-    return `${this.#random.pick(["", "-", "-", "="])}${this.#id()}`.replace(/^[^-=].*/, "");
+  #placeLeft(): PlaceLeft {
+    return `${this.#random.pick(["-", "-", "="] as const)}${this.#id()}`;
   }
 }

@@ -34,6 +34,8 @@ export async function startMariadb(): Promise<MariadbServer> {
     [
       "--no-defaults",
       `--datadir=${data}`,
+      // Two servers that start at the same time must not share their temporary tables.
+      `--tmpdir=${directory}`,
       user,
       "--auth-root-authentication-method=normal",
       "--skip-test-db",
@@ -51,6 +53,7 @@ export async function startMariadb(): Promise<MariadbServer> {
     [
       "--no-defaults",
       `--datadir=${data}`,
+      `--tmpdir=${directory}`,
       user,
       "--bind-address=127.0.0.1",
       `--port=${port}`,

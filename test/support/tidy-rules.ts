@@ -68,23 +68,11 @@ const redisLayers: readonly (readonly string[])[] = [
 
 const looseRedisFilesMax = 8;
 
-/** Files of the layer `commands` that are outside its folder. This list may only shrink. */
-const strayCommands = new Set(
-  [
-    ["batch", "cluster-dialect", "dialect", "fence-text", "fenced-dialect", "lone-part-call"],
-    ["node-call", "node-reply", "plain-dialect", "release-call", "replies"],
-  ]
-    .flat()
-    .map((name) => `${name}.ts`),
-);
-
 const redisStore = "src/stores/redis/";
 
 /** Returns the folder below `src/stores/redis/` that a file belongs to; "." for a loose file. */
 function redisFolderOf(path: string): string {
-  const below = path.slice(redisStore.length);
-  if (strayCommands.has(below)) return "commands";
-  return /^([^/]+)\//.exec(below)?.[1] ?? ".";
+  return /^([^/]+)\//.exec(path.slice(redisStore.length))?.[1] ?? ".";
 }
 
 export const redisFoldersFollowTheirOrder: Rule = (files) => {

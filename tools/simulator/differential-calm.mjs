@@ -5,7 +5,7 @@
  * at random, they hardly ever are so, and the short ways of the scripts hardly ever decide.
  */
 
-import { runsOf } from "./differential-runs.mjs";
+import { listOf } from "./differential-runs.mjs";
 
 /** @typedef {import("../../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
 /** @typedef {import("../../src/simulator/node/scripts.ts").KnownScript} KnownScript */
@@ -14,25 +14,7 @@ import { runsOf } from "./differential-runs.mjs";
 /** @typedef {{ key: string, value: string | undefined, owner: string, fence: string }} Lock */
 
 const record = "holdfast:node";
-const kinds = [
-  "batch",
-  "batch",
-  "plain-batch",
-  "acquire",
-  "acquire",
-  "acquire",
-  "acquire",
-  "acquire",
-  "release",
-  "renew",
-  "renew",
-  "plain-renew",
-  "touch",
-  "plain-touch",
-  "cluster-touch",
-];
-const recorded = new Set(["batch", "acquire", "renew", "touch"]);
-const bare = new Set(["plain-batch", "release", "plain-renew", "plain-touch"]);
+const kinds = ["fenced", "fenced", "fenced", "plain", "plain", "cluster"];
 
 /**
  * Returns a command, or nothing if the node is in no state for one. All commands before it have to
@@ -50,90 +32,39 @@ export function drawCalm({ simulated, scripts, random }, keys, ttls) {
   const kind = random.pick(kinds);
   const script = scripts.find(({ name }) => name === kind);
   if (script === undefined) throw new Error(`there is no script ${kind}`);
-  const isPlain = bare.has(kind);
-  const deployment = recorded.has(kind) ? deploymentOf(simulated, random) : [];
+  const isPlain = kind === "plain";
+  const deployment = kind === "fenced" ? deploymentOf(simulated, random) : [];
   if (deployment === undefined) {
     // Begins anew with a record that any client may make.
     return random.chance(0.3) ? { kind: "calm DEL", command: ["DEL", record] } : undefined;
   }
-  const chosen = keys.filter(() => random.chance(0.5));
+  const isLone = random.chance(0.5);
+  const chosen = isLone ? [random.pick(keys)] : keys.filter(() => random.chance(0.5));
   const locks = chosen.flatMap((key) => lockAt(simulated, key, isPlain) ?? []);
-  const ttl = () => String(random.pick(ttls));
-  const args = argumentsOf(kind, { locks, deployment, random, ttl, isPlain });
-  if (args === undefined) return undefined;
+  const parts = locks.map((lock) => partOf(lock, random, String(random.pick(ttls)), kind));
+  if (parts.length === 0) return undefined;
   const head = random.chance(0.4) ? ["EVALSHA", script.sha] : ["EVAL", script.source];
-  return { kind: `calm ${kind}`, command: [...head, ...args] };
+  const command = [...head, ...listOf(kind, parts, deployment)];
+  return { kind: `calm ${kind}${isLone ? " one" : ""}`, command };
 }
 
-/**
- * @param {string} kind
- * @param {{ locks: readonly Lock[], deployment: readonly string[], random: SeededRandom, ttl: () => string, isPlain: boolean }} drawn
- * @returns {string[] | undefined}
- */
-function argumentsOf(kind, { locks, deployment, random, ttl, isPlain }) {
-  const held = locks.filter(({ value }) => value !== undefined);
-  const free = locks.find(({ value }) => value === undefined);
-  switch (kind) {
-    case "acquire": {
-      if (free === undefined) return undefined;
-      const names = ["3", record, free.key, queueOf(free.key)];
-      return [...names, ...deployment, ownerOf(random), ttl(), ...fencesOf(random, 1)];
-    }
-    case "release": {
-      const [lock] = held;
-      return lock === undefined ? undefined : ["2", lock.key, queueOf(lock.key), lock.value ?? ""];
-    }
-    case "renew":
-    case "plain-renew": {
-      if (held.length === 0) return undefined;
-      const names = [...(isPlain ? [] : [record]), ...held.map(({ key }) => key)];
-      // One that is behind is to be touched first.
-      const values = held.map((lock) => {
-        return random.chance(0.2) && !isPlain
-          ? `${lock.owner}|${raised(lock)}`
-          : (lock.value ?? "");
-      });
-      return [String(names.length), ...names, ...deployment, ttl(), ...values];
-    }
-    case "touch":
-    case "plain-touch":
-    case "cluster-touch": {
-      const [lock] = held;
-      if (lock === undefined) return undefined;
-      if (isPlain) return ["1", lock.key, lock.value ?? "", ttl()];
-      const fence = random.chance(0.3) ? raised(lock) : lock.fence;
-      if (kind === "touch") {
-        return ["2", record, lock.key, ...deployment, lock.owner, ttl(), fence, "3"];
-      }
-      const names = ["2", lock.key, `holdfast:{${lock.key}}:fence`];
-      return [...names, lock.owner, ttl(), fence, "86400000"];
-    }
-    default: {
-      const parts = locks.map((lock) => partOf(lock, random, ttl(), isPlain));
-      if (parts.length === 0) return undefined;
-      const names = parts.flatMap((part) => part.locks);
-      const all = [...(isPlain ? [] : [record]), ...names, ...parts.flatMap((part) => part.queues)];
-      return [String(all.length), ...all, ...deployment, String(names.length), ...runsOf(parts)];
-    }
-  }
-}
-
-/** @param {Lock} lock @param {SeededRandom} random @param {string} ttl @param {boolean} isPlain @returns {Part} */
-function partOf({ key, value, owner, fence }, random, ttl, isPlain) {
-  const queues = [queueOf(key)];
+/** @param {Lock} lock @param {SeededRandom} random @param {string} ttl @param {string} kind @returns {Part} */
+function partOf({ key, value, owner, fence }, random, ttl, kind) {
+  const locks = [key];
+  const shards = kind === "fenced" ? [String(random.integer(0, 3))] : [];
   if (value === undefined) {
-    // A waiter is granted at once where nobody waits; moments decide about all other places.
+    // A waiter is granted at once where nobody waits; moments decide about all other entries.
     const waits = random.chance(0.1);
-    const [proposal = "", shard = ""] = fencesOf(random, 1);
-    const terms = [ownerOf(random), ...(isPlain ? [] : [proposal, shard])];
-    const reserved = isPlain ? [] : [String(random.pick([1, 2, 32]))];
-    const place = waits ? ["1000", "m1-w1", ...reserved] : [];
-    return { code: waits ? "W" : "A", locks: [key], queues, ttl, args: [...terms, ...place] };
+    const terms = kind === "plain" ? [] : [fenceFrom(random), ...shards];
+    const place = waits ? ["1000", "m1-w1", String(random.pick([1, 2, 32]))] : [];
+    const args = [ownerOf(random), ...terms, ...place];
+    return { code: waits ? "W" : "A", locks, ttl, args };
   }
-  if (random.chance(0.4)) return { code: "R", locks: [key], queues, ttl: "0", args: [value] };
-  const shard = String(random.integer(0, 3));
-  const args = isPlain ? [value] : [owner, fence, shard];
-  return { code: "T", locks: [key], queues: [], ttl: random.chance(0.2) ? "0" : ttl, args };
+  if (random.chance(0.4)) return { code: "R", locks, ttl: "0", args: [value] };
+  // Some are behind, and have to be raised.
+  const raised = `${owner}|${Number(fence) + 7}`;
+  const whole = kind !== "plain" && random.chance(0.2) ? raised : value;
+  return { code: "T", locks, ttl: random.chance(0.2) ? "0" : ttl, args: [whole, ...shards] };
 }
 
 /** Under which the node may vote, as its record stands; else nothing. @param {SimulatedServer} server @param {SeededRandom} random */
@@ -165,28 +96,17 @@ function lockAt(server, key, isPlain) {
   return { key, value, owner, fence };
 }
 
-/** @param {string} key */
-function queueOf(key) {
-  return `holdfast:{${key}}:waiters`;
-}
-
 /** @param {SeededRandom} random */
 function ownerOf(random) {
   return random.pick(["o1", "o2", "o3", "o1-1"]);
 }
 
-/** @param {Lock} lock */
-function raised({ fence }) {
-  return String(Number(fence) + 7);
-}
-
 let proposal = 1_000;
 
-/** A proposal, mostly greater than all before, and a shard for each lock. @param {SeededRandom} random @param {number} count */
-function fencesOf(random, count) {
+/** Returns a proposal, mostly greater than all before. @param {SeededRandom} random */
+function fenceFrom(random) {
   proposal += random.integer(0, 3);
-  const shards = Array.from({ length: count }, () => String(random.integer(0, 3)));
   // A low one is below the counters, or below the floor of a node that was admitted.
-  const low = random.chance(0.3) ? random.integer(1, 100) : proposal - random.pick([0, 0, 1, 5]);
-  return [String(low), ...shards];
+  const isLow = random.chance(0.3);
+  return String(isLow ? random.integer(1, 100) : proposal - random.pick([0, 0, 1, 5]));
 }

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { drawCalm } from "./differential-calm.mjs";
-import { runsOf } from "./differential-runs.mjs";
+import { listOf } from "./differential-runs.mjs";
 import { countsTaken, waysOf, withCountedWays } from "./short-ways.mjs";
 
 /** @typedef {import("../../src/simulator/node/server.ts").SimulatedServer} SimulatedServer */
@@ -103,11 +103,6 @@ export async function compare(sides, count) {
       }
       continue;
     }
-    if (kind.endsWith("batch")) {
-      await flush();
-      // There a key of another type is no error but a verdict, for which there is a test of its own.
-      if (hasOtherType(simulated)) continue;
-    }
     commands += 1;
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     batch.push(command);
@@ -160,12 +155,6 @@ function execute(server, command) {
   }
 }
 
-/** @param {SimulatedServer} server */
-function hasOtherType(server) {
-  const looks = [...allKeys.map((key) => ["GET", key]), ["HGET", record, "st"]];
-  return looks.some((look) => execute(server, look) instanceof Error);
-}
-
 /** @template T @param {() => T} work */
 function attemptOf(work) {
   try {
@@ -175,22 +164,16 @@ function attemptOf(work) {
   }
 }
 
-const renewals = new Map([
-  ["acquire", "renew"],
-  ["plain-acquire", "plain-renew"],
-]);
-let lastName = "";
-
 /**
  * @param {Sides} sides @param {SeededRandom} random
  * @returns {{ kind: string, command: string[], isShort: boolean }}
  */
 function draw({ scripts }, random) {
   if (random.chance(0.3)) return drawPlain(random);
-  // What was granted is mostly gone again soon: a renewal would hardly ever find it.
-  const renewal = scripts.find(({ name }) => name === renewals.get(lastName));
-  const script = (random.chance(0.5) ? renewal : undefined) ?? random.pick(scripts);
-  lastName = script.name;
+  const weighted = ["fenced", "fenced", "fenced", "plain", "plain", "cluster", "cluster"];
+  const name = random.chance(0.7) ? random.pick(weighted) : random.pick(scripts).name;
+  const script = scripts.find((each) => each.name === name);
+  if (script === undefined) throw new Error(`there is no script ${name}`);
   const isShort = random.chance(0.004);
   const ttl = String(isShort ? random.integer(1, 12) : random.pick(ttls));
   const args = argumentsOf(script.name, random, ttl);
@@ -210,12 +193,7 @@ function draw({ scripts }, random) {
 
 /** @param {string} name */
 function usesTtl(name) {
-  return !name.endsWith("release") && !["break-foreign", "inspect", "node-record"].includes(name);
-}
-
-/** As it should stand there, or only the owner. @param {string} owner @param {SeededRandom} random */
-function valueOf(owner, random) {
-  return random.chance(0.5) ? owner : `${owner}|${random.integer(1, 90)}`;
+  return ["fenced", "plain", "cluster"].includes(name);
 }
 
 /** @param {SeededRandom} random */
@@ -232,9 +210,49 @@ let last;
 
 /** @param {string} name @param {SeededRandom} random @param {string} ttl @returns {string[]} */
 function argumentsOf(name, random, ttl) {
-  // Often about the same keys and owner as before: else hardly anybody would find a key of its own.
-  const again = random.chance(name.endsWith("renew") ? 0.9 : 0.6) ? last : undefined;
-  const keys = again?.keys ?? keysOf(random);
+  const deployment = [
+    random.pick(["0", "0", "1"]),
+    random.pick(["strict", "strict", "off"]),
+    random.chance(0.97) ? format : "2:other",
+    random.pick(["80000", "80000", "65000"]),
+  ];
+  switch (name) {
+    case "node-record":
+      return ["1", record, ...deployment.with(0, "1")];
+    case "admit":
+      return [
+        random.pick(["copy", "bootstrap", "clock"]),
+        random.pick(["0", "0", "10000000"]),
+        String(random.integer(0, 90)),
+        random.pick(["0", "25", farAhead]),
+        ...keysOf(random).flatMap(() => [
+          String(random.integer(0, 3)),
+          String(random.integer(0, 60)),
+        ]),
+      ];
+    case "inspect":
+      return ["2", random.pick(allKeys), "holdfast:{x}:waiters"];
+    case "break-foreign":
+      return ["1", random.pick(allKeys), random.pick([...values, ...shownValues])];
+    default: {
+      const length = random.chance(0.5) ? 1 : random.integer(2, 5);
+      const parts = Array.from({ length }, () => partOf(name, random, ttl));
+      return listOf(name, parts, deployment);
+    }
+  }
+}
+
+/**
+ * No waiters: moments decide about queues, and both sides have their own. They are compared in
+ * test/simulator/queues.test.ts, where both get the same time.
+ *
+ * @param {string} name @param {SeededRandom} random @param {string} ttl
+ * @returns {import("./differential-runs.mjs").Part}
+ */
+function partOf(name, random, ttl) {
+  // Often about the same keys and owner as before, or few would find a key of their own.
+  const again = random.chance(0.6) ? last : undefined;
+  const locks = again?.keys ?? keysOf(random);
   const owner = again?.owner ?? random.pick(["o1", "o2", "o3", "o1-1"]);
   const other = String(
     random.chance(0.02)
@@ -242,134 +260,24 @@ function argumentsOf(name, random, ttl) {
       : random.pick([random.integer(0, 40), random.integer(30, 90)]),
   );
   const aheadOrNot = random.chance(0.01) ? farAhead : other;
-  const number = random.chance(name.endsWith("renew") ? 0.9 : 0.3)
-    ? (again?.number ?? other)
-    : aheadOrNot;
-  last = { keys, owner, number };
-  const deployment = [
-    random.pick(["0", "0", "1"]),
-    random.pick(["strict", "strict", "off"]),
-    random.chance(0.97) ? format : "2:other",
-    random.pick(["80000", "80000", "65000"]),
-  ];
-  const shards = keys.map(() => String(random.integer(0, 3)));
-  const maybeTtl = random.chance(0.5) ? ttl : "0";
-  const counters = keys.map((key) => `holdfast:{${key}}:fence`);
-  // Empty here: moments decide about queues, and both sides have their own. They are compared in
-  // test/simulator/queues.test.ts, where both are told the time.
-  const queues = keys.map((key) => `holdfast:{${key}}:waiters`);
-  switch (name) {
-    case "acquire":
-      return [
-        String(2 * keys.length + 1),
-        record,
-        ...keys,
-        ...queues,
-        ...deployment,
-        owner,
-        ttl,
-        number,
-        ...shards,
-      ];
-    case "touch":
-      return [
-        String(keys.length + 1),
-        record,
-        ...keys,
-        ...deployment,
-        owner,
-        maybeTtl,
-        number,
-        ...shards,
-      ];
-    case "renew":
-      return [
-        String(keys.length + 1),
-        record,
-        ...keys,
-        ...deployment,
-        ttl,
-        // The one that was granted last, perhaps, or a greater one.
-        ...keys.map(() => `${owner}|${Number(number) + random.pick([0, 30])}`),
-      ];
-    case "plain-renew":
-      return [String(keys.length), ...keys, ttl, ...keys.map(() => valueOf(owner, random))];
-    case "node-record":
-      return ["1", record, ...deployment.with(0, "1")];
-    case "admit":
-      return [
-        random.pick(["copy", "bootstrap", "clock"]),
-        random.pick(["0", "0", "10000000"]),
-        number,
-        random.pick(["0", "25", farAhead]),
-        ...shards.flatMap((shard) => [shard, String(random.integer(0, 60))]),
-      ];
-    case "release":
-      return [String(2 * keys.length), ...keys, ...queues, valueOf(owner, random)];
-    case "cluster-release":
-      return [String(2 * keys.length), ...keys, ...queues, owner, random.pick(["", "-w", "=w"])];
-    case "inspect":
-      return ["2", random.pick(keys), "holdfast:{x}:waiters"];
-    case "break-foreign":
-      return ["1", random.pick(keys), random.pick([...values, ...shownValues])];
-    case "plain-acquire":
-      return [String(2 * keys.length), ...keys, ...queues, owner, ttl];
-    case "plain-touch":
-      return [String(keys.length), ...keys, owner, maybeTtl];
-    case "batch":
-    case "plain-batch": {
-      const isPlain = name === "plain-batch";
-      const parts = Array.from({ length: random.integer(1, 5) }, () => {
-        const code = random.pick(["A", "A", "T", "R", "R", "P"]);
-        const single = { A: "acquire", T: "touch" }[code] ?? "release";
-        const own = Number(ttl) < 1_000 ? ttl : String(random.pick(ttls));
-        return { code, ...partOf(argumentsOf(single, random, own), code, isPlain) };
-      });
-      const locks = parts.flatMap((part) => part.locks);
-      const all = [...locks, ...parts.flatMap((part) => part.queues)];
-      return [
-        String(all.length + (isPlain ? 0 : 1)),
-        ...(isPlain ? all : [record, ...all, ...deployment]),
-        String(locks.length),
-        ...runsOf(parts),
-      ];
-    }
-    case "cluster-acquire":
-      return [
-        String(keys.length * 3),
-        ...keys,
-        ...counters,
-        ...queues,
-        owner,
-        ttl,
-        number,
-        "86400000",
-      ];
-    case "cluster-touch":
-      return [String(keys.length * 2), ...keys, ...counters, owner, maybeTtl, number, "86400000"];
-    default:
-      throw new Error(`no arguments are known for the script ${name}`);
+  const number = random.chance(0.4) ? (again?.number ?? other) : aheadOrNot;
+  last = { keys: locks, owner, number };
+  const hasFences = name !== "plain";
+  const shards = name === "fenced" ? locks.map(() => String(random.integer(0, 3))) : [];
+  const code = random.pick(["A", "A", "T", "T", "R", "R", "P"]);
+  const own = Number(ttl) < 1_000 ? ttl : String(random.pick(ttls));
+  if (code === "A") {
+    return { code, locks, ttl: own, args: [owner, ...(hasFences ? [number] : []), ...shards] };
   }
-}
-
-/**
- * The arguments of one operation as a batch takes them.
- *
- * @param {readonly string[]} single @param {string} code @param {boolean} isPlain
- * @returns {Omit<Part, "code">}
- */
-function partOf(single, code, isPlain) {
-  const count = Number(single[0]);
-  const isRelease = code === "R" || code === "P";
-  const keys = single.slice(isRelease ? 1 : 2, count + 1);
-  const locks = code === "T" ? keys : keys.slice(0, keys.length / 2);
-  const queues = code === "T" ? [] : keys.slice(keys.length / 2);
-  if (isRelease) {
-    const args = [...single.slice(count + 1), ...(code === "P" ? ["-w"] : [])];
-    return { locks, queues, ttl: "0", args };
+  if (code === "T") {
+    // The fence that was granted last, perhaps, or a greater one.
+    const fence = Number(number) + random.pick([0, 30]);
+    const whole = hasFences ? `${owner}|${fence}` : owner;
+    return { code, locks, ttl: random.chance(0.5) ? own : "0", args: [whole, ...shards] };
   }
-  const [owner = "", ttl = "", ...rest] = single.slice(count + 5);
-  return { locks, queues, ttl, args: [owner, ...(isPlain ? [] : rest)] };
+  // As it should stand there, or only the owner.
+  const whole = random.chance(0.5) ? owner : `${owner}|${random.integer(1, 90)}`;
+  return { code, locks, ttl: "0", args: code === "P" ? [whole, "-w"] : [whole] };
 }
 
 const own = "hf:0123456789abcdefABCDE-_-1a@job%20one|12";
@@ -418,17 +326,6 @@ function drawPlain(random) {
   return { kind, command, isShort: isShort && /PX|PEXPIRE/.test(kind) };
 }
 
-/**
- * What a part says is what the script for one of them says, but that a refusal may tell the lifetime
- * from before an extension in the same batch.
- *
- * @param {unknown} own @param {unknown} real
- */
-function alikeParts(own, real) {
-  const [one, other] = [wordsOf(String(own)), wordsOf(String(real))];
-  return one.rest === other.rest;
-}
-
 /** @param {readonly string[]} command @param {unknown} own @param {unknown} real */
 function alike(command, own, real) {
   if (own instanceof Error || real instanceof Error) {
@@ -437,16 +334,16 @@ function alike(command, own, real) {
   }
   if (command[0] === "PTTL") return near(own, real);
   if (command[0] === "HGETALL") return pairs(own) === pairs(real);
-  const isBatch = command[0]?.startsWith("EVAL") && Array.isArray(own) && Array.isArray(real);
-  if (isBatch) {
-    return own.length === real.length && own.every((part, index) => alikeParts(part, real[index]));
-  }
   if (typeof own !== "string" || typeof real !== "string") {
     return JSON.stringify(own) === JSON.stringify(real);
   }
-  const [one, other] = [wordsOf(own), wordsOf(real)];
-  if (one.times.some((ms, index) => !near(ms, other.times[index]))) return false;
-  return one.rest === other.rest;
+  const [ours, theirs] = [own.split("\n"), real.split("\n")];
+  if (ours.length !== theirs.length) return false;
+  return ours.every((line, index) => {
+    const [one, other] = [wordsOf(line), wordsOf(theirs[index] ?? "")];
+    if (one.times.some((ms, at) => !near(ms, other.times[at]))) return false;
+    return one.rest === other.rest;
+  });
 }
 
 /** @param {unknown} reply */
@@ -460,24 +357,20 @@ function pairs(reply) {
   return lines.sort().join(" ");
 }
 
-/** @param {string} reply */
-function wordsOf(reply) {
-  const words = reply.split(" ");
+/** Takes one line apart: what depends on the clock, and the rest. @param {string} line */
+function wordsOf(line) {
+  const words = line.split(" ");
   const [kind] = words;
   const masked = (/** @type {number[]} */ ...at) =>
     words.map((word, index) => (at.includes(index) ? "*" : word)).join(" ");
-  /** A run id is masked, its absence is not. */
-  const rid = words[3] === "-" ? 0 : 3;
-  const isTimed = words.length > 3 && /^\d{10}$/.test(words[1] ?? "");
   if (kind === "W") return { times: [], rest: `W ${pairs(words.slice(4))}` };
   if (kind === "L") return { times: [words[1]], rest: "L" };
   if (kind === "I") return { times: [words[2]], rest: masked(2) };
-  if (kind === "H") return { times: [words[4]], rest: masked(1, 2, rid || 1, 4) };
-  if (kind === "B" && isTimed) return { times: [], rest: masked(1, 2, 3, 4) };
-  if (["G", "K", "N", "S", "V"].includes(kind ?? "") && isTimed) {
-    return { times: [], rest: masked(1, 2, rid || 1) };
-  }
-  return { times: [], rest: reply };
+  if (kind === "H") return { times: [words[1]], rest: masked(1) };
+  if (kind === "B") return { times: [], rest: masked(1) };
+  // A run id is masked, its absence is not.
+  if (kind === "S") return { times: [], rest: masked(1, 2, words[3] === "-" ? 0 : 3) };
+  return { times: [], rest: line };
 }
 
 /** @param {unknown} one @param {unknown} other */
@@ -486,19 +379,17 @@ function near(one, other) {
   return a === b || (a > 0 && b > 0 && Math.abs(a - b) < toleranceMs);
 }
 
-/** Those of a batch's operations each on its own. @param {readonly string[]} command @param {unknown} reply */
+/** Returns the verdicts in a reply. @param {readonly string[]} command @param {unknown} reply */
 function answersOf([name], reply) {
   if (reply instanceof Error) return reply.message.split(" ").slice(0, 1);
-  if (name?.startsWith("EVAL") !== true || !Array.isArray(reply)) return [wordOf(reply) ?? ""];
-  return reply.map((part) => `batch ${wordOf(part)}`);
+  if (name?.startsWith("EVAL") !== true || typeof reply !== "string") return [typeof reply];
+  const [first = "", ...lines] = reply.split("\n");
+  return lines.length === 0 ? [wordOf(first)] : lines.map(wordOf);
 }
 
-/** @param {unknown} reply */
-function wordOf(reply) {
-  if (typeof reply !== "string") return typeof reply;
-  // The rarest of its verdicts tells more.
-  if (reply.startsWith("V ")) return reply.includes("T") ? "VT" : reply.includes("K") ? "VK" : "VN";
-  return /^[A-Z]+(?= |$)/.exec(reply)?.[0];
+/** @param {string} line */
+function wordOf(line) {
+  return /^(?:N [A-Z]+|X [A-Z]+|[A-Z]+)(?= |$)/.exec(line)?.[0] ?? "";
 }
 
 /** @param {unknown} reply */

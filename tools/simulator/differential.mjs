@@ -56,8 +56,10 @@ try {
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
   console.log([...kinds].map(([kind, count]) => `${kind} ${count}`).join(", "));
   console.log([...answers].map(([answer, count]) => `${answer} ${count}`).join(", "));
-  const taken = [...ways].map(([name, { short, long }]) => `${name} ${short}:${long}`);
-  console.log(`short and long ways: ${taken.join(", ")}`);
+  const taken = [...ways].map(([name, own]) => {
+    return `${name} (${[...own].map(([way, count]) => `${way} ${count}`).join(", ")})`;
+  });
+  console.log(`ways: ${taken.join(", ")}`);
   for (const difference of differences) console.log(difference);
   console.log(`${commands} commands in ${seconds} s, ${differences.length} differences`);
   if (differences.length > 0) process.exitCode = 1;

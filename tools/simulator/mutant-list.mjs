@@ -15,18 +15,16 @@
 
 /** @typedef {{ file: string, from: string, to: string }} Change */
 
-const fenced = "simulator/node/fenced-scripts.ts";
+const engine = "simulator/node/engine.ts";
+const scripts = "simulator/node/operation-scripts.ts";
 const record = "simulator/node/record-scripts.ts";
-const plain = "simulator/node/plain-scripts.ts";
-const waiting = "simulator/node/waiting-scripts.ts";
 const attempt = "stores/redis/protocol/attempt.ts";
 const admission = "stores/redis/admission/admission.ts";
 const admissionRule = "stores/redis/admission/admission-rule.ts";
 const touch = "stores/redis/protocol/touch.ts";
 const renewal = "stores/redis/protocol/renewal.ts";
 const lease = "core/lease/held-lease.ts";
-const batch = "stores/redis/batch.ts";
-const dialect = "stores/redis/fenced-dialect.ts";
+const encode = "stores/redis/commands/encode.ts";
 
 /** @type {readonly Mutant[]} */
 export const mutants = [
@@ -36,9 +34,9 @@ export const mutants = [
     example: "C1",
     changes: [
       {
-        file: fenced,
-        from: `Math.max(proposed, numberOr0(record?.get("floor")) + block, ...counters)`,
-        to: `Math.max(proposed, counters.length)`,
+        file: engine,
+        from: `Math.max(proposed, view.floor + block, ...least)`,
+        to: `Math.max(proposed, least.length)`,
       },
     ],
   },
@@ -47,8 +45,8 @@ export const mutants = [
     breaks: "a grant is kept in the counter before the key is set",
     changes: [
       {
-        file: fenced,
-        from: `  data.hset(\n    keys[0] ?? "",\n    shards.flatMap((shard) => [shard, fence]),\n  );\n`,
+        file: engine,
+        from: `  view.raiseCounters(counters, fence, true);\n`,
         to: "",
       },
     ],
@@ -71,10 +69,10 @@ export const mutants = [
     example: "C2",
     changes: [
       {
-        file: fenced,
-        from: `if (holder.owner !== owner || holder.fence === undefined) return no("OTHER");`,
+        file: engine,
+        from: `if (holder.owner !== owner || holder.fence === undefined) return "N OTHER";`,
         to: `if (holder.owner !== owner || holder.fence === undefined) {
-      if (Number(ttl) > 0) return no("OTHER");
+      if (ttlMs > 0 || !view.fences) return "N OTHER";
       continue;
     }`,
       },
@@ -86,8 +84,8 @@ export const mutants = [
     example: "C4, C4a, C4b, C14",
     changes: [
       {
-        file: fenced,
-        from: `if (Number(holder.fence) > Number(fence)) return no("NEWER");`,
+        file: engine,
+        from: `if (Number(holder.fence) > Number(fence)) return "N NEWER";`,
         to: "",
       },
     ],
@@ -96,7 +94,11 @@ export const mutants = [
     name: "raise-keeps-counter",
     breaks: "a raise lifts the counter with the key",
     changes: [
-      { file: fenced, from: `< Number(fence));\n    if (below`, to: `< 0);\n    if (below` },
+      {
+        file: engine,
+        from: `view.raiseCounters(counters, fence, isBehind);`,
+        to: `view.raiseCounters(counters, fence, isBehind && ttlMs < 0);`,
+      },
     ],
   },
   {
@@ -104,7 +106,7 @@ export const mutants = [
     breaks: "a release deletes only its own owner's key",
     changes: [
       {
-        file: waiting,
+        file: engine,
         from: `if (isOurs) deleted`,
         to: `if (value !== undefined) deleted`,
       },
@@ -116,7 +118,7 @@ export const mutants = [
     example: "C15",
     changes: [
       {
-        file: waiting,
+        file: engine,
         from: "value?.startsWith(`${owner}|`)",
         to: `value?.startsWith(String(owner.split("-")[0]))`,
       },
@@ -128,11 +130,11 @@ export const mutants = [
     example: "C12, C13",
     changes: [
       {
-        file: fenced,
-        from: `if (value === undefined) return no("ABSENT");`,
+        file: engine,
+        from: `if (value === undefined) return "N ABSENT";`,
         to: `if (value === undefined) {
-      if (Number(ttl) === 0) return no("ABSENT");
-      data.set(key, \`\${owner}|\${fence}\`, Number(ttl));
+      if (ttlMs === 0 || !view.fences) return "N ABSENT";
+      data.set(key, whole, ttlMs);
       continue;
     }`,
       },
@@ -141,7 +143,14 @@ export const mutants = [
   {
     name: "plain-extend-any-owner",
     breaks: "an extend without fences compares the owner",
-    changes: [{ file: plain, from: `if (value !== owner) return "N OTHER";`, to: "" }],
+    changes: [
+      {
+        file: engine,
+        from: `if (holder.owner !== owner || holder.fence === undefined) return "N OTHER";`,
+        to: `if (!view.fences) continue;
+    if (holder.owner !== owner || holder.fence === undefined) return "N OTHER";`,
+      },
+    ],
   },
   {
     name: "blank-votes",
@@ -245,21 +254,14 @@ export const mutants = [
     name: "never-verifies",
     breaks: "a granting script checks that the record belongs to the process that it runs in",
     changes: [
-      { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify && strict ? "0" : "0"` },
-      { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
-      {
-        file: "stores/redis/node-call.ts",
-        from: `return this.#command("EVAL", this.#form.script.source, true);`,
-        to: `return this.#command("EVAL", this.#form.script.source, false);`,
-      },
+      { file: encode, from: `verify || strict ? "1" : "0"`, to: `verify && strict ? "0" : "0"` },
     ],
   },
   {
     name: "verifies-on-load-only",
     breaks: "it does so on every call: servers before 7 keep scripts in their snapshots",
     changes: [
-      { file: batch, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
-      { file: dialect, from: `alwaysVerify: strict,`, to: `alwaysVerify: false,` },
+      { file: encode, from: `verify || strict ? "1" : "0"`, to: `verify ? "1" : "0"` },
       {
         file: "stores/redis/node/server-identity.ts",
         from: `get mustVerify(): boolean {`,
@@ -455,7 +457,7 @@ export const mutants = [
     changes: [
       {
         file: attempt,
-        from: `return this.#cleanup ?? this.#grant?.givenBack;`,
+        from: `return this.#cleanup ?? this.#grant?.begunRelease;`,
         to: `return this.#cleanup;`,
       },
     ],
@@ -626,9 +628,10 @@ export const mutants = [
     breaks: "a node that is behind in the fence has to be raised before its renewal counts",
     changes: [
       {
-        file: renewal,
-        from: `if (verdict === "K") this.#addYes(each, index);`,
-        to: `if (verdict === "K" || verdict === "T") this.#addYes(each, index);`,
+        file: engine,
+        from: `  if (view.fences) view.raise`,
+        to: `  if (ttlMs > 0) isBehind = false;
+  if (view.fences) view.raise`,
       },
     ],
   },
@@ -649,8 +652,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/node/sender.ts",
-        from: `readPart(call, replies[place])`,
-        to: `readPart(call, replies[2 * replies.length - items.length - 1 - place])`,
+        from: `readLine(call, lines[place], `,
+        to: `readLine(call, lines[lines.length - place], `,
       },
     ],
   },
@@ -660,8 +663,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/node/sender.ts",
-        from: `readPart(call, replies[place])`,
-        to: `readPart(call, replies[call.part?.code === items[0]?.call.part?.code ? replies.length - items.length : place])`,
+        from: `readLine(call, lines[place], `,
+        to: `readLine(call, lines[call.operation?.kind === items[0]?.call.operation?.kind ? 1 : place], `,
       },
     ],
   },
@@ -671,8 +674,8 @@ export const mutants = [
     changes: [
       {
         file: "stores/redis/node/sender.ts",
-        from: `      } else if (lacking && !byText) {`,
-        to: `      } else if (lacking) {
+        from: `      } else if (mayLoad && !byText) {`,
+        to: `      } else if (mayLoad) {
         const error = new Error("no script");
         for (const { to, index } of items) to.settle(index, { kind: "unsent", error });
       } else if (!byText) {`,
@@ -780,7 +783,7 @@ export const mutants = [
   {
     name: "hand-over-unreserved",
     breaks: "a grant that may be passed on reserves a fence for each of its holders",
-    changes: [{ file: fenced, from: `place?.block ?? 1`, to: `1` }],
+    changes: [{ file: engine, from: `place?.block ?? 1`, to: `1` }],
   },
   {
     name: "hand-over-renews-validity",
@@ -809,9 +812,9 @@ export const mutants = [
     breaks: "an extend leaves a longer life as it is",
     changes: [
       {
-        file: fenced,
-        from: "if (Number(ttl) > 0 && data.pttl(key) < Number(ttl)) data",
-        to: "if (Number(ttl) > 0) data",
+        file: engine,
+        from: "if (ttlMs > 0 && data.pttl(key) < ttlMs) data",
+        to: "if (ttlMs > 0 && (view.fences || data.pttl(key) < ttlMs)) data",
       },
     ],
   },
@@ -820,9 +823,9 @@ export const mutants = [
     breaks: "an extend without fences leaves a longer life as it is",
     changes: [
       {
-        file: plain,
-        from: "if (Number(ttl) > 0 && data.pttl(key) < Number(ttl)) data",
-        to: "if (Number(ttl) > 0) data",
+        file: engine,
+        from: "if (ttlMs > 0 && data.pttl(key) < ttlMs) data",
+        to: "if (ttlMs > 0 && (!view.fences || data.pttl(key) < ttlMs)) data",
       },
     ],
   },
@@ -831,9 +834,15 @@ export const mutants = [
     breaks: "a renewal of many locks leaves a longer life as it is",
     changes: [
       {
-        file: "simulator/node/renew-scripts.ts",
-        from: "if (data.pttl(key) < ttlMs) data",
-        to: "data",
+        file: scripts,
+        from: "operations.map((operation) => run(operation, view));",
+        to: `operations.map((operation) => {
+    const line = run(operation, view);
+    const { code, locks, ttlMs } = operation;
+    const isRenewed = operations.length > 1 && code === "T" && line === "K" && ttlMs > 0;
+    if (isRenewed) for (const key of locks) context.data.pexpire(key, ttlMs);
+    return line;
+  });`,
       },
     ],
   },
@@ -842,9 +851,9 @@ export const mutants = [
     breaks: "a batch says which fence it granted, if that is not the proposal",
     changes: [
       {
-        file: "simulator/node/batch-scripts.ts",
-        from: 'return fence === proposal ? "G" : `G ${fence}`;',
-        to: 'return fence === "" ? `G ${proposal}` : "G";',
+        file: engine,
+        from: '(fence === proposal ? "G" : `G ${fence}`)',
+        to: '(fence === "" ? `G ${proposal}` : "G")',
       },
     ],
   },

@@ -5,33 +5,32 @@
  */
 
 /**
- * `fresh` is the short way of a waiter that asks again.
+ * How often each way decided: `one` and `touch` (an operation on one lock, as its sender expects),
+ * `held` (one acquire that is refused), `usual` (a list, as its sender expects), `engine`.
  *
- * @typedef {{ short: number, long: number, fresh: number }} Ways
+ * @typedef {Map<string, number>} Ways
  */
 
 /** Statements before which the count stands: each has to occur exactly once in a script. */
 const places = /** @type {const} */ ({
-  acquire: {
-    short: "call('HSET', KEYS[1], shard, fence)\n",
-    long: "local owner, ttl = ARGV[5], ARGV[6]\n",
+  fenced: {
+    one: "call('HSET', KEYS[1], ARGV[10], ARGV[9])\n",
+    touch: "line = call('MGET', KEYS[2])[1] == whole and 'K'\n",
+    held: "return 'H ' .. call('PTTL', key)",
+    usual: "return stamp .. '\\n' .. table.concat(lines, '\\n') end\n",
+    engine: "local ops, has_waiter = read_operations(6",
   },
-  release: {
-    short: "return call('DEL', KEYS[1]) == 1",
-    long: "local locks, deleted = #KEYS / 2, 0\n",
+  plain: {
+    one: "return call('DEL', KEYS[1]) == 1",
+    held: "return 'H ' .. call('PTTL', key)",
+    usual: "return stamp .. '\\n' .. table.concat(lines, '\\n') end\n",
+    engine: "local now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal ops",
   },
-  batch: {
-    short: "table.insert(replies, 1, 'S' .. by)\nreturn replies\nend",
-    long: "local queued = false\n",
-    fresh: "local by, left = strict and string.sub(rid, 1, 12) or '-', call('PTTL', KEYS[2])\n",
+  cluster: {
+    one: "call('SET', KEYS[2], ARGV[7], 'PX', retention)\n",
+    touch: "return stamp .. '\\nK'",
+    engine: "local first_queue = ",
   },
-  "plain-batch": {
-    short: "return replies end\nreplies = {}",
-    long: "local queued = false\n",
-    fresh: "local left = redis.call('PTTL', KEYS[1])\n",
-  },
-  renew: { short: "verdicts[n] = 'K'\n", long: "verdicts[n] = verdict_on(" },
-  "plain-renew": { short: "verdicts[n] = 'K'\n", long: "verdicts[n] = 'N'\n" },
 });
 
 /** In another database, so that it is no key of the test's. A flush has to be one of database 0. */
@@ -62,6 +61,25 @@ export function withCountedWays(name, source) {
   return text;
 }
 
+/** Beginnings of the short ways. */
+const entrances = [
+  "if ARGV[5] == '1' and (kind",
+  "if not refusal and not has_queues then",
+  "if #KEYS == 2 then",
+  "if not has_queues then",
+  "if ARGV[1] == '1' and (ARGV[4]",
+];
+
+/** Returns the source without its short ways: the engine decides all of it. @param {string} source */
+export function withoutShortWays(source) {
+  let text = source;
+  for (const entrance of entrances) {
+    text = text.replace(entrance, () => entrance.replace(/^if /, "if false and "));
+  }
+  if (text === source) throw new Error("the script has no short way");
+  return text;
+}
+
 /** Returns, as EVAL takes it, what gives the counts and begins anew. */
 export const countsTaken = Object.freeze([
   "EVAL",
@@ -80,10 +98,8 @@ export function waysOf(reply) {
   const ways = new Map();
   for (let index = 0; index + 1 < words.length; index += 2) {
     const [script = "", way] = (words[index] ?? "").split(" ");
-    const own = ways.get(script) ?? { short: 0, long: 0, fresh: 0 };
-    const count = Number(words[index + 1]);
-    if (way === "short" || way === "long" || way === "fresh") own[way] = count;
-    ways.set(script, own);
+    const own = ways.get(script) ?? new Map();
+    ways.set(script, own.set(way ?? "", Number(words[index + 1])));
   }
   return ways;
 }

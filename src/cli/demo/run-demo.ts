@@ -57,8 +57,8 @@ class InterruptedError extends Error {
 export async function runDemo(options: DemoOptions): Promise<number> {
   const given =
     options.store === undefined ? undefined : parseStoreAddress(options.store, process.cwd());
-  // Before anything is shown: without the package, no worker could start.
-  if (given === undefined || given.kind === "embedded") loadLmdb();
+  // Before anything is shown: without its store, no worker could start.
+  await checkStore(given);
   const folder = mkdtempSync(join(tmpdir(), "holdfast-demo-"));
   const interrupted = new AbortController();
   const interrupt = (signal: NodeJS.Signals): void =>
@@ -75,6 +75,17 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     for (const signal of signals) process.removeListener(signal, interrupt);
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Throws if the store cannot be used. */
+async function checkStore(given: StoreAddress | undefined): Promise<void> {
+  if (given === undefined || given.kind === "embedded") {
+    loadLmdb();
+    return;
+  }
+  const { openRedisClients } = await import("../redis-clients.ts");
+  const { servers } = given;
+  (await openRedisClients(servers, Math.floor(servers.length / 2) + 1)).close();
 }
 
 async function play(

@@ -1,4 +1,5 @@
 import type { Keyspace } from "./keyspace.ts";
+import { Queues } from "./queues.ts";
 import type { ScriptBody } from "./script-context.ts";
 import { sha1 } from "./sha1.ts";
 
@@ -51,4 +52,14 @@ export const breakForeign: ScriptBody = ({ data, keys, args }) => {
   const value = data.textOf(key);
   if (value === undefined || exactly(value) !== args[0]) return "R 0 1";
   return `R ${data.delete(key)} 1`;
+};
+
+/** `inspect.lua` */
+export const inspect: ScriptBody = (context) => {
+  const { data, keys } = context;
+  const [key = "", name = ""] = keys;
+  const value = data.textOf(key);
+  const waiters = Queues.waitersIn(context, name);
+  if (value === undefined) return data.pttl(key) === -2 ? `F ${waiters}` : wrongType(key);
+  return `I ${waiters} ${data.pttl(key)} ${exactly(value)}`;
 };

@@ -48,13 +48,12 @@ export function mayVote(context: ScriptContext): MayVote {
       rid = runId;
     }
   }
-  if (fmt !== undefined && fmt !== format) return { refusal: `X FORMAT ${fmt}`, rid: "" };
+  if (fmt !== undefined && fmt !== format) return { refusal: `X FORMAT ${fmt}`, rid: "-" };
   if (st !== undefined && isOff) noteOff(context);
   const cut = strict ? rid.slice(0, 12) : "-";
   if (strict && st !== "A") {
     const ever = kept?.get("ever") ?? "0";
-    const words = ["B", atOf(context), cut, since ?? "", ever, max ?? ttlMax];
-    return { refusal: words.join(" "), rid: cut };
+    return { refusal: `B ${since ?? ""} ${ever} ${max ?? ttlMax}`, rid: cut };
   }
   return { refusal: undefined, rid: cut };
 }

@@ -14,7 +14,7 @@ export interface ScriptContext {
   readonly listeners: (channel: string) => number;
 }
 
-/** An acquire's place in the queues. */
+/** An acquire's entry in the queues. */
 export interface PlaceAsked {
   readonly ticket: number;
   /** How many fences it reserves. */
@@ -22,14 +22,12 @@ export interface PlaceAsked {
   readonly id: string;
 }
 
-/** As its words say it; without fences there are none to reserve. */
+/** Decodes the last arguments of an acquire with an entry. */
 export function placeOf([ticket, id = "", block = "1"]: readonly string[]): PlaceAsked {
   return { ticket: Number(ticket), id, block: Number(block) };
 }
 
 export type ScriptBody = (context: ScriptContext) => string;
-/** A script that runs several operations answers with a list. */
-export type BatchBody = (context: ScriptContext) => readonly string[];
 
 export function atOf({ time }: ScriptContext): string {
   return `${time.seconds} ${time.micros}`;

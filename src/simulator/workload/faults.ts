@@ -1,4 +1,4 @@
-import { queueKeyOf } from "../../stores/redis/dialect.ts";
+import { queueKeyOf } from "../../stores/redis/commands/keys.ts";
 import type { Link } from "../network/link.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";

@@ -1,4 +1,7 @@
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { UnsupportedError } from "../../core/errors.ts";
 
 /** Members of a database of the package `lmdb` that are used here. */
@@ -35,13 +38,21 @@ export function loadLmdb(): LmdbPackage {
   try {
     return createRequire(import.meta.url)("lmdb") as LmdbPackage;
   } catch (cause) {
-    const missing = (cause as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND";
-    throw new UnsupportedError(
-      missing
-        ? "the embedded store needs the package lmdb, which is not installed: npm install lmdb"
-        : "the embedded store needs the package lmdb, which could not be loaded " +
-            `(${cause instanceof Error ? cause.message : String(cause)}): npm install lmdb`,
-      { cause },
-    );
+    const isMissing = (cause as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND";
+    const because = cause instanceof Error ? cause.message.split("\n", 1)[0] : String(cause);
+    const what = isMissing ? "which is not installed" : `which could not be loaded (${because})`;
+    const remedy = installationOf(fileURLToPath(import.meta.url));
+    throw new UnsupportedError(`the embedded store needs the package lmdb, ${what}: ${remedy}`, {
+      cause,
+    });
   }
+}
+
+/** Returns the command that installs lmdb where a file of this package finds it. */
+export function installationOf(path: string): string {
+  const [, above, cache] = /^(.*?([\\/]_npx[\\/])?[^\\/]*)[\\/]node_modules[\\/]/.exec(path) ?? [];
+  if (cache !== undefined) return "npx --package holdfast --package lmdb -- holdfast …";
+  // Global packages are in a folder without a package.json.
+  const isGlobal = above !== undefined && !existsSync(join(above, "package.json"));
+  return isGlobal ? "npm install --global lmdb" : "npm install lmdb";
 }

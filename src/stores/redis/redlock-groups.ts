@@ -46,7 +46,7 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
       return new RedisNode(name, connection, {
         clock: scheduler.clock,
         events,
-        batches: undefined,
+        lists: undefined,
         silentMsMax: Infinity,
         allowance: { factor: options.driftFactor, fixedMs: options.driftFixedMs },
       });

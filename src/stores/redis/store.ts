@@ -18,27 +18,30 @@ import type {
 } from "../../core/store.ts";
 import { Admission } from "./admission/admission.ts";
 import { nodeStatuses } from "./admission/node-statuses.ts";
-import { Batches } from "./batch.ts";
-import { clusterDialect } from "./cluster-dialect.ts";
-import type { Dialect } from "./dialect.ts";
+import {
+  clusterMode,
+  fencedMode,
+  plainClusterMode,
+  plainMode,
+  type Mode,
+} from "./commands/modes.ts";
+import { Lists } from "./commands/operation-call.ts";
 import { diagnose } from "./doctor/doctor.ts";
 import { acknowledged, acksWarning } from "./failover/acknowledged.ts";
 import { FailoverWatch } from "./failover/failover-watch.ts";
 import { HeldGrants } from "./failover/held-grants.ts";
-import { fencedDialect } from "./fenced-dialect.ts";
 import { MixedAdmission } from "./node/mixed-admission.ts";
 import { RedisNode } from "./node/node.ts";
 import { ServerClocks } from "./node/server-clocks.ts";
 import { Survey } from "./node/survey.ts";
-import { plainClusterDialect, plainDialect } from "./plain-dialect.ts";
 import { quorumOf } from "./protocol/ballot.ts";
 import { breakOwners } from "./protocol/break.ts";
 import { DuplicateServers } from "./protocol/duplicate-servers.ts";
 import { Gaps } from "./protocol/gaps.ts";
-import { RedisGrant } from "./protocol/grant.ts";
+import { RedisGrant, SharedGrantFields } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { lockKey } from "./protocol/lock-key.ts";
+import { lockKey, nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
@@ -47,9 +50,7 @@ import type { Quorum } from "./protocol/quorum.ts";
 import { foreignIn } from "./protocol/refused-outcome.ts";
 import { renewMany } from "./protocol/renew-many.ts";
 import { Rounds } from "./protocol/round.ts";
-import { SharedGrantFields } from "./protocol/shared-grant-fields.ts";
 import { SlotOrder } from "./protocol/slot-order.ts";
-import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
 
@@ -80,9 +81,9 @@ export class RedisStore implements OpenStore, RaisingStore {
     const { clock, random } = context.runtime;
     this.#options = options;
     const cluster = connections.some(({ topology }) => topology === "cluster");
-    const dialect = dialectOf(options, cluster);
+    const mode = dialectOf(options, cluster);
     const clocks = new ServerClocks(connections.length, scheduler, events);
-    const nodes = nodesOf(connections, { options, context, dialect, clocks, place });
+    const nodes = nodesOf(connections, { options, context, mode, clocks, place });
     const size = quorumOf(nodes.length);
     const survey = new Survey(nodes, scheduler, events);
     const rounds = new Rounds(nodes, size, scheduler);
@@ -101,7 +102,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#survey = survey;
     this.#quorum = {
       ...common,
-      dialect,
+      mode,
       fields,
       duplicates,
       owed: new OwedReleases(scheduler),
@@ -214,29 +215,29 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 }
 
-function dialectOf(options: StoreSettings, cluster: boolean): Dialect {
-  if (cluster) return options.fencing ? clusterDialect : plainClusterDialect;
-  return options.fencing ? fencedDialect(options) : plainDialect;
+function dialectOf(options: StoreSettings, cluster: boolean): Mode {
+  if (cluster) return options.fencing ? clusterMode : plainClusterMode;
+  return options.fencing ? fencedMode(options) : plainMode;
 }
 
 interface NodesContext {
   readonly options: StoreSettings;
   readonly context: StoreContext;
-  readonly dialect: Dialect;
+  readonly mode: Mode;
   readonly clocks: ServerClocks;
   readonly place: string;
 }
 
 function nodesOf(
   connections: readonly RedisConnection[],
-  { options, context, dialect, clocks, place }: NodesContext,
+  { options, context, mode, clocks, place }: NodesContext,
 ): readonly RedisNode[] {
   const { replicas, driftFactor, driftFixedMs, ttlMaxMs, admission } = options;
   const { events, runtime } = context;
   const shared = {
     clock: runtime.clock,
     events,
-    batches: dialect.batching && new Batches(dialect.batching),
+    lists: mode.hasLists ? new Lists(mode.encoding) : undefined,
     clocks,
     mixedAdmission: admission === "off" ? new MixedAdmission(events) : undefined,
     silentMsMax: nodeTimeoutMs(options, Math.min(ttlMaxMs, usualTtlMs)),

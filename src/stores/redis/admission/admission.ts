@@ -1,11 +1,14 @@
 /**
  * Decides which nodes may vote, and brings blank nodes back to voting.
+ *
  * Problem: a server that lost its data has forgotten leases and fence counters. If it voted at
  * once, two owners could each get a quorum, or a fence could be granted twice.
+ *
  * Idea: each node keeps a record that names its process. A node without a matching record is blank,
  * and its votes do not count. It waits out a quarantine, until every lease it may have forgotten is
  * over, and then gets counters no smaller than those of the admitted nodes (admission-rule.ts). Any
  * client may admit it, several at once: the script checks the record and the wait on the node.
+ *
  * Limits: if too few admitted nodes are left, fences rest on clocks, and a warning is emitted.
  */
 
@@ -16,7 +19,7 @@ import { admittedByClock, offClientSeen } from "../node/mixed-admission.ts";
 import { aboutNode } from "../node/node-finding.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Survey } from "../node/survey.ts";
-import type { BlankReport } from "../replies.ts";
+import type { BlankReport } from "../commands/operation.ts";
 import { greatestCounters, verdict, whenLeft, whyBlank } from "./admission-rule.ts";
 import type { NodeView, Verdict } from "./admission-rule.ts";
 import { admitCall, nodeRecordCall, type AdmitReply, type NodeRecord } from "./node-record.ts";

@@ -21,7 +21,7 @@ export async function nodeStatuses(
       quarantineRemainingMs: isWaiting ? Math.max(0, untilMs - nowMs) : undefined,
       runId: node.runId,
       version: node.version,
-      lastFault: node.lastFault,
+      lastFault: node.health.lastFault,
     };
   });
 }

@@ -1,6 +1,6 @@
 import { NotConnectedError } from "../../../clients/contract.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import { Rounds } from "../protocol/round.ts";
 import { probeCall, type Probe } from "./probe.ts";

@@ -1,6 +1,6 @@
-import { nodeRecordKey } from "../fenced-dialect.ts";
-import { ScriptCall, type NodeCall } from "../node-call.ts";
-import { unexpected } from "../replies.ts";
+import { nodeRecordKey } from "../commands/keys.ts";
+import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
+import { unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { StoreSettings } from "../protocol/store-settings.ts";
 

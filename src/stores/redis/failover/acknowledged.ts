@@ -2,24 +2,8 @@ import type { RedisConnection } from "../../../clients/contract.ts";
 import type { ReplicationError } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
 import { tooFewAcks } from "../commands/replication-faults.ts";
-import * as scripts from "../scripts/generated.ts";
+import { confirmsWrite, needsReplicas, withoutConfirmations } from "../commands/replica-writes.ts";
 import type { ReplicaSettings } from "../protocol/store-settings.ts";
-
-/** Scripts that only read or release: nothing is lost if no replica gets their writes. */
-const unheeded = new Set(
-  [scripts.release, scripts.inspect, scripts.probe, scripts.nodeRecord].flatMap((script) => [
-    script.sha,
-    script.source,
-  ]),
-);
-
-/** Index of the TTL among the arguments of a script. */
-const ttlPlaces = new Map([
-  [scripts.touch.sha, 5],
-  [scripts.touch.source, 5],
-  [scripts.plainTouch.sha, 1],
-  [scripts.plainTouch.source, 1],
-]);
 
 /**
  * Returns the same connection, but a grant or an extension counts only if enough replicas have it.
@@ -52,18 +36,18 @@ export function acknowledged(
     }
     // A plain SET that found no key replies with nil, otherwise with the value of the key.
     const isBare = command[0] === "SET";
-    const counts = isBare ? (reply ?? undefined) === undefined : isConfirming(reply);
+    const counts = isBare ? (reply ?? undefined) === undefined : confirmsWrite(reply);
     if (!counts) return reply;
     const fault = got >= acks ? undefined : tooFewAcks(got, acks, timeoutMs);
     onAcks(fault);
     if (fault === undefined) return reply;
     if (isBare) throw fault;
-    return refused(reply, `X NOACKS ${got}/${acks}/${timeoutMs}`);
+    return withoutConfirmations(reply, `X NOACKS ${got}/${acks}/${timeoutMs}`);
   };
   return {
     ...restOf(connection),
     send: (key, command) =>
-      mustReplicate(command) ? send(key, command) : connection.send(key, command),
+      needsReplicas(command) ? send(key, command) : connection.send(key, command),
   };
 }
 
@@ -78,29 +62,6 @@ function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
   };
   const present = Object.entries(rest).filter(([, method]) => method !== undefined);
   return { library, topology, ...(Object.fromEntries(present) as Partial<RedisConnection>) };
-}
-
-/** True unless the command is known to need no replicas. */
-export function mustReplicate(command: readonly string[]): boolean {
-  const [name = "", script = "", count = "0"] = command;
-  if (name === "SET") return true;
-  if (name !== "EVALSHA" && name !== "EVAL") return false;
-  const place = ttlPlaces.get(script);
-  // Without a TTL it only proves the grant.
-  if (place !== undefined) return command[3 + Number(count) + place] !== "0";
-  return !unheeded.has(script);
-}
-
-/** True if a reply confirms a grant or an extension. */
-function isConfirming(reply: unknown): boolean {
-  if (Array.isArray(reply)) return reply.some(isConfirming);
-  return typeof reply === "string" && /^[GK]( \d|$)|^V .*K/.test(reply);
-}
-
-/** Returns the same reply, with the refusal in place of every confirmation. */
-function refused(reply: unknown, refusal: string): unknown {
-  if (!Array.isArray(reply)) return refusal;
-  return reply.map((each: unknown) => (isConfirming(each) ? refusal : each));
 }
 
 /** Emits a warning when replicas begin to confirm too little: once per outage. */

@@ -2,8 +2,7 @@ import type { ReplicationError } from "../../../core/errors.ts";
 import type { Grant, StoreContext } from "../../../core/store.ts";
 import type { NodeObserver, RedisNode } from "../node/node.ts";
 import { partsOf } from "../protocol/ordered-groups.ts";
-import { RedisGrant } from "../protocol/grant.ts";
-import type { SharedGrantFields } from "../protocol/shared-grant-fields.ts";
+import { RedisGrant, type SharedGrantFields } from "../protocol/grant.ts";
 
 /** The nodes of a quorum, and what identifies its grants. */
 interface Members {

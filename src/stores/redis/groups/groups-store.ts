@@ -15,7 +15,7 @@ import type {
   Waiting,
 } from "../../../core/store.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
-import { lockKey } from "../protocol/lock-key.ts";
+import { lockKey } from "../protocol/store-settings.ts";
 import type { RedisNode } from "../node/node.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "../protocol/ordered-groups.ts";
 import type { LayoutGate, Refusal } from "./layout-gate.ts";
@@ -233,14 +233,14 @@ function closedFinding({ error, retryable }: Refusal): Finding {
 }
 
 function closedNodes(store: GroupStore, error: Error): NodeStatus[] {
-  return store.members.map(({ name, runId, version, lastFault }) => {
+  return store.members.map(({ name, runId, version, health }) => {
     return {
       node: name,
       admission: "unknown",
       quarantineRemainingMs: undefined,
       runId,
       version,
-      lastFault: lastFault ?? error,
+      lastFault: health.lastFault ?? error,
     };
   });
 }

@@ -1,8 +1,9 @@
 import type { StoreError } from "../../../core/errors.ts";
-import { nodeRecordKey } from "../fenced-dialect.ts";
-import { ScriptCall, type NodeCall } from "../node-call.ts";
+import { nodeRecordKey } from "../commands/keys.ts";
+import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
 import { wireFormat } from "../commands/shards.ts";
-import { numberOf, refusal, unexpected } from "../replies.ts";
+import { numberOf } from "../commands/decode.ts";
+import { refusal, unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { Layout } from "./layout.ts";
 

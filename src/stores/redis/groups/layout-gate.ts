@@ -1,3 +1,25 @@
+/**
+ * Opens a layout of groups, and keeps requests away from groups where it is not open.
+ *
+ * Problem: when the groups change, a resource moves to other nodes. Two layouts must never grant
+ * the same resource within the life of one lease, and its fences must go on growing.
+ *
+ * Idea:
+ * - A node belongs to one layout at a time, and compares it in every call that grants, extends or
+ *   proves. It changes only to a layout with a greater version.
+ * - To open a layout, *every* node of its groups, and of the groups of the layout before, is first
+ *   claimed: it then grants and extends for no client. The layout opens when each node has been
+ *   claimed for D = maxTtl + drift, by its own clock.
+ * - The last lease of the older layout was confirmed by a quorum of unclaimed nodes, and its
+ *   validity counts from before that, so it is over after D. Its fence is at most the greatest
+ *   counter read from the claimed nodes. That counter becomes the floor of every opened node.
+ * - So an open quorum in a group proves that all of this was done. A client needs to check only the
+ *   groups it uses, and each group can fail without the others.
+ *
+ * Limits: while a layout opens, nothing is granted for D. Every node is needed once for it; a group
+ * whose servers are gone for good has to be declared as retired.
+ */
+
 import { InvalidOptionError, QuorumError, StoreError } from "../../../core/errors.ts";
 import type { HoldfastError, Vote } from "../../../core/errors.ts";
 import type { Emitter } from "../../../core/events.ts";
@@ -26,21 +48,7 @@ export interface Refusal {
   readonly retryable: boolean;
 }
 
-/**
- * Lets no lock request through to a group before the layout is open there. Ensures that two layouts
- * never grant the same resource within the life of one lease:
- *
- * - A node belongs to one layout at a time, and compares it in every call that grants, extends or
- *   proves. It changes only to a layout with a greater version.
- * - To open a layout, *every* node of its groups, and of the groups of the layout before, is first
- *   claimed: it then grants and extends for no client. The layout opens when each node has been
- *   claimed for D = maxTtl + drift, by its own clock.
- * - The last lease of the older layout was confirmed by a quorum of unclaimed nodes, and its
- *   validity counts from before that, so it is over after D. Its fence is at most the greatest
- *   counter read from the claimed nodes. That counter becomes the floor of every opened node.
- * - So an open quorum in a group proves that all of this was done. A client needs to check only the
- *   groups it uses, and each group can fail without the others.
- */
+/** Lets no lock request through to a group before the layout is open there. */
 export class LayoutGate {
   readonly #context: GateContext;
   readonly #open = new Set<number>();

@@ -1,6 +1,6 @@
 import { StoreError } from "../../../core/errors.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import { quorumOf } from "../protocol/ballot.ts";
 import { Rounds } from "../protocol/round.ts";

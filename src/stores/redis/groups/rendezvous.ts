@@ -1,4 +1,4 @@
-import { hashTagOf } from "../cluster-dialect.ts";
+import { hashTagOf } from "../commands/keys.ts";
 import { hashOf, mixed, type Hash } from "./hash.ts";
 
 /**

@@ -41,10 +41,12 @@ export class ClockWatch {
   readonly #clock: SteadyClock;
   readonly #allowance: DriftAllowance;
   #reference: Sample | undefined;
-  /** Server time minus our monotonic time, by the last reply. */
-  #offsetMs: number | undefined;
-  #errorMs = Infinity;
-  #atMs = -Infinity;
+  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
+  offsetMs: number | undefined = undefined;
+  /** Greatest error of the offset: half the round trip of the last reply. */
+  errorMs: number = Infinity;
+  /** Monotonic time of the last reply. */
+  atMs: number = -Infinity;
 
   constructor(clock: SteadyClock, allowance: DriftAllowance) {
     this.#clock = clock;
@@ -53,22 +55,7 @@ export class ClockWatch {
 
   /** Returns the server's time at a monotonic time; undefined before the first reply. */
   serverMsAt(monotonicMs: number): number | undefined {
-    return this.#offsetMs === undefined ? undefined : monotonicMs + this.#offsetMs;
-  }
-
-  /** Server time minus our monotonic time, by the last reply; undefined before the first. */
-  get offsetMs(): number | undefined {
-    return this.#offsetMs;
-  }
-
-  /** Monotonic time of the last reply. */
-  get atMs(): number {
-    return this.#atMs;
-  }
-
-  /** Greatest error of the offset: half the round trip of the last reply. */
-  get errorMs(): number {
-    return this.#errorMs;
+    return this.offsetMs === undefined ? undefined : monotonicMs + this.offsetMs;
   }
 
   /** Evaluates one reply. Returns how far the clock stepped, or 0. */
@@ -76,12 +63,12 @@ export class ClockWatch {
     const { runId, serverMs } = stamp;
     const { monotonicMs: atMs, steadyMs } = this.#clock.now();
     const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
-    this.#offsetMs = monotonicOffsetMs;
+    this.offsetMs = monotonicOffsetMs;
     const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
     // One more: our wall clock counts whole milliseconds.
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
-    this.#errorMs = errorMs;
-    this.#atMs = atMs;
+    this.errorMs = errorMs;
+    this.atMs = atMs;
     const reference = this.#reference;
     if (reference === undefined || reference.runId !== runId) {
       this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
@@ -104,22 +91,19 @@ const space = 32;
 const runIdLength = 12;
 
 /**
- * Parses the stamp in a granting script's reply, or at the head of a batch: "G sec usec rid …".
- * perf (sequential): parsed by hand, because every such reply has one.
+ * Parses the stamp, the first line of a reply: "S sec usec rid".
+ * perf (sequential): parsed by hand, because every reply of a script that grants has one.
  */
 export function stampOf(reply: unknown): Stamp | undefined {
-  const stamped: unknown = Array.isArray(reply) ? reply[0] : reply;
-  if (typeof stamped !== "string" || stamped.charCodeAt(1) !== space) return undefined;
-  if (!"SGHQKNBV".includes(stamped.charAt(0))) return undefined;
-  const secondsEnd = digitsEnd(stamped, 2);
-  const microsEnd = digitsEnd(stamped, secondsEnd + 1);
-  // Without fences, replies have no time: "H pttl value" is not a stamp.
-  if (microsEnd < 0) return undefined;
-  const last = stamped.indexOf(" ", microsEnd + 1);
-  const runId = stamped.slice(microsEnd + 1, last < 0 ? stamped.length : last);
+  if (typeof reply !== "string" || reply.charAt(0) !== "S") return undefined;
+  const secondsEnd = digitsEnd(reply, 2);
+  const microsEnd = digitsEnd(reply, secondsEnd + 1);
+  const end = reply.indexOf("\n");
+  if (microsEnd < 0 || end < 0) return undefined;
+  const runId = reply.slice(microsEnd + 1, end);
   if (runId !== "-" && !isRunId(runId)) return undefined;
-  const seconds = numberIn(stamped, 2, secondsEnd);
-  const micros = numberIn(stamped, secondsEnd + 1, microsEnd);
+  const seconds = numberIn(reply, 2, secondsEnd);
+  const micros = numberIn(reply, secondsEnd + 1, microsEnd);
   return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
 }
 

@@ -1,9 +1,11 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
-import type { Instant, SteadyClock } from "../../../core/ports.ts";
 import { now } from "../../../core/time/validity.ts";
-import { firstReplyAt, type Batches, type BatchPart } from "../batch.ts";
-import type { NodeCall } from "../node-call.ts";
-import { noInfo, noLongerWanted, unproven, type NodeReply } from "../node-reply.ts";
+import type { Operation } from "../commands/operation.ts";
+import type { Lists } from "../commands/operation-call.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import { unexpected } from "../commands/refusals.ts";
+import type { Health } from "./health.ts";
+import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.ts";
 
 /** Receives replies; one object for the calls to all nodes. */
 export interface Listener<Reply> {
@@ -24,23 +26,12 @@ export interface Outgoing<Reply> {
   readonly index: number;
 }
 
-/** Callbacks that the sender needs from its node. */
-export interface SenderHost {
-  readonly connection: RedisConnection;
-  readonly clock: SteadyClock;
-  mustVerify(): boolean;
-  infoDenied(): boolean;
-  /** Called with every reply; with undefined if the server only lacked a script. */
-  heard(reply: unknown, sent: Instant): void;
-  failed(cause: unknown): Exclude<NodeReply<never>, { kind: "reply" }>;
-}
-
 /** Epoch of a call that was sent before and may have run then: equal to no other. */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or in batches. If the server lacks a script, sends its text. */
+/** Sends calls alone or in lists. If the server lacks a script, sends its text. */
 export class Sender {
-  readonly #host: SenderHost;
+  readonly #health: Health;
   /** Returns another value when the driver may have sent commands a second time. */
   readonly #epoch: () => unknown;
   #sent = 0;
@@ -48,9 +39,9 @@ export class Sender {
   /** Monotonic time of the last reply, or of the first command sent since nothing was in flight. */
   #quietSinceMs = 0;
 
-  constructor(host: SenderHost) {
-    const { connection } = host;
-    this.#host = host;
+  constructor(health: Health) {
+    const { connection } = health;
+    this.#health = health;
     this.#epoch = epochOf(connection);
   }
 
@@ -74,14 +65,14 @@ export class Sender {
   /** `epoch` is that of the first time the call was sent. */
   #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
-    const host = this.#host;
-    const sent = now(host.clock);
+    const health = this.#health;
+    const sent = now(health.clock);
     const place = this.#depart(sent.monotonicMs);
     // perf (sequential): repeats `#exchange` here, which saves two closures per call.
-    handOver(host.connection, call.key, call.first(host.mustVerify())).then(
+    handOver(health.connection, call.key, call.first(health.mustVerify())).then(
       (reply) => {
         this.#answer(place);
-        host.heard(reply, sent);
+        health.received(reply, sent);
         const answer = read(call, reply, false);
         if (epoch === this.#epoch()) to.settle(index, answer);
         else this.#settleResent(outgoing, answer, isRepeat);
@@ -117,56 +108,55 @@ export class Sender {
     const { call, to, index } = outgoing;
     const settle = (reply: NodeReply<Reply>): void => to.settle(index, reply);
     const second = error instanceof Error ? call.fallback(error) : undefined;
-    if (second === undefined) return settle(this.#host.failed(error));
-    if (this.#host.infoDenied() && call.needsInfo === true) return settle(noInfo);
+    if (second === undefined) return settle(this.#health.failed(error));
+    if (this.#health.infoDenied() && call.needsInfo === true) return settle(noInfo);
     // The node is well: it only lacked the script, and nothing was applied.
-    this.#host.heard(undefined, now(this.#host.clock));
+    this.#health.received(undefined, now(this.#health.clock));
     if (!to.isWanted()) return settle(noLongerWanted);
     const onSecond = (reply: unknown): void => {
       const answer = read(call, reply, true);
       if (epoch === this.#epoch()) settle(answer);
       else this.#settleResent(outgoing, answer, isRepeat);
     };
-    this.#exchange(call.key, second, onSecond, (cause) => settle(this.#host.failed(cause)));
+    this.#exchange(call.key, second, onSecond, (cause) => settle(this.#health.failed(cause)));
   }
 
-  /** Sends all items in one call. Each gets its own reply. */
-  sendBatch(batches: Batches, items: readonly Outgoing<unknown>[]): void {
-    this.#sendBatch(batches, items, this.#epoch(), false);
+  /** Sends all items in one call. Each gets its own verdict. */
+  sendList(lists: Lists, items: readonly Outgoing<unknown>[]): void {
+    this.#sendList(lists, items, this.#epoch(), false);
   }
 
-  #sendBatch(
-    batches: Batches,
+  #sendList(
+    lists: Lists,
     items: readonly Outgoing<unknown>[],
     epoch: unknown,
     byText: boolean,
   ): void {
-    const parts: BatchPart[] = [];
-    for (const { call } of items) if (call.part !== undefined) parts.push(call.part);
-    const call = batches.callOf(parts);
-    const command = byText ? call.whole() : call.first(this.#host.mustVerify());
+    const operations: Operation[] = [];
+    for (const { call } of items) if (call.operation !== undefined) operations.push(call.operation);
+    const list = lists.callOf(operations);
+    const command = byText ? list.whole() : list.first(this.#health.mustVerify());
     const onReply = (reply: unknown): void => {
-      const replies: unknown[] = Array.isArray(reply) ? reply : [];
+      const lines = typeof reply === "string" ? reply.split("\n") : [];
       const isFirstRun = epoch === this.#epoch();
-      let place = firstReplyAt(batches.batching);
+      let place = 1;
       for (const item of items) {
         const { call, to, index } = item;
-        const answer = readPart(call, replies[place]);
+        const answer = readLine(call, lines[place], lines[0] ?? "");
         if (isFirstRun) to.settle(index, answer);
         else this.#settleResent(item, answer, false);
         place += 1;
       }
     };
-    this.#exchange(call.key, command, onReply, (error) => {
-      const failure = this.#host.failed(error);
-      const lacking = error instanceof Error && error.message.startsWith("NOSCRIPT");
+    this.#exchange(list.key, command, onReply, (error) => {
+      const failure = this.#health.failed(error);
+      const isMissing = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      const mayLoad = isMissing && !(list.needsInfo && this.#health.infoDenied());
       if (failure.kind !== "error") {
         for (const { to, index } of items) to.settle(index, failure);
-      } else if (lacking && this.#host.infoDenied() && batches.batching.strict) {
-        for (const { to, index } of items) to.settle(index, noInfo);
-      } else if (lacking && !byText) {
-        this.#host.heard(undefined, now(this.#host.clock));
-        this.#again(items, (wanted) => this.#sendBatch(batches, wanted, epoch, true));
+      } else if (mayLoad && !byText) {
+        this.#health.received(undefined, now(this.#health.clock));
+        this.#again(items, (wanted) => this.#sendList(lists, wanted, epoch, true));
       } else {
         // The server refused the whole: send each alone, so that one cannot fail the others. Some
         // of them may have been applied before.
@@ -195,12 +185,12 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
-    const sent = now(this.#host.clock);
+    const sent = now(this.#health.clock);
     const place = this.#depart(sent.monotonicMs);
-    handOver(this.#host.connection, key, command).then(
+    handOver(this.#health.connection, key, command).then(
       (reply) => {
         this.#answer(place);
-        this.#host.heard(reply, sent);
+        this.#health.received(reply, sent);
         onReply(reply);
       },
       (error: unknown) => {
@@ -219,7 +209,7 @@ export class Sender {
 
   #answer(place: number): void {
     this.#answered = Math.max(this.#answered, place);
-    this.#quietSinceMs = this.#host.clock.monotonicMs();
+    this.#quietSinceMs = this.#health.clock.monotonicMs();
   }
 }
 
@@ -249,9 +239,14 @@ function read<Reply>(call: NodeCall<Reply>, reply: unknown, byFallback: boolean)
   }
 }
 
-function readPart<Reply>(call: NodeCall<Reply>, reply: unknown): NodeReply<Reply> {
+function readLine<Reply>(
+  call: NodeCall<Reply>,
+  line: string | undefined,
+  stamp: string,
+): NodeReply<Reply> {
   try {
-    return { kind: "reply", reply: call.readPart(reply) };
+    if (call.readLine === undefined) throw unexpected(line);
+    return { kind: "reply", reply: call.readLine(line, stamp) };
   } catch (error) {
     return misunderstood(error);
   }

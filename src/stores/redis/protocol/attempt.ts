@@ -1,9 +1,12 @@
 /**
  * One attempt to get a lock from a quorum of nodes.
+ *
  * Problem: a quorum must grant the same lock with the same fence, although replies get lost.
+ *
  * Idea: an acquire round goes to all nodes at once. A node whose reply was lost gets the same
  * request again, and recognises it by the owner. If the granted fences differ, a raise round stores
  * the greatest one on a quorum. The attempt is decided as soon as its outcome is certain.
+ *
  * Limits: all rounds together end at `attemptEndsMs`. A failed attempt releases its keys on every
  * node that may have them. A grant that arrives late counts as one more vote, or is released.
  */
@@ -11,10 +14,10 @@
 import type { Holder } from "../../../core/errors.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
 import { leftMs } from "../../../core/time/validity.ts";
-import { placeLeft, type Place } from "../dialect.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import type { AcquireReply, TouchReply } from "../replies.ts";
+import { placeLeft, type Place } from "../commands/operation.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { AcquireReply, TouchReply } from "../commands/operation.ts";
 import {
   confirmedNodes,
   confirmGrantsOf,
@@ -39,7 +42,7 @@ import { addVote, RedisGrant, type GrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
-import { releaseAll, releaseOn, type GivingBack } from "./release.ts";
+import { releaseAll, releaseOn, type BegunRelease } from "./release.ts";
 import type { Round, RoundListener, TimedOut } from "./round.ts";
 import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
@@ -74,7 +77,7 @@ class Attempt implements RoundListener<AcquireReply> {
   #holder: Holder | undefined;
   #raised = false;
   #grant: RedisGrant | undefined;
-  #cleanup: GivingBack | undefined;
+  #cleanup: BegunRelease | undefined;
 
   constructor(
     quorum: Quorum,
@@ -93,7 +96,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#fields = quorum.fields.of(ttlMs);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
-    this.#call = quorum.dialect.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+    this.#call = quorum.mode.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
@@ -106,7 +109,7 @@ class Attempt implements RoundListener<AcquireReply> {
   /** True after a grant, too: a lease on a bare quorum would not survive one failed node. */
   wanted(): boolean {
     if (this.#undecided()) return true;
-    if (this.#givingBack !== undefined) return false;
+    if (this.#begunRelease !== undefined) return false;
     return leftMs(this.#quorum.clock, this.#request.started, this.#fields.validityMs) >= 1;
   }
 
@@ -115,7 +118,7 @@ class Attempt implements RoundListener<AcquireReply> {
     if (ballot === undefined) return;
     if (reply.kind === "reply") this.#quorum.proposals.learn(reply.reply);
     if (this.#undecided()) this.#onAcquire(index, ballot, reply, late);
-    else if (this.#givingBack !== undefined) this.#onTooLate(index, reply);
+    else if (this.#begunRelease !== undefined) this.#onTooLate(index, reply);
     else if (isGrantOf(reply, this.#fence)) addVote(this.#quorum, this.#grant, index, 0);
   }
 
@@ -129,8 +132,8 @@ class Attempt implements RoundListener<AcquireReply> {
     return Math.min(nodeTimeoutMs(this.#quorum.options, this.#request.ttlMs), leftMs);
   }
 
-  get #givingBack(): GivingBack | undefined {
-    return this.#cleanup ?? this.#grant?.givenBack;
+  get #begunRelease(): BegunRelease | undefined {
+    return this.#cleanup ?? this.#grant?.begunRelease;
   }
 
   #undecided(): boolean {
@@ -139,7 +142,7 @@ class Attempt implements RoundListener<AcquireReply> {
 
   #raise(): void {
     this.#raised = true;
-    const call = this.#quorum.dialect.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    const call = this.#quorum.mode.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(raisable(this.#ballots), call, {
       wanted: () => this.wanted(),
       onReply: (index, reply, late) => {
@@ -177,8 +180,8 @@ class Attempt implements RoundListener<AcquireReply> {
   #onVote(index: number, ballot: Ballot, reply: AcquireReply): void {
     switch (reply.kind) {
       case "granted":
-        ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
-        if (!noteGrant(ballot, reply.fence, this.#quorum.nodes[index]?.lastRunId)) return;
+        ballot.clockEpoch = this.#quorum.nodes[index]?.health.clockEpoch ?? 0;
+        if (!noteGrant(ballot, reply.fence, this.#quorum.nodes[index]?.health.lastRunId)) return;
         if (this.#phase === "raising" && reply.fence === this.#fence) ballot.confirmed = true;
         return;
       case "held":
@@ -202,7 +205,7 @@ class Attempt implements RoundListener<AcquireReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     if (reply.kind === "reply") {
-      noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.clockEpoch);
+      noteRaised(ballot, reply.reply.kind === "done", this.#quorum.nodes[index]?.health.clockEpoch);
       if (reply.reply.kind === "blank")
         this.#quorum.admissions.noticeBlank(index, reply.reply.report);
     } else if (!late) {
@@ -287,7 +290,7 @@ class Attempt implements RoundListener<AcquireReply> {
    */
   #onTooLate(index: number, reply: NodeReply<AcquireReply>): void {
     if (reply.kind !== "reply" || reply.reply.kind !== "granted") return;
-    if (this.#givingBack?.covers(index) === true) return;
+    if (this.#begunRelease?.covers(index) === true) return;
     const { owner, ttlMs } = this.#request;
     releaseOn(this.#quorum, index, { keys: this.#keys, owner, ttlMs, place: "" });
   }

@@ -1,7 +1,7 @@
 import type { Vote, VoteKind } from "../../../core/errors.ts";
-import type { NodeFailure, NodeReply } from "../node-reply.ts";
+import type { NodeFailure, NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import type { AcquireReply } from "../replies.ts";
+import type { AcquireReply } from "../commands/operation.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { TimedOut } from "./round.ts";
 
@@ -141,7 +141,7 @@ export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballo
   let index = -1;
   for (const ballot of ballots) {
     index += 1;
-    if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    if (!ballot.confirmed || ballot.clockEpoch === nodes[index]?.health.clockEpoch) continue;
     ballot.confirmed = false;
     ballot.out = true;
     dropped += 1;

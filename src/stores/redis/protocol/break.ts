@@ -1,8 +1,9 @@
 import { QuorumError, type Vote } from "../../../core/errors.ts";
 import { isOwner } from "../../../core/acquire/owners.ts";
 import type { BreakAnswer } from "../../../core/store.ts";
-import { ScriptCall, type NodeCall } from "../node-call.ts";
-import { readRelease, releaseAfterResend, type ReleaseReply } from "../replies.ts";
+import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
+import { readRelease, releaseAfterResend } from "../commands/decode.ts";
+import type { ReleaseReply } from "../commands/operation.ts";
 import { breakForeign } from "../scripts/generated.ts";
 import type { Quorum } from "./quorum.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
@@ -82,7 +83,7 @@ const foreignForm = {
 };
 
 /** A foreign value names no owner to compare, so it is deleted only if all of it is unchanged. */
-function deletion({ dialect }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
-  if (isOwner(owner)) return dialect.release([key], owner);
+function deletion({ mode }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
+  if (isOwner(owner)) return mode.release([key], owner);
   return new ScriptCall(foreignForm, [key], [owner]);
 }

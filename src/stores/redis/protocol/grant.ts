@@ -1,9 +1,8 @@
 import type { Grant } from "../../../core/store.ts";
-import { lockKey, lockKeys } from "./lock-key.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
-import type { GivingBack } from "./release.ts";
-import type { ShortOwners } from "./short-owners.ts";
+import type { BegunRelease } from "./release.ts";
+import { driftMs, lockKey, lockKeys, type StoreSettings } from "./store-settings.ts";
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
 export interface GrantFields {
@@ -21,6 +20,28 @@ export interface GrantFields {
   readonly lifeInDoubt: boolean;
 }
 
+/** Makes the fields that grants share. perf (held): one object while the TTL is the same. */
+export class SharedGrantFields {
+  readonly #options: StoreSettings;
+  readonly #owners = new ShortOwners();
+  #last: GrantFields | undefined;
+
+  constructor(options: StoreSettings) {
+    this.#options = options;
+  }
+
+  of(ttlMs: number): GrantFields {
+    if (this.#last?.ttlMs !== ttlMs) {
+      const { prefix } = this.#options;
+      const owners = this.#owners;
+      const validityMs = ttlMs - driftMs(this.#options, ttlMs);
+      const life = { lifeMs: ttlMs, longUntilMs: 0, lifeInDoubt: false };
+      this.#last = { home: this, prefix, owners, ttlMs, validityMs, ...life };
+    }
+    return this.#last;
+  }
+}
+
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
 export class RedisGrant implements Grant {
   /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
@@ -35,7 +56,7 @@ export class RedisGrant implements Grant {
   readonly #names: string | readonly string[];
   /** Number of times that a quorum confirmed the grant after the attempt. */
   #confirmations = 0;
-  #givenBack: GivingBack | undefined = undefined;
+  #begunRelease: BegunRelease | undefined = undefined;
 
   constructor(
     fields: GrantFields,
@@ -107,11 +128,11 @@ export class RedisGrant implements Grant {
 
   /** True once the release has begun: no request may set the keys again. */
   get isOver(): boolean {
-    return this.#givenBack !== undefined;
+    return this.#begunRelease !== undefined;
   }
 
-  get givenBack(): GivingBack | undefined {
-    return this.#givenBack;
+  get begunRelease(): BegunRelease | undefined {
+    return this.#begunRelease;
   }
 
   /**
@@ -123,8 +144,8 @@ export class RedisGrant implements Grant {
     return true;
   }
 
-  end(givenBack: GivingBack): void {
-    this.#givenBack = givenBack;
+  end(begunRelease: BegunRelease): void {
+    this.#begunRelease = begunRelease;
   }
 
   /**
@@ -181,4 +202,48 @@ export function addVote(
   if (grant === undefined) return;
   const votes = grant.votes | (1 << index);
   if (quorum.duplicates.distinct(votes) === votes) grant.addVote(index, confirmation);
+}
+
+/** Limit: so many base-36 digits always fit into a safe integer. */
+const digitsMax = 10;
+
+/**
+ * Stores owners in short form. perf (held): the owners of one manager share a base, so a number is
+ * enough for each lease. An owner with a label, or of another format, is stored unchanged.
+ */
+class ShortOwners {
+  /** Taken from the first owner, and never changed: the stored numbers depend on it. */
+  #base: string | undefined;
+  /** Last owner that was shortened. perf: often the next one to restore. */
+  #last = "";
+  #lastNumber = -1;
+
+  shorten(owner: string): string | number {
+    this.#base ??= owner.slice(0, owner.lastIndexOf("-") + 1);
+    const number = owner.startsWith(this.#base) ? countIn(owner, this.#base.length) : -1;
+    if (number < 0) return owner;
+    this.#last = owner;
+    this.#lastNumber = number;
+    return number;
+  }
+
+  restore(short: string | number): string {
+    if (typeof short === "string") return short;
+    return short === this.#lastNumber ? this.#last : `${this.#base}${short.toString(36)}`;
+  }
+}
+
+/**
+ * Parses the rest of `text` as a base-36 number; -1 if `toString(36)` would write it differently.
+ */
+function countIn(text: string, from: number): number {
+  if (from === text.length || text.length - from > digitsMax) return -1;
+  let number = 0;
+  for (let index = from; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    const digit = code >= 48 && code <= 57 ? code - 48 : code >= 97 && code <= 122 ? code - 87 : -1;
+    if (digit < 0 || (number === 0 && digit === 0)) return -1;
+    number = number * 36 + digit;
+  }
+  return number;
 }

@@ -1,6 +1,7 @@
 import { QuorumError, StoreError, UnsupportedError, type Vote } from "../../../core/errors.ts";
 import type { Inspection } from "../../../core/store.ts";
-import { holderOf, unexpected } from "../replies.ts";
+import { holderOf } from "../commands/decode.ts";
+import { unexpected } from "../commands/refusals.ts";
 import { findLocks } from "../scripts/generated.ts";
 import { inspect } from "./inspect.ts";
 import type { Quorum } from "./quorum.ts";

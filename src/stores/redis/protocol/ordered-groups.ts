@@ -58,7 +58,7 @@ export async function attemptInOrder(
   try {
     const refused = await takeParts(groups, request, parts);
     if (refused !== undefined) {
-      const cleanup = Promise.all([refused.cleanup, giveBack(parts)]).then(() => undefined);
+      const cleanup = Promise.all([refused.cleanup, cleanUp(parts)]).then(() => undefined);
       return { ...refused, cleanup };
     }
     const grant = await underOneFence(request, parts);
@@ -67,14 +67,14 @@ export async function attemptInOrder(
     }
   } catch (error) {
     // A group threw instead of refusing: release what the groups before it granted.
-    await giveBack(parts);
+    await cleanUp(parts);
     throw error;
   }
   const error = new QuorumError("acquire", request.resources, [], {
     quorum: groups.length,
     hint: "Each group granted, but not all of them in time under one fence",
   });
-  return { kind: "failed", error, retryable: true, cleanup: giveBack(parts) };
+  return { kind: "failed", error, retryable: true, cleanup: cleanUp(parts) };
 }
 
 type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
@@ -173,7 +173,7 @@ async function raiseAll(
 }
 
 /** Releases all parts. Never rejects: one failed release must not stop the others. */
-async function giveBack(parts: readonly Part[]): Promise<void> {
+async function cleanUp(parts: readonly Part[]): Promise<void> {
   await Promise.allSettled(parts.map(async ({ store, grant }) => await store.release(grant)));
 }
 

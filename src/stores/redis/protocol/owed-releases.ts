@@ -1,8 +1,9 @@
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import { isPermanent, type ReleaseReply } from "../replies.ts";
+import type { ReleaseReply } from "../commands/operation.ts";
+import { isPermanent } from "../commands/refusals.ts";
 
 export interface Debt {
   readonly node: RedisNode;

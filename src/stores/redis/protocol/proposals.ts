@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/ports.ts";
-import type { AcquireReply } from "../replies.ts";
+import type { AcquireReply } from "../commands/operation.ts";
 
 /** Limit, the same as in the scripts: how far a fence may be ahead of a server's time. */
 const aheadUsMax = 60_000_000;

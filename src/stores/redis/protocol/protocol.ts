@@ -7,15 +7,14 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import type { Place } from "../dialect.ts";
-import { lockKeys } from "./lock-key.ts";
+import type { Place } from "../commands/operation.ts";
+import { checkTtl, lockKeys, nodeTimeoutMs } from "./store-settings.ts";
 import type { RaisingStore } from "./ordered-groups.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { release } from "./release.ts";
 import { touch } from "./touch.ts";
-import { checkTtl, nodeTimeoutMs } from "./store-settings.ts";
 
 /** Runs the protocol on one quorum, for resources that one script call can lock together. */
 export class Protocol implements RaisingStore {

@@ -1,17 +1,17 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { Dialect, PlaceLeft } from "../dialect.ts";
+import type { Mode } from "../commands/modes.ts";
+import type { PlaceLeft } from "../commands/operation.ts";
 import type { RedisNode } from "../node/node.ts";
-import type { BlankReport } from "../replies.ts";
+import type { BlankReport } from "../commands/operation.ts";
 import type { DuplicateServers } from "./duplicate-servers.ts";
 import type { Gaps } from "./gaps.ts";
-import type { RedisGrant } from "./grant.ts";
+import type { RedisGrant, SharedGrantFields } from "./grant.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { OwedReleases } from "./owed-releases.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Rounds } from "./round.ts";
-import type { SharedGrantFields } from "./shared-grant-fields.ts";
 import type { StoreSettings } from "./store-settings.ts";
 
 /** Decides which nodes may vote. */
@@ -35,7 +35,7 @@ export interface Quorum {
   /** Majority: floor(N / 2) + 1. Not configurable. */
   readonly size: number;
   readonly options: StoreSettings;
-  readonly dialect: Dialect;
+  readonly mode: Mode;
   readonly rounds: Rounds;
   readonly clock: SteadyClock;
   readonly scheduler: Scheduler;

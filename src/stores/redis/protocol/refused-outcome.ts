@@ -1,6 +1,6 @@
 import { ForeignHolderError, QuorumError, type Holder, type Vote } from "../../../core/errors.ts";
 import type { AttemptOutcome } from "../../../core/store.ts";
-import { isPermanent } from "../replies.ts";
+import { isPermanent } from "../commands/refusals.ts";
 import { countOf, votesOf, type Ballot } from "./ballot.ts";
 import type { Quorum } from "./quorum.ts";
 

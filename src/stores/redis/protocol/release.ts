@@ -1,8 +1,24 @@
+/**
+ * Deletes an owner's keys on all nodes: when a lease is released, and after a failed attempt.
+ *
+ * Problem: a release must reach every node that may have a key, but must not wait for one that is
+ * down. A late acquire may set a key after the release has passed.
+ *
+ * Idea: the release goes to all nodes except those that certainly have nothing. Its caller gets the
+ * outcome as soon as it is certain: a quorum deleted the keys, or so many lacked them that the lock
+ * was taken. A node that did not confirm is owed the release (owed-releases.ts). If a grant arrives
+ * late, the release behind it on the same connection deletes it; otherwise the node is released
+ * once more.
+ *
+ * Limits: safety does not depend on a release, because keys expire. A missing key proves nothing
+ * if an earlier run of the same request may have deleted it.
+ */
+
 import type { ReleaseOutcome } from "../../../core/store.ts";
-import type { PlaceLeft } from "../dialect.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import type { ReleaseReply } from "../replies.ts";
+import type { PlaceLeft } from "../commands/operation.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { ReleaseReply } from "../commands/operation.ts";
 import type { RedisGrant } from "./grant.ts";
 import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
@@ -30,7 +46,7 @@ export interface ReleaseRequest {
 }
 
 /** A release that has begun. */
-export interface GivingBack {
+export interface BegunRelease {
   /**
    * Called when a grant arrives late. True if our release was sent after it on the same connection
    * and is unanswered: it will delete that grant.
@@ -51,9 +67,9 @@ export function release(
   const { keys, owner, ttlMs, lifeMs, fenceNumber } = grant;
   const request = { keys, owner, ttlMs, lifeMs, fenceNumber, place, skipped };
   return new Promise((resolve) => {
-    const givingBack = new Release(quorum, request, true, resolve);
-    grant.end(givingBack);
-    givingBack.start();
+    const begun = new Release(quorum, request, true, resolve);
+    grant.end(begun);
+    begun.start();
   });
 }
 
@@ -64,12 +80,12 @@ export function release(
 export function releaseAll(
   quorum: Quorum,
   request: ReleaseRequest,
-  onBegun: (givingBack: GivingBack) => void,
+  onBegun: (begun: BegunRelease) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const givingBack = new Release(quorum, request, false, () => resolve());
-    onBegun(givingBack);
-    givingBack.start();
+    const begun = new Release(quorum, request, false, () => resolve());
+    onBegun(begun);
+    begun.start();
   });
 }
 
@@ -77,7 +93,7 @@ export function releaseAll(
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
-  const call = quorum.dialect.release(request.keys, request.owner, request.place);
+  const call = quorum.mode.release(request.keys, request.owner, request.place);
   const { ttlMs, lifeMs = ttlMs } = request;
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
@@ -89,7 +105,7 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 const released: ReleaseOutcome = { released: true };
 
 /** perf (sequential): the listener of its own round, which saves objects per release. */
-class Release implements RoundListener<ReleaseReply>, GivingBack {
+class Release implements RoundListener<ReleaseReply>, BegunRelease {
   readonly #quorum: Quorum;
   readonly #call: NodeCall<ReleaseReply>;
   readonly #sentMs: number;
@@ -120,7 +136,7 @@ class Release implements RoundListener<ReleaseReply>, GivingBack {
     resolve: (outcome: ReleaseOutcome) => void,
   ) {
     const { keys, owner, place, fenceNumber, without = 0, skipped = 0, silent = 0 } = request;
-    this.#call = quorum.dialect.release(keys, owner, place, fenceNumber);
+    this.#call = quorum.mode.release(keys, owner, place, fenceNumber);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#receivers = quorum.rounds.all & ~(without | skipped);
     this.#left = sizeOf(this.#receivers);

@@ -24,15 +24,14 @@ export function renewMany(
   { grants, ttlMs, alone }: ManyToRenew,
   onOutcome: OnExtended,
 ): void {
-  const { renew } = quorum.dialect;
+  const { mode } = quorum;
   let keys: string[] = [];
   let own: RedisGrant[] = [];
   let places: number[] = [];
   const send = (): void => {
     const at = places;
-    const call = renew?.(keys, own, ttlMs);
-    if (call !== undefined && own.length > 0) {
-      const request = { call, grants: own, ttlMs };
+    if (own.length > 0) {
+      const request = { call: mode.renew(keys, own, ttlMs), grants: own, ttlMs };
       renewTogether(quorum, request, (index, outcome, received) => {
         onOutcome(at[index] ?? -1, outcome, received);
       });
@@ -40,7 +39,7 @@ export function renewMany(
     [keys, own, places] = [[], [], []];
   };
   for (const [place, grant] of grants.entries()) {
-    const lone = grant instanceof RedisGrant && renew !== undefined ? grant : undefined;
+    const lone = grant instanceof RedisGrant && mode.hasLists ? grant : undefined;
     const key = lone?.onlyKey;
     if (lone === undefined || key === undefined) {
       alone(grant).then(

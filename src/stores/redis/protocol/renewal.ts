@@ -1,9 +1,23 @@
+/**
+ * Extends many grants in one round, with one request per node.
+ *
+ * Problem: thousands of leases that are renewed one by one cost thousands of requests per node.
+ *
+ * Idea: a request lists up to 64 grants, and its reply has one verdict for each. Every grant is
+ * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. A node that refuses the
+ * whole request, or whose reply may be that of a second run, gets one for each such grant alone.
+ *
+ * Limits: only grants of one key. A reply after the outcome adds a vote, if no newer extend
+ * replaced it.
+ */
+
 import type { Instant } from "../../../core/ports.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
 import { now } from "../../../core/time/validity.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
-import { isPermanent, type RenewReply, type TouchReply } from "../replies.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
+import type { RenewReply, TouchReply } from "../commands/operation.ts";
+import { isPermanent } from "../commands/refusals.ts";
 import { Ballot, newBallots } from "./ballot.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
@@ -19,11 +33,7 @@ export interface RenewalRequest {
   readonly ttlMs: number;
 }
 
-/**
- * perf (renew): extends many grants in one round, with one request per node. Each grant is decided
- * by the same rules as in `touch`. A node that has a smaller fence for a grant, or that refuses the
- * whole call, gets a request for that grant alone.
- */
+/** perf (renew): extends many grants with one request per node. Calls `onOutcome` for each. */
 export function renewTogether(
   quorum: Quorum,
   request: RenewalRequest,
@@ -100,7 +110,7 @@ class Renewal implements RoundListener<RenewReply> {
       for (const each of this.#all) this.#sendAlone(each, index);
     } else if (reply.kind !== "reply") {
       this.#allFailed(index, reply);
-    } else if (reply.reply.kind !== "told") {
+    } else if (reply.reply.kind !== "decided") {
       this.#allFailed(index, { kind: "reply", reply: reply.reply });
     } else {
       const { verdicts } = reply.reply;
@@ -122,7 +132,7 @@ class Renewal implements RoundListener<RenewReply> {
     const ballot = this.#ballots[index];
     if (ballot === undefined) return;
     ballot.vote = "granted";
-    ballot.clockEpoch = this.#quorum.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = this.#quorum.nodes[index]?.health.clockEpoch ?? 0;
   }
 
   #onVerdict(each: Renewing, index: number, verdict: string): void {
@@ -140,8 +150,8 @@ class Renewal implements RoundListener<RenewReply> {
 
   #sendAlone(each: Renewing, index: number): void {
     const { grant } = each;
-    const { dialect, rounds } = this.#quorum;
-    const call = dialect.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
+    const { mode, rounds } = this.#quorum;
+    const call = mode.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
     const wanted = (): boolean => !grant.isOver;
     const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
       this.#onReplyAlone(each, index, reply);

@@ -13,8 +13,8 @@
  */
 
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeFailure, NodeReply } from "../node-reply.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeFailure, NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { Listener } from "../node/sender.ts";
 import { indicesIn, nodeSetOf, type NodeSet } from "./node-set.ts";
@@ -169,7 +169,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
     const error = new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`);
     const replies: TimedOut[] = [];
     for (const index of late) {
-      const reply = nodes[index]?.timedOut(error);
+      const reply = nodes[index]?.health.timedOut(error);
       if (reply !== undefined) replies.push({ index, reply });
     }
     this.#listener.onTimeUp?.(replies);

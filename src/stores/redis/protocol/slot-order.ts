@@ -8,10 +8,9 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import { slotOf } from "../cluster-dialect.ts";
-import { lockKey } from "./lock-key.ts";
+import { slotOf } from "../commands/keys.ts";
+import { lockKey, type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
-import type { StoreSettings } from "./store-settings.ts";
 
 /**
  * The steps on a Cluster. A script runs on one slot, so resources of several slots are refused, or

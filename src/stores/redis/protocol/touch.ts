@@ -1,8 +1,8 @@
 import { QuorumError, type HoldfastError, type VoteKind } from "../../../core/errors.ts";
-import type { NodeCall } from "../node-call.ts";
-import type { NodeReply } from "../node-reply.ts";
+import type { NodeCall } from "../commands/node-call.ts";
+import type { NodeReply } from "../node/node-reply.ts";
 import type { RedisNode } from "../node/node.ts";
-import type { TouchReply } from "../replies.ts";
+import type { TouchReply } from "../commands/operation.ts";
 import { newBallots, tallyOf, votesOf, type Ballot } from "./ballot.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import { addVote, confirm, type RedisGrant } from "./grant.ts";
@@ -56,7 +56,7 @@ class Touch implements RoundListener<TouchReply> {
     this.#sentMs = quorum.clock.monotonicMs();
     this.#timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
     grant.livesFor(ttlMs);
-    this.#call = quorum.dialect.touch(grant.keys, grant.owner, ttlMs, fence);
+    this.#call = quorum.mode.touch(grant.keys, grant.owner, ttlMs, fence);
     this.#quorum = quorum;
     this.#grant = grant;
     this.#ttlMs = ttlMs;
@@ -124,7 +124,7 @@ export function noteTouch(
     ballot.cause = reply.reply.error;
   } else {
     ballot.vote = reply.reply.kind === "done" ? "granted" : "held";
-    ballot.clockEpoch = quorum.nodes[index]?.clockEpoch ?? 0;
+    ballot.clockEpoch = quorum.nodes[index]?.health.clockEpoch ?? 0;
   }
 }
 
@@ -136,7 +136,8 @@ export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly B
   let stepped = 0;
   for (let index = 0; index < ballots.length; index += 1) {
     const ballot = ballots[index];
-    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.clockEpoch) continue;
+    if (ballot?.vote !== "granted" || ballot.clockEpoch === nodes[index]?.health.clockEpoch)
+      continue;
     ballot.vote = "unknown";
     ballot.cause = new Error("its clock was set forward after it had answered");
     stepped |= 1 << index;

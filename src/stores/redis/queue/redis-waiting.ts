@@ -17,15 +17,14 @@
 import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
-import type { Place } from "../dialect.ts";
-import { lockKeys } from "../protocol/lock-key.ts";
+import type { Place } from "../commands/operation.ts";
+import { lockKeys, nodeTimeoutMs } from "../protocol/store-settings.ts";
 import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
 import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 import type { Round } from "../protocol/round.ts";
-import type { ReleaseReply } from "../replies.ts";
+import type { ReleaseReply } from "../commands/operation.ts";
 import type { WakeUps } from "./wake-ups.ts";
-import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 
 /** Time that the other nodes get to notify the waiter after the first one. */
 const togetherMs = 2;
@@ -102,7 +101,7 @@ export class RedisWaiting implements Waiting {
   #fixTicket(): void {
     if (this.#isTicketFixed) return;
     const { nodes, size } = this.#quorum;
-    const known = nodes.flatMap((node) => node.serverMsAt(this.#beganMs) ?? []);
+    const known = nodes.flatMap((node) => node.health.serverMsAt(this.#beganMs) ?? []);
     known.sort((a, b) => a - b);
     const medianMs = known[(known.length - 1) >> 1];
     if (medianMs === undefined) return;
@@ -119,10 +118,10 @@ export class RedisWaiting implements Waiting {
     this.#listener = undefined;
     this.#stopListening();
     if (this.#ttlMs === 0 || this.#leaving !== undefined) return;
-    const { nodes, rounds, options, dialect } = this.#quorum;
+    const { nodes, rounds, options, mode } = this.#quorum;
     // No lock has the waiter's id as its owner, so this removes only the queue entry. On a node
     // that misses the request, the entry expires within seconds.
-    const call = dialect.release(this.#keys, this.#place.id, `-${this.#place.id}`);
+    const call = mode.release(this.#keys, this.#place.id, `-${this.#place.id}`);
     const timeoutMs = nodeTimeoutMs(options, this.#ttlMs);
     await new Promise<void>((resolve) => {
       let left = nodes.length;
@@ -138,8 +137,8 @@ export class RedisWaiting implements Waiting {
 
   #listening(ttlMs: number): Promise<void> | undefined {
     if (this.#channels !== undefined) return undefined;
-    const { dialect, options } = this.#quorum;
-    const channels = this.#keys.map((key) => dialect.channelOf(key, this.#wakeUps.base));
+    const { mode, options } = this.#quorum;
+    const channels = this.#keys.map((key) => mode.channelOf(key, this.#wakeUps.base));
     this.#channels = [...new Set(channels)];
     this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onNotified(node));
     return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));

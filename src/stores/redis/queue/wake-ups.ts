@@ -1,3 +1,17 @@
+/**
+ * Receives notifications of the nodes that a waiter is next.
+ *
+ * Problem: a waiter has to learn of a release at once, but a subscription per waiter would cost
+ * each server a connection per call. Subscribing may fail, or hang.
+ *
+ * Idea: one channel per manager (in a Cluster one per lock) and one connection per node, open only
+ * while there are waiters. A notification has the number of its waiter. If a channel cannot be
+ * opened, the first waiters wait for it a limited time, and later ones not at all.
+ *
+ * Limits: notifications may be lost while a connection breaks. Waiters then make attempts at
+ * intervals, and each is woken when a quorum of nodes begins or ceases to be subscribed.
+ */
+
 import type { Clock } from "../../../core/ports.ts";
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler, Task } from "../../../core/time/scheduler.ts";
@@ -33,12 +47,7 @@ export interface WakeUpsContext {
   readonly base: string;
 }
 
-/**
- * Receives notifications of the nodes that a waiter is next. Uses one channel per manager (in a
- * Cluster one per lock) and one connection per node, open only while there are waiters. If a
- * channel cannot be opened, the first waiters wait for it a limited time, and later ones not at
- * all.
- */
+/** Subscriptions of one manager, and the waiters that they notify. */
 export class WakeUps {
   readonly base: string;
   readonly #context: WakeUpsContext;

@@ -1,139 +1,157 @@
--- Part of the scripts that grant or free a lock: who waits for it, and whose turn it is. Needs
--- `time` (the server's, or nil), `publish(queue name, base, message)` and
--- `listeners(queue name, base)` before it.
+-- Part of the scripts that grant or free a lock: the queues of waiters.
 --
 -- A queue is one sorted set with two members for each waiter:
 --   id    its score is the ticket, 0 or more. The smallest ticket is the head; ids decide ties.
---   ~id   its score is -(2 * lapse + listened). `lapse` is the moment (ms) at which the place ends;
---         `listened` is 1 if the waiter's manager was subscribed when it took the place.
--- So the lapses come first and the waiters after them, in order. Every lookup is O(log N). The key
--- expires with the place that ends last. The ticket is the same on all nodes, so that nodes with
--- the same waiters agree on the next one. An id is "base-wN": N is published on the base's channel.
-local place_ms, claim_ms, places_max, drops_max = 15000, 150, 10000, 100
-local call, queues = redis.call, {}
+--   ~id   its score is -(2 * expiry + listened). `expiry` is the moment (ms) at which the entry
+--         ends; `listened` is 1 if the waiter's manager was subscribed when it enqueued.
+-- So the expiries come first and the waiters after them, in order. Every lookup is O(log N). The
+-- key expires with the entry that ends last. The ticket is the same on all nodes, so that nodes
+-- with the same waiters agree on the next one. An id is "base-wN": N is published on the base's
+-- channel.
 
-local function now_ms()
-  time = time or call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
+-- Returns the functions that work on queues. `now` is the server's time in ms. `sharded` is true in
+-- a Cluster, where a channel has to be in the slot of its lock.
+local function open_queues(now, sharded)
+  local entry_ms, claim_ms, entries_max, drops_max = 15000, 150, 10000, 100
+  local call, all = redis.call, {}
 
--- Returns the moment at which a place ends, and if its manager listened; nil without a place.
-local function lapse_of(queue, id)
-  local score = call('ZSCORE', queue.name, '~' .. id)
-  if not score then return nil end
-  local sum = -tonumber(score)
-  return math.floor(sum / 2), sum % 2 == 1
-end
-
-local function set_lapse(queue, id, lapse, listened)
-  local score = string.format('-%.0f', 2 * lapse + (listened and 1 or 0))
-  call('ZADD', queue.name, score, '~' .. id)
-  local last = call('ZRANGEBYSCORE', queue.name, '-inf', '(0', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  call('PEXPIRE', queue.name, math.max(1, math.floor(-tonumber(last) / 2) - now_ms()))
-end
-
-local function leave(queue, id)
-  call('ZREM', queue.name, id, '~' .. id)
-end
-
--- Removes places that have lapsed, a limited number, so that a call stays short.
-local function drop_lapsed(queue)
-  local upto = string.format('-%.0f', 2 * now_ms() + 1)
-  local lapsed = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
-  if #lapsed == 0 then return end
-  queue.has_more = #lapsed == drops_max
-  for n = 1, #lapsed do lapsed[#lapsed + 1] = string.sub(lapsed[n], 2) end
-  call('ZREM', queue.name, unpack(lapsed))
-end
-
--- Returns the same queue for the same name, without places that have lapsed.
-local function queue_of(name, lock)
-  local queue = queues[name]
-  if queue then return queue end
-  queue = {name = name, lock = lock}
-  queues[#queues + 1], queues[name] = queue, queue
-  drop_lapsed(queue)
-  return queue
-end
-
-local function head_of(queue)
-  local found = call('ZRANGEBYSCORE', queue.name, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if not found[1] then return nil end
-  local head = {id = found[1], ticket = tonumber(found[2])}
-  head.lapse, head.listened = lapse_of(queue, head.id)
-  if head.lapse then return head end
-  -- Without an end it would stay for good.
-  leave(queue, head.id)
-  return head_of(queue)
-end
-
--- Returns the head if it is another waiter that comes first. Without a ticket every waiter does.
-local function head_before(queue, ticket, id)
-  local head = head_of(queue)
-  if not head or not ticket then return head end
-  if head.id == id or head.ticket > ticket then return nil end
-  if head.ticket < ticket or head.id < id then return head end
-end
-
-local function base_and_number(id)
-  return string.match(id, '^(.*)%-w(%w+)$')
-end
-
--- Takes a place, or keeps it: a place with more than half of its life left is not written again.
--- Returns how many have a smaller ticket.
-local function stand(queue, ticket, id)
-  local name, now = queue.name, now_ms()
-  local score, lapse = call('ZSCORE', name, id), lapse_of(queue, id)
-  local is_full = not score and call('ZCARD', name) >= 2 * places_max
-  if not is_full then
-    if tonumber(score) ~= ticket then call('ZADD', name, string.format('%.0f', ticket), id) end
-    if not lapse or lapse - now <= place_ms / 2 then
-      local base = base_and_number(id)
-      set_lapse(queue, id, now + place_ms, base and listeners(name, base) > 0)
-    end
+  -- A user who may not publish is no reason to fail: waiters also make attempts at intervals.
+  local function channel_of(name, base)
+    return sharded and name .. ':' .. base or 'holdfast:wake:' .. base
   end
-  -- Those in front are not known while lapsed places are left: it asks again soon.
-  if queue.has_more then return 0 end
-  return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
-end
 
--- Shortens the place's life, never prolongs it: a dead waiter that is notified again and again
--- would otherwise stay the head for good.
-local function lapse_soon(queue, id, lapse, listened)
-  local soon = now_ms() + claim_ms
-  if lapse > soon then set_lapse(queue, id, soon, listened) end
-end
+  local function publish(name, base, number)
+    return redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel_of(name, base), number)
+  end
 
--- Returns for how long the head keeps the others from a free lock.
-local function time_left(head)
-  return string.format('%.0f', math.max(0, math.min(head.lapse - now_ms(), claim_ms)))
-end
+  local function listeners(name, base)
+    local count = sharded and 'SHARDNUMSUB' or 'NUMSUB'
+    return redis.pcall('PUBSUB', count, channel_of(name, base))[2] or 0
+  end
 
--- Granted: the place stays, because this may be one vote of too few, but only for a moment.
-local function claimed(queue, id)
-  local lapse, listened = lapse_of(queue, id)
-  if lapse then lapse_soon(queue, id, lapse, listened) end
-end
+  -- Returns the moment at which an entry ends, and if its manager listened; nil without an entry.
+  local function expiry_of(queue, id)
+    local score = call('ZSCORE', queue.name, '~' .. id)
+    if not score then return nil end
+    local sum = -tonumber(score)
+    return math.floor(sum / 2), sum % 2 == 1
+  end
 
--- Notifies the head of a queue, and no other waiter. If its manager listened and has no subscriber
--- now, it is gone: its place ends, and the next one is the head. If only its connection is gone, it
--- takes its place again when it next asks, marked as not listening.
-local function notify_head(queue)
-  for _ = 1, drops_max do
-    local head = head_of(queue)
-    if not head or head.id == queue.keeper or head.lapse <= now_ms() then return end
-    local base, number = base_and_number(head.id)
-    local received = base and publish(queue.name, base, number)
-    if received ~= 0 or not head.listened then
-      return lapse_soon(queue, head.id, head.lapse, head.listened)
-    end
+  local function set_expiry(queue, id, expiry, listened)
+    local score = string.format('-%.0f', 2 * expiry + (listened and 1 or 0))
+    call('ZADD', queue.name, score, '~' .. id)
+    local last = call('ZRANGEBYSCORE', queue.name, '-inf', '(0', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    call('PEXPIRE', queue.name, math.max(1, math.floor(-tonumber(last) / 2) - now))
+  end
+
+  local function leave(queue, id)
+    call('ZREM', queue.name, id, '~' .. id)
+  end
+
+  -- Removes expired entries, a limited number, so that a call stays short.
+  local function drop_expired(queue)
+    local upto = string.format('-%.0f', 2 * now + 1)
+    local expired = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
+    if #expired == 0 then return end
+    queue.has_more = #expired == drops_max
+    for n = 1, #expired do expired[#expired + 1] = string.sub(expired[n], 2) end
+    call('ZREM', queue.name, unpack(expired))
+  end
+
+  -- Returns the same queue for the same name, without entries that have expired.
+  local function queue_of(name, lock)
+    local queue = all[name]
+    if queue then return queue end
+    queue = {name = name, lock = lock}
+    all[#all + 1], all[name] = queue, queue
+    drop_expired(queue)
+    return queue
+  end
+
+  local function head_of(queue)
+    local found = call('ZRANGEBYSCORE', queue.name, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if not found[1] then return nil end
+    local head = {id = found[1], ticket = tonumber(found[2])}
+    head.expiry, head.listened = expiry_of(queue, head.id)
+    if head.expiry then return head end
+    -- Without an end it would stay for good.
     leave(queue, head.id)
+    return head_of(queue)
   end
-end
 
--- Notifies the head of each queue whose lock is free now.
-local function notify_heads(is_free)
-  for n = 1, #queues do
-    if is_free(queues[n].lock) then notify_head(queues[n]) end
+  -- Returns the head if it is another waiter that comes first. Without a ticket every waiter does.
+  local function head_before(queue, ticket, id)
+    local head = head_of(queue)
+    if not head or not ticket then return head end
+    if head.id == id or head.ticket > ticket then return nil end
+    if head.ticket < ticket or head.id < id then return head end
   end
+
+  local function base_and_number(id)
+    return string.match(id, '^(.*)%-w(%w+)$')
+  end
+
+  -- Adds an entry, or keeps it: one with more than half of its life left is not written again.
+  -- Returns how many have a smaller ticket.
+  local function enqueue(queue, ticket, id)
+    local name = queue.name
+    local score, expiry = call('ZSCORE', name, id), expiry_of(queue, id)
+    local is_full = not score and call('ZCARD', name) >= 2 * entries_max
+    if not is_full then
+      if tonumber(score) ~= ticket then call('ZADD', name, string.format('%.0f', ticket), id) end
+      if not expiry or expiry - now <= entry_ms / 2 then
+        local base = base_and_number(id)
+        set_expiry(queue, id, now + entry_ms, base and listeners(name, base) > 0)
+      end
+    end
+    -- Those in front are not known while expired entries are left: it makes an attempt soon.
+    if queue.has_more then return 0 end
+    return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
+  end
+
+  -- Shortens the entry's life, never prolongs it: a dead waiter that is notified again and again
+  -- would otherwise stay the head for good.
+  local function expire_soon(queue, id, expiry, listened)
+    local soon = now + claim_ms
+    if expiry > soon then set_expiry(queue, id, soon, listened) end
+  end
+
+  -- Returns for how long the head keeps the others from a free lock.
+  local function time_left(head)
+    return string.format('%.0f', math.max(0, math.min(head.expiry - now, claim_ms)))
+  end
+
+  -- Granted: the entry stays, because this may be one vote of too few, but only for a moment.
+  local function claim(queue, id)
+    local expiry, listened = expiry_of(queue, id)
+    if expiry then expire_soon(queue, id, expiry, listened) end
+  end
+
+  -- Notifies the head of a queue, and no other waiter. If its manager listened and has no
+  -- subscriber now, it is gone: its entry ends, and the next one is the head. If only its
+  -- connection is gone, it enqueues again with its next attempt, marked as not listening.
+  local function notify_head(queue)
+    for _ = 1, drops_max do
+      local head = head_of(queue)
+      if not head or head.id == queue.holder_id or head.expiry <= now then return end
+      local base, number = base_and_number(head.id)
+      local received = base and publish(queue.name, base, number)
+      if received ~= 0 or not head.listened then
+        return expire_soon(queue, head.id, head.expiry, head.listened)
+      end
+      leave(queue, head.id)
+    end
+  end
+
+  -- Notifies the head of each queue whose lock is free now.
+  local function notify_heads(values)
+    for n = 1, #all do
+      if not values[all[n].lock] then notify_head(all[n]) end
+    end
+  end
+
+  return {
+    of = queue_of, head_before = head_before, time_left = time_left, enqueue = enqueue,
+    leave = leave, claim = claim, notify_heads = notify_heads
+  }
 end

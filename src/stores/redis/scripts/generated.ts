@@ -6,23 +6,341 @@ export interface Script {
   readonly sha: string;
 }
 
-const recordPart = `local record = KEYS[1]
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local proposal_max = (time[1] + 60) * 1000000
-local function server_run_id()
+const shownPart = `local function shown(value)
+if #value <= 2048 and string.find(value, '^hf:[!-~]+$') then return value end
+if #value <= 128 and not string.find(value, '[^ -~]') then return value end
+local beginning = string.gsub(string.sub(value, 1, 128), '[^ -~]', '?')
+return #value > 128 and beginning .. '...' or beginning
+end`;
+
+const exactlyPart = `${shownPart}
+local function exactly(value)
+local text = shown(value)
+if text == value then return text end
+return text .. ' (' .. #value .. ' bytes, sha1 ' .. redis.sha1hex(value) .. ')'
+end`;
+
+const wrongTypePart = `local function wrong_type(key)
+local name = string.gsub(key, '%c', '?')
+return 'X WRONGTYPE ' .. (redis.pcall('TYPE', key).ok or '-') .. ' ' .. name
+end`;
+
+const enginePart = `${shownPart}
+${wrongTypePart}
+local function split(value, view)
+local owner, fence
+if view.fences then owner, fence = string.match(value, '^(.*)|(%d+)$') end
+return owner or value, fence
+end
+local function queue_at(op, k, view)
+return view.queues.of(KEYS[op.queue + k - op.first], KEYS[k])
+end
+local function wait(op, view)
+if not op.ticket then return '-' end
+local queues, rank = view.queues, math.huge
+for k = op.first, op.last do
+local queue = queue_at(op, k, view)
+if view.values[KEYS[k]] or queues.head_before(queue, op.ticket, op.id) then
+rank = math.min(rank, queues.enqueue(queue, op.ticket, op.id))
+else
+queues.leave(queue, op.id)
+end
+end
+return string.format('%.0f', rank)
+end
+local function others_turn(op, view)
+for k = op.first, op.last do
+local head = view.queues.head_before(queue_at(op, k, view), op.ticket, op.id)
+if head then return view.queues.time_left(head) end
+end
+if not op.ticket then return nil end
+for k = op.first, op.last do view.queues.claim(queue_at(op, k, view), op.id) end
+end
+local function next_fence(op, view)
+local c, text = tonumber(op.fence), op.fence
+if c > view.proposal_max then c, text = view.proposal_max, nil end
+if c < view.floor + op.block then c, text = view.floor + op.block, nil end
+for n = 0, op.last - op.first do
+local least = view.read_counter(op, n) + op.block
+if c < least then c, text = least, nil end
+end
+return c, text or string.format('%.0f', c)
+end
+local function set_all(op, value, view)
+for k = op.first, op.last do
+if not redis.call('SET', KEYS[k], value, 'PX', op.ttl, 'NX') then
+for undo = op.first, k - 1 do
+redis.call('DEL', KEYS[undo])
+view.values[KEYS[undo]] = false
+end
+return wrong_type(KEYS[k])
+end
+view.values[KEYS[k]] = value
+end
+end
+local function refused(op, view)
+if view.refusal then return view.refusal end
+if op.ttl > view.ttl_max then return 'X MAXTTL ' .. string.format('%.0f', view.ttl_max) end
+end
+local function acquire(op, view)
+local verdict = refused(op, view)
+if verdict then return verdict end
+local mine, found, locks = 0, nil, op.last - op.first + 1
+for k = op.first, op.last do
+local value = view.values[KEYS[k]]
+if value then
+local holder, c = split(value, view)
+if holder ~= op.owner or (view.fences and not c) then
+local pttl = redis.call('PTTL', KEYS[k])
+return 'H ' .. pttl .. ' ' .. wait(op, view) .. ' ' .. shown(value)
+end
+mine, found = mine + 1, c
+end
+end
+if mine == locks then return (found or op.fence) == op.fence and 'G' or 'G ' .. found end
+if mine > 0 then return 'X PARTIAL ' .. mine end
+if view.queues then
+local left = others_turn(op, view)
+if left then return 'Q ' .. left .. ' ' .. wait(op, view) end
+end
+if not view.fences then return set_all(op, op.owner, view) or 'G' end
+local c, text = next_fence(op, view)
+if c > 9007199254740991 then return 'X FENCE ' .. text end
+view.raise_counters(op, c, text, true)
+verdict = set_all(op, op.owner .. '|' .. text, view)
+return verdict or text == op.fence and 'G' or 'G ' .. text
+end
+local function touch(op, view)
+local verdict = refused(op, view)
+if verdict then return verdict end
+local is_behind, owner, text = false, split(op.whole, view)
+for k = op.first, op.last do
+local value = view.values[KEYS[k]]
+if not value then return 'N ABSENT' end
+if value ~= op.whole then
+local holder, c = split(value, view)
+if holder ~= owner or not c then return 'N OTHER' end
+if tonumber(c) > tonumber(text) then return 'N NEWER' end
+is_behind = true
+end
+end
+if view.fences then view.raise_counters(op, tonumber(text), text, is_behind) end
+for k = op.first, op.last do
+if is_behind then
+redis.call('SET', KEYS[k], op.whole, 'KEEPTTL')
+view.values[KEYS[k]] = op.whole
+end
+if op.ttl > 0 and redis.call('PTTL', KEYS[k]) < op.ttl then
+redis.call('PEXPIRE', KEYS[k], op.ttl)
+end
+end
+return 'K'
+end
+local function release(op, view)
+local owner, deleted = string.match(op.whole, '^(.*)|%d+$') or op.whole, 0
+local how, id = string.sub(op.place, 1, 1), string.sub(op.place, 2)
+for k = op.first, op.last do
+local value = view.values[KEYS[k]]
+if value and (value == op.whole or value == owner
+or string.find(value, owner .. '|', 1, true) == 1)
+then
+deleted = deleted + redis.call('DEL', KEYS[k])
+view.values[KEYS[k]] = false
+end
+if view.queues then
+local queue = queue_at(op, k, view)
+if how == '-' then view.queues.leave(queue, id) end
+if how == '=' then queue.holder_id = id end
+end
+end
+return 'R ' .. deleted .. ' ' .. op.last - op.first + 1
+end
+local function run(op, view)
+if op.code == 'T' then return touch(op, view) end
+if op.code == 'A' or op.code == 'W' then return acquire(op, view) end
+return release(op, view)
+end`;
+
+const runAtPart = `local function run_at(at)
+local code, count, locks = string.match(ARGV[at], '^(%u) (%d+) (%d+)$')
+return code, tonumber(count), tonumber(locks)
+end`;
+
+const listPart = `local function read_operations(at, lock, queue, counter)
+local ops, has_waiter, by_shard = {}, false, counter == 0
+while at <= #ARGV do
+local code, count, locks = run_at(at)
+local ttl, is_release = tonumber(ARGV[at + 1]), code == 'R' or code == 'P'
+at = at + 2
+for _ = 1, count do
+local op = {code = code, ttl = ttl, first = lock, last = lock + locks - 1, queue = queue}
+op.owner, op.whole, op.block, op.place, at = ARGV[at], ARGV[at], 1, '', at + 1
+if code == 'P' then op.place, at = ARGV[at], at + 1 end
+if counter and not is_release then
+if code ~= 'T' then op.fence, at = ARGV[at], at + 1 end
+op.counter = by_shard and at or counter
+if by_shard then at = at + locks else counter = counter + locks end
+end
+if code == 'W' then
+op.ticket, op.id, op.block = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2])
+at, has_waiter = at + 3, true
+end
+if code ~= 'T' then queue = queue + locks end
+ops[#ops + 1], lock = op, lock + locks
+end
+end
+return ops, has_waiter
+end
+local function by_name(found, first)
+local values = {}
+for n = 1, #found do values[KEYS[first + n - 1]] = found[n] end
+return values
+end
+local function run_all(ops, view, stamp)
+local lines = {stamp}
+for n = 1, #ops do lines[n + 1] = run(ops[n], view) end
+if view.queues then view.queues.notify_heads(view.values) end
+return table.concat(lines, '\\n')
+end`;
+
+const queuePart = `local function open_queues(now, sharded)
+local entry_ms, claim_ms, entries_max, drops_max = 15000, 150, 10000, 100
+local call, all = redis.call, {}
+local function channel_of(name, base)
+return sharded and name .. ':' .. base or 'holdfast:wake:' .. base
+end
+local function publish(name, base, number)
+return redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel_of(name, base), number)
+end
+local function listeners(name, base)
+local count = sharded and 'SHARDNUMSUB' or 'NUMSUB'
+return redis.pcall('PUBSUB', count, channel_of(name, base))[2] or 0
+end
+local function expiry_of(queue, id)
+local score = call('ZSCORE', queue.name, '~' .. id)
+if not score then return nil end
+local sum = -tonumber(score)
+return math.floor(sum / 2), sum % 2 == 1
+end
+local function set_expiry(queue, id, expiry, listened)
+local score = string.format('-%.0f', 2 * expiry + (listened and 1 or 0))
+call('ZADD', queue.name, score, '~' .. id)
+local last = call('ZRANGEBYSCORE', queue.name, '-inf', '(0', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+call('PEXPIRE', queue.name, math.max(1, math.floor(-tonumber(last) / 2) - now))
+end
+local function leave(queue, id)
+call('ZREM', queue.name, id, '~' .. id)
+end
+local function drop_expired(queue)
+local upto = string.format('-%.0f', 2 * now + 1)
+local expired = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
+if #expired == 0 then return end
+queue.has_more = #expired == drops_max
+for n = 1, #expired do expired[#expired + 1] = string.sub(expired[n], 2) end
+call('ZREM', queue.name, unpack(expired))
+end
+local function queue_of(name, lock)
+local queue = all[name]
+if queue then return queue end
+queue = {name = name, lock = lock}
+all[#all + 1], all[name] = queue, queue
+drop_expired(queue)
+return queue
+end
+local function head_of(queue)
+local found = call('ZRANGEBYSCORE', queue.name, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+if not found[1] then return nil end
+local head = {id = found[1], ticket = tonumber(found[2])}
+head.expiry, head.listened = expiry_of(queue, head.id)
+if head.expiry then return head end
+leave(queue, head.id)
+return head_of(queue)
+end
+local function head_before(queue, ticket, id)
+local head = head_of(queue)
+if not head or not ticket then return head end
+if head.id == id or head.ticket > ticket then return nil end
+if head.ticket < ticket or head.id < id then return head end
+end
+local function base_and_number(id)
+return string.match(id, '^(.*)%-w(%w+)$')
+end
+local function enqueue(queue, ticket, id)
+local name = queue.name
+local score, expiry = call('ZSCORE', name, id), expiry_of(queue, id)
+local is_full = not score and call('ZCARD', name) >= 2 * entries_max
+if not is_full then
+if tonumber(score) ~= ticket then call('ZADD', name, string.format('%.0f', ticket), id) end
+if not expiry or expiry - now <= entry_ms / 2 then
+local base = base_and_number(id)
+set_expiry(queue, id, now + entry_ms, base and listeners(name, base) > 0)
+end
+end
+if queue.has_more then return 0 end
+return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
+end
+local function expire_soon(queue, id, expiry, listened)
+local soon = now + claim_ms
+if expiry > soon then set_expiry(queue, id, soon, listened) end
+end
+local function time_left(head)
+return string.format('%.0f', math.max(0, math.min(head.expiry - now, claim_ms)))
+end
+local function claim(queue, id)
+local expiry, listened = expiry_of(queue, id)
+if expiry then expire_soon(queue, id, expiry, listened) end
+end
+local function notify_head(queue)
+for _ = 1, drops_max do
+local head = head_of(queue)
+if not head or head.id == queue.holder_id or head.expiry <= now then return end
+local base, number = base_and_number(head.id)
+local received = base and publish(queue.name, base, number)
+if received ~= 0 or not head.listened then
+return expire_soon(queue, head.id, head.expiry, head.listened)
+end
+leave(queue, head.id)
+end
+end
+local function notify_heads(values)
+for n = 1, #all do
+if not values[all[n].lock] then notify_head(all[n]) end
+end
+end
+return {
+of = queue_of, head_before = head_before, time_left = time_left, enqueue = enqueue,
+leave = leave, claim = claim, notify_heads = notify_heads
+}
+end`;
+
+const heldPart = `${shownPart}
+local function held_line(key, owner, queue, time, at)
+local call, ticket, rank = redis.call, ARGV[at], '-'
+local value = call('MGET', key)[1]
+if not value or string.sub(value, 1, #owner) == owner then return nil end
+if ticket then
+local id, now = ARGV[at + 1], time[1] * 1000 + math.floor(time[2] / 1000)
+local ends = call('ZSCORE', queue, '~' .. id)
+if not ends or tonumber(ends) > -2 * (now + 7501) then return nil end
+if tonumber(call('ZSCORE', queue, id)) ~= tonumber(ticket) then return nil end
+if call('ZCOUNT', queue, string.format('-%.0f', 2 * now + 1), '(0') > 0 then return nil end
+rank = call('ZCOUNT', queue, 0, '(' .. ticket)
+end
+return 'H ' .. call('PTTL', key) .. ' ' .. rank .. ' ' .. shown(value)
+end`;
+
+const recordPart = `local function server_run_id()
 local info = redis.pcall('INFO', 'server')
 if type(info) ~= 'string' then return nil end
 local _, stop = string.find(info, 'run_id:', 1, true)
 return stop and string.match(info, '^%x+', stop + 1)
 end
-local function may_vote(rid, st, fmt, max)
-local is_off = ARGV[2] ~= 'strict'
+local function may_vote(rid, st, fmt, max, now_ms)
+local record, is_off = KEYS[1], ARGV[2] ~= 'strict'
 local strict = not is_off or st
 if ARGV[1] == '1' or not rid or (strict and (is_off or not st)) then
 local current = server_run_id()
-if not current and strict then return 'X NOINFO' end
+if not current and strict then return 'X NOINFO', '-' end
 current = current or rid or '-'
 if current ~= rid or (strict and not st) then
 redis.call('HDEL', record, 'st')
@@ -37,7 +355,7 @@ end
 rid = current
 end
 end
-if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt end
+if fmt and fmt ~= ARGV[3] then return 'X FORMAT ' .. fmt, '-' end
 if st and is_off then
 local seen = redis.call('HGET', record, 'off')
 if not seen or now_ms - tonumber(seen) >= 3600000 then
@@ -46,448 +364,69 @@ end
 end
 local cut = strict and string.sub(rid, 1, 12) or '-'
 if strict and st ~= 'A' then
-local told = redis.call('HMGET', record, 'since', 'ever')
-return table.concat({'B', at, cut, told[1], told[2] or '0', max or ARGV[4]}, ' '), cut
+local kept = redis.call('HMGET', record, 'since', 'ever')
+return 'B ' .. kept[1] .. ' ' .. (kept[2] or '0') .. ' ' .. (max or ARGV[4]), cut
 end
 return nil, cut
-end
-local function owner_and_fence(value)
-local owner, fence = string.match(value, '^(.*)|(%d+)$')
-if owner then return owner, fence end
-return value, nil
 end`;
 
-const tooLongPart = `local function too_long(ttl, max)
-max = max or ARGV[2] == 'strict' and ARGV[4]
-if max and tonumber(ttl) > tonumber(max) then return 'X MAXTTL ' .. max end
-end`;
-
-const shownPart = `local function shown(value)
-if #value <= 2048 and string.find(value, '^hf:[!-~]+$') then return value end
-if #value <= 128 and not string.find(value, '[^ -~]') then return value end
-local beginning = string.gsub(string.sub(value, 1, 128), '[^ -~]', '?')
-return #value > 128 and beginning .. '...' or beginning
-end`;
-
-const wrongTypePart = `local function wrong_type(key)
-return 'X WRONGTYPE ' .. (redis.pcall('TYPE', key).ok or '-') .. ' ' .. key
-end`;
-
-const tellPart = `local function publish(_, base, number)
-return redis.pcall('PUBLISH', 'holdfast:wake:' .. base, number)
-end
-local function listeners(_, base)
-return redis.pcall('PUBSUB', 'NUMSUB', 'holdfast:wake:' .. base)[2] or 0
-end`;
-
-const queuePart = `local place_ms, claim_ms, places_max, drops_max = 15000, 150, 10000, 100
-local call, queues = redis.call, {}
-local function now_ms()
-time = time or call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function lapse_of(queue, id)
-local score = call('ZSCORE', queue.name, '~' .. id)
-if not score then return nil end
-local sum = -tonumber(score)
-return math.floor(sum / 2), sum % 2 == 1
-end
-local function set_lapse(queue, id, lapse, listened)
-local score = string.format('-%.0f', 2 * lapse + (listened and 1 or 0))
-call('ZADD', queue.name, score, '~' .. id)
-local last = call('ZRANGEBYSCORE', queue.name, '-inf', '(0', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-call('PEXPIRE', queue.name, math.max(1, math.floor(-tonumber(last) / 2) - now_ms()))
-end
-local function leave(queue, id)
-call('ZREM', queue.name, id, '~' .. id)
-end
-local function drop_lapsed(queue)
-local upto = string.format('-%.0f', 2 * now_ms() + 1)
-local lapsed = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
-if #lapsed == 0 then return end
-queue.has_more = #lapsed == drops_max
-for n = 1, #lapsed do lapsed[#lapsed + 1] = string.sub(lapsed[n], 2) end
-call('ZREM', queue.name, unpack(lapsed))
-end
-local function queue_of(name, lock)
-local queue = queues[name]
-if queue then return queue end
-queue = {name = name, lock = lock}
-queues[#queues + 1], queues[name] = queue, queue
-drop_lapsed(queue)
-return queue
-end
-local function head_of(queue)
-local found = call('ZRANGEBYSCORE', queue.name, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-if not found[1] then return nil end
-local head = {id = found[1], ticket = tonumber(found[2])}
-head.lapse, head.listened = lapse_of(queue, head.id)
-if head.lapse then return head end
-leave(queue, head.id)
-return head_of(queue)
-end
-local function head_before(queue, ticket, id)
-local head = head_of(queue)
-if not head or not ticket then return head end
-if head.id == id or head.ticket > ticket then return nil end
-if head.ticket < ticket or head.id < id then return head end
-end
-local function base_and_number(id)
-return string.match(id, '^(.*)%-w(%w+)$')
-end
-local function stand(queue, ticket, id)
-local name, now = queue.name, now_ms()
-local score, lapse = call('ZSCORE', name, id), lapse_of(queue, id)
-local is_full = not score and call('ZCARD', name) >= 2 * places_max
-if not is_full then
-if tonumber(score) ~= ticket then call('ZADD', name, string.format('%.0f', ticket), id) end
-if not lapse or lapse - now <= place_ms / 2 then
-local base = base_and_number(id)
-set_lapse(queue, id, now + place_ms, base and listeners(name, base) > 0)
-end
-end
-if queue.has_more then return 0 end
-return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
-end
-local function lapse_soon(queue, id, lapse, listened)
-local soon = now_ms() + claim_ms
-if lapse > soon then set_lapse(queue, id, soon, listened) end
-end
-local function time_left(head)
-return string.format('%.0f', math.max(0, math.min(head.lapse - now_ms(), claim_ms)))
-end
-local function claimed(queue, id)
-local lapse, listened = lapse_of(queue, id)
-if lapse then lapse_soon(queue, id, lapse, listened) end
-end
-local function notify_head(queue)
-for _ = 1, drops_max do
-local head = head_of(queue)
-if not head or head.id == queue.keeper or head.lapse <= now_ms() then return end
-local base, number = base_and_number(head.id)
-local received = base and publish(queue.name, base, number)
-if received ~= 0 or not head.listened then
-return lapse_soon(queue, head.id, head.lapse, head.listened)
-end
-leave(queue, head.id)
-end
-end
-local function notify_heads(is_free)
-for n = 1, #queues do
-if is_free(queues[n].lock) then notify_head(queues[n]) end
-end
-end`;
-
-const freshPlacePart = `local function rank_in(queue, id, ticket, now)
-local call = redis.call
-local ends = call('ZSCORE', queue, '~' .. id)
-if not ends or tonumber(ends) > -2 * (now + 7501) then return nil end
-if tonumber(call('ZSCORE', queue, id)) ~= tonumber(ticket) then return nil end
-if call('ZCOUNT', queue, string.format('-%.0f', 2 * now + 1), '(0') > 0 then return nil end
-return call('ZCOUNT', queue, 0, '(' .. ticket)
-end`;
-
-const usualPart = `local function usual()
-local i, n, seen = header, 0, {}
+const usualPart = `local function usual(at, lock, values, limits)
+local call, lines, n, seen = redis.call, {}, 0, {}
 local plans, lives, dead = {}, {}, {}
-local raised, count = {}, {'HSET', record}
-while i <= #ARGV do
-local code, ops, ttl = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 3]
-if ARGV[i + 2] ~= '1' or code == 'W' or code == 'P' then return false end
-if counters and code ~= 'R' and tonumber(ttl) > ttl_max then return false end
-local size = size_of(code, 1)
-i = i + 4
-for _ = 1, ops do
+local raised, count = {}, {'HSET', KEYS[1]}
+while at <= #ARGV do
+local code, ops = string.match(ARGV[at], '^([ART]) (%d+) 1$')
+local life = ARGV[at + 1]
+local ttl = tonumber(life)
+if not code then return nil end
+if limits and code ~= 'R' and ttl > limits.ttl_max then return nil end
+at = at + 2
+for _ = 1, tonumber(ops) do
 n = n + 1
-local key, value = KEYS[first_key + n - 1], values[n]
-if seen[key] then return false end
-seen[key] = true
-local whole = ARGV[i]
-if code == 'R' then
-if value ~= whole then return false end
-dead[#dead + 1], replies[n] = key, 'R 1 1'
-elseif code == 'A' then
-if value then return false end
-replies[n] = 'G'
-if counters then
-local fence, shard = ARGV[i + 1], ARGV[i + 2]
-local c, counter = tonumber(fence), raised[shard] or counters[shard]
-if c > proposal_max then return false end
-if counter < floor then counter = floor end
+local key, value, whole = KEYS[lock + n - 1], values[n], ARGV[at]
+if seen[key] then return nil end
+at = at + 1
+if code == 'T' then
+if value ~= whole then return nil end
+if ttl > 0 and call('PTTL', key) < ttl then call('PEXPIRE', key, life) end
+lines[n] = 'K'
+if limits then at = at + 1 end
+elseif code == 'R' then
+if value ~= whole then return nil end
+seen[key], dead[#dead + 1], lines[n] = true, key, 'R 1 1'
+else
+if value then return nil end
+seen[key], lines[n] = true, 'G'
+if limits then
+local fence, shard = ARGV[at], ARGV[at + 1]
+local c, counter = tonumber(fence), raised[shard] or limits.counters[shard]
+if c > limits.proposal_max then return nil end
+if counter < limits.floor then counter = limits.floor end
 if c <= counter then
 c = counter + 1
 fence = string.format('%.0f', c)
-replies[n] = 'G ' .. fence
+lines[n] = 'G ' .. fence
 end
-if c > 9007199254740991 then return false end
-local at = #count
-raised[shard], count[at + 1], count[at + 2] = c, shard, fence
-whole = whole .. '|' .. fence
+if c > 9007199254740991 then return nil end
+local last = #count
+raised[shard], count[last + 1], count[last + 2] = c, shard, fence
+whole, at = whole .. '|' .. fence, at + 2
 end
-plans[n], lives[n] = whole, ttl
-else
-if counters then whole = whole .. '|' .. ARGV[i + 1] end
-if value ~= whole then return false end
-lives[n], replies[n] = tonumber(ttl), 'K'
+plans[n], lives[n] = whole, life
 end
-i = i + size
 end
 end
 if #count > 2 then call(unpack(count)) end
 if #dead > 0 then call('DEL', unpack(dead)) end
-for op, life in pairs(lives) do
-local key, plan = KEYS[first_key + op - 1], plans[op]
-if not plan then
-if life > 0 and call('PTTL', key) < life then call('PEXPIRE', key, life) end
-elseif not call('SET', key, plan, 'PX', life, 'NX') then
-replies[op] = wrong_type(key)
-end
-end
-return true
-end`;
-
-const belongsPart = `local function belongs(value, whole)
-if not value or value == whole then return value end
-local owner = string.match(whole, '^(.*)|%d+$') or whole
-return value == owner or string.find(value, owner .. '|', 1, true) == 1
-end`;
-
-const operationsPart = `local view, args = {}, #ARGV
-local others, texts = {}, 0
-for n = 1, locks_all do
-view[KEYS[first_key + n - 1]] = values[n]
-if values[n] then texts = texts + 1 end
-end
-if call('EXISTS', unpack(KEYS, first_key, first_key + locks_all - 1)) > texts then
-for n = 1, locks_all do
-local key = KEYS[first_key + n - 1]
-others[key] = not values[n] and call('EXISTS', key) == 1
-end
-end
-local function walk(visit)
-local i, n, key = header, 0, first_key
-while i <= args do
-local code, ops, locks, ttl = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
-local size = size_of(code, locks)
-i = i + 4
-for _ = 1, ops do
-n = n + 1
-visit(n, code, key, key + locks - 1, i, ttl)
-key, i = key + locks, i + size
-end
-end
-end
-local plans, ttls = {}, {}
-local deletes = {}
-local function will_set(n, first, last, value, ttl)
-for k = first, last do
-if others[KEYS[k]] then return wrong_type(KEYS[k]) end
-end
-plans[n], ttls[n] = value, ttl
-for k = first, last do view[KEYS[k]] = value end
-end
-local function pttl_of(name, value)
-for n, plan in pairs(plans) do
-if plan == value and ttls[n] then return ttls[n] end
-end
-return call('PTTL', name)
-end
-local function will_touch(n, first, last, value)
-plans[n] = value or true
-if value then
-for k = first, last do view[KEYS[k]] = value end
-end
-end
-${belongsPart}
-local function release(first, last, whole, place)
-local deleted = 0
-for k = first, last do
-if belongs(view[KEYS[k]], whole) then
-deleted = deleted + 1
-deletes[k], view[KEYS[k]] = true, false
-end
-end
-if queued then leave_queues(first, last, place) end
-if first == last then return deleted == 1 and 'R 1 1' or 'R 0 1' end
-return 'R ' .. deleted .. ' ' .. (last - first + 1)
-end
-local function set_all(n, first, last, ttl)
-for k = first, last do call('SET', KEYS[k], plans[n], 'PX', ttl) end
-end
-local function touch_all(n, first, last, ttl)
-for k = first, last do
-if plans[n] ~= true then call('SET', KEYS[k], plans[n], 'KEEPTTL') end
-if ttl > 0 and call('PTTL', KEYS[k]) < ttl then call('PEXPIRE', KEYS[k], ttl) end
-end
-end
-local dead, doomed = {}, {}
-local function bury()
-if #dead > 0 then call('DEL', unpack(dead)) end
-dead, doomed = {}, {}
-end
-local function write(n, code, first, last, _, ttl)
-if code == 'R' or code == 'P' then
-for k = first, last do
-if deletes[k] then dead[#dead + 1], doomed[KEYS[k]] = KEYS[k], true end
-end
-elseif plans[n] then
-for k = first, last do
-if doomed[KEYS[k]] then bury() end
-end
-if code == 'T' then touch_all(n, first, last, tonumber(ttl))
-else set_all(n, first, last, ttl) end
-end
-end`;
-
-const placesPart = `${tellPart}
-${queuePart}
-local function queue_at(k)
-return queue_of(queue_names[k], KEYS[k])
-end
-first_of_others = function(first, last, ticket, id)
-for k = first, last do
-local head = head_before(queue_at(k), ticket, id)
-if head then return time_left(head) end
-end
-end
-wait_in_queues = function(first, last, ticket, id)
-if not ticket then return '-' end
-local rank = math.huge
-for k = first, last do
-local queue = queue_at(k)
-if view[KEYS[k]] or head_before(queue, ticket, id) then
-rank = math.min(rank, stand(queue, ticket, id))
-else
-leave(queue, id)
-end
-end
-return string.format('%.0f', rank)
-end
-claim_places = function(first, last, ticket, id)
-if not ticket then return end
-for k = first, last do claimed(queue_at(k), id) end
-end
-leave_queues = function(first, last, place)
-local how, id = string.sub(place, 1, 1), string.sub(place, 2)
-for k = first, last do
-local queue = queue_at(k)
-if how == '-' then leave(queue, id) end
-if how == '=' then queue.keeper = id end
-end
-end
-tell_heads = function()
-notify_heads(function(lock) return not view[lock] end)
-end`;
-
-const queuedPart = `local queue_names, next_queue = {}, first_queue
-queued = waits
-walk(function(_, code, first, last)
-if code == 'W' then queued = true end
-if code == 'T' then return end
-for k = first, last do queue_names[k], next_queue = KEYS[next_queue], next_queue + 1 end
-end)
-if queued then
-${placesPart}
-end`;
-
-const exactlyPart = `${shownPart}
-local function exactly(value)
-local text = shown(value)
-if text == value then return text end
-return text .. ' (' .. #value .. ' bytes, sha1 ' .. redis.sha1hex(value) .. ')'
-end`;
-
-const tellShardPart = `local function publish(name, base, number)
-return redis.pcall('SPUBLISH', name .. ':' .. base, number)
-end
-local function listeners(name, base)
-return redis.pcall('PUBSUB', 'SHARDNUMSUB', name .. ':' .. base)[2] or 0
-end`;
-
-export const acquire: Script = {
-  name: "acquire",
-  sha: "52f2a789515f23755ed1cc3482070a8a2813685b",
-  source: `if #KEYS == 3 then
-local call, strict, shard, fence = redis.call, ARGV[2] == 'strict', ARGV[8], ARGV[7]
-local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', shard)
-local rid, c = kept[1], tonumber(fence)
-if call('EXISTS', KEYS[2], KEYS[3]) == 0 and rid and kept[3] == ARGV[3]
-and (strict and kept[2] == 'A' and tonumber(ARGV[6]) <= tonumber(kept[4] or ARGV[4])
-or not (strict or kept[2] or kept[4]))
-and c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0) and c <= 9007199254740991
-then
-local info, time = ARGV[1] == '1' and redis.pcall('INFO', 'server'), call('TIME')
-if c <= (time[1] + 60) * 1000000
-and (not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)))
-then
-call('HSET', KEYS[1], shard, fence)
-call('SET', KEYS[2], ARGV[5] .. '|' .. fence, 'PX', ARGV[6])
-local by = strict and string.sub(rid, 1, 12) or '-'
-return 'G ' .. time[1] .. ' ' .. time[2] .. ' ' .. by .. ' ' .. fence
-end
-end
-end
-${recordPart}
-${tooLongPart}
-${shownPart}
+for op, plan in pairs(plans) do
+local key = KEYS[lock + op - 1]
+if not call('SET', key, plan, 'PX', lives[op], 'NX') then
 ${wrongTypePart}
-local owner, ttl = ARGV[5], ARGV[6]
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor', unpack(ARGV, 8))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-if refusal then return refusal end
-refusal = too_long(ttl, kept[4])
-if refusal then return refusal end
-local locks = (#KEYS - 1) / 2
-local mine, fence = 0, nil
-local values = redis.call('MGET', unpack(KEYS, 2, locks + 1))
-for i = 2, locks + 1 do
-local value = values[i - 1]
-if value then
-local holder, c = owner_and_fence(value)
-if holder ~= owner then
-return table.concat({'H', at, rid, redis.call('PTTL', KEYS[i]), '-', shown(value)}, ' ')
-end
-mine, fence = mine + 1, c
+lines[op] = wrong_type(key)
 end
 end
-if mine == locks then
-return table.concat({'G', at, rid, fence}, ' ')
-end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-if redis.call('EXISTS', unpack(KEYS, locks + 2)) > 0 then
-${tellPart}
-${queuePart}
-local first
-for n = 1, locks do
-first = first or head_of(queue_of(KEYS[locks + 1 + n], KEYS[n + 1]))
-end
-local left = first and time_left(first)
-notify_heads(function() return true end)
-if left then return table.concat({'Q', at, rid, left, '-'}, ' ') end
-end
-fence = ARGV[7]
-local c = tonumber(fence)
-if c > proposal_max then c, fence = proposal_max, nil end
-for i = 5, #kept do
-local counter = tonumber(kept[i] or 0)
-if counter >= c then c, fence = counter + 1, nil end
-end
-if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = fence or string.format('%.0f', c)
-local count = {'HSET', record}
-for i = 8, #ARGV do
-count[#count + 1] = ARGV[i]
-count[#count + 1] = fence
-end
-redis.call(unpack(count))
-for i = 2, locks + 1 do
-if not redis.call('SET', KEYS[i], owner .. '|' .. fence, 'PX', ttl, 'NX') then
-for undo = 2, i - 1 do redis.call('DEL', KEYS[undo]) end
-return wrong_type(KEYS[i])
-end
-end
-return 'G ' .. at .. ' ' .. rid .. ' ' .. fence`,
-};
+return lines
+end`;
 
 export const admit: Script = {
   name: "admit",
@@ -523,164 +462,6 @@ redis.call('HSET', record, 'st', 'A', 'ever', '1', 'mode', ARGV[1])
 return 'A'`,
 };
 
-export const batch: Script = {
-  name: "batch",
-  sha: "a44271a259e289ac35f7624f11ac52180a2b6752",
-  source: `${freshPlacePart}
-${shownPart}
-if ARGV[6] == 'W' and #KEYS == 3 then
-local call, strict, owner = redis.call, ARGV[2] == 'strict', ARGV[10]
-local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')
-local rid, value = kept[1], call('MGET', KEYS[2])[1]
-if rid and kept[3] == ARGV[3] and value and string.sub(value, 1, #owner) ~= owner
-and (strict and kept[2] == 'A' and tonumber(ARGV[9]) <= tonumber(kept[4] or ARGV[4])
-or not (strict or kept[2] or kept[4]))
-then
-local info = ARGV[1] == '1' and redis.pcall('INFO', 'server')
-if not info or (type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true)) then
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local rank = rank_in(KEYS[3], ARGV[14], ARGV[13], now)
-if rank then
-local by, left = strict and string.sub(rid, 1, 12) or '-', call('PTTL', KEYS[2])
-by = ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. by
-return {'S' .. by, 'H' .. by .. ' ' .. left .. ' ' .. rank .. ' ' .. shown(value)}
-end
-end
-end
-end
-${recordPart}
-${wrongTypePart}
-local call = redis.call
-local first_key, header, replies = 2, 6, {}
-local locks_all = tonumber(ARGV[5])
-local function size_of(code, locks)
-if code == 'R' then return 1 elseif code == 'P' then return 2 end
-return 2 + locks + (code == 'W' and 3 or 0)
-end
-local ask = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}
-local counters, i = {}, header
-while i <= #ARGV do
-local code, ops, locks = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-local size = size_of(code, locks)
-i = i + 4
-if code == 'A' or code == 'W' then
-for from = i + 2, i + 2 + (ops - 1) * size, size do
-for s = from, from + locks - 1 do
-local shard = ARGV[s]
-if not counters[shard] then counters[shard], ask[#ask + 1] = 0, shard end
-end
-end
-end
-i = i + ops * size
-end
-local kept = call(unpack(ask))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-local ttl_max = tonumber(kept[4] or ARGV[2] == 'strict' and ARGV[4] or math.huge)
-local floor = tonumber(kept[5] or 0)
-for place = 6, #kept do counters[ask[place + 2]] = tonumber(kept[place] or 0) end
-local by = ' ' .. at .. ' ' .. (rid or '-')
-local values = call('MGET', unpack(KEYS, first_key, locks_all + 1))
-local first_queue = locks_all + 2
-local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
-${usualPart}
-if not refusal and not waits and usual() then
-table.insert(replies, 1, 'S' .. by)
-return replies
-end
-replies = {}
-local queued = false
-local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-${operationsPart}
-${queuedPart}
-local count = {'HSET', record}
-local function raise_counters(from, upto, c, text)
-for s = from, upto do
-local shard = ARGV[s]
-if not counters[shard] then counters[shard] = tonumber(call('HGET', record, shard) or 0) end
-if counters[shard] < c then
-counters[shard], count[#count + 1] = c, shard
-count[#count + 1] = text
-end
-end
-end
-local function acquire(n, first, last, i, ttl, block, ticket, id)
-if refusal then return refusal end
-if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
-local owner, mine, fence = ARGV[i], 0, nil
-for k = first, last do
-local value = view[KEYS[k]]
-if value then
-local holder, c = owner_and_fence(value)
-if holder ~= owner then
-local rank = queued and wait_in_queues(first, last, ticket, id) or '-'
-return 'H' .. by .. ' ' .. pttl_of(KEYS[k], value) .. ' ' .. rank .. ' ' .. shown(value)
-end
-mine, fence = mine + 1, c
-end
-end
-if mine > 0 then
-if mine <= last - first then return 'X PARTIAL ' .. mine end
-return fence == ARGV[i + 1] and 'G' or 'G ' .. (fence or '-')
-end
-if queued then
-local left = first_of_others(first, last, ticket, id)
-if left then
-return 'Q' .. by .. ' ' .. left .. ' ' .. wait_in_queues(first, last, ticket, id)
-end
-claim_places(first, last, ticket, id)
-end
-fence = ARGV[i + 1]
-local c, from, upto = tonumber(fence), i + 2, i + 2 + last - first
-if c > proposal_max then c, fence = proposal_max, nil end
-if c < floor + block then c, fence = floor + block, nil end
-for s = from, upto do
-local counter = counters[ARGV[s]]
-if c < counter + block then c, fence = counter + block, nil end
-end
-if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-local text = fence or string.format('%.0f', c)
-raise_counters(from, upto, c, text)
-local refused = will_set(n, first, last, owner .. '|' .. text, ttl)
-return refused or fence and 'G' or 'G ' .. text
-end
-local function touch(n, first, last, i, ttl)
-if refusal then return refusal end
-if tonumber(ttl) > ttl_max then return 'X MAXTTL ' .. string.format('%.0f', ttl_max) end
-local owner, text, behind = ARGV[i], ARGV[i + 1], false
-local t, whole = tonumber(text), owner .. '|' .. text
-for k = first, last do
-local value = view[KEYS[k]]
-if not value then return 'N' .. by .. ' ABSENT' end
-if value ~= whole then
-local holder, c = owner_and_fence(value)
-if holder ~= owner or not c then return 'N' .. by .. ' OTHER' end
-if tonumber(c) > t then return 'N' .. by .. ' NEWER' end
-behind = true
-end
-end
-if behind then raise_counters(i + 2, i + 2 + last - first, t, text) end
-will_touch(n, first, last, behind and whole)
-return 'K'
-end
-walk(function(n, code, first, last, i, ttl)
-if code == 'R' then replies[n] = release(first, last, ARGV[i], '')
-elseif code == 'P' then replies[n] = release(first, last, ARGV[i], ARGV[i + 1])
-elseif code == 'A' then replies[n] = acquire(n, first, last, i, ttl, 1)
-elseif code == 'W' then
-local at = i + 3 + last - first
-local block = tonumber(ARGV[at + 2])
-replies[n] = acquire(n, first, last, i, ttl, block, tonumber(ARGV[at]), ARGV[at + 1])
-else replies[n] = touch(n, first, last, i, ttl) end
-end)
-if #count > 2 then call(unpack(count)) end
-walk(write)
-bury()
-if queued then tell_heads() end
-table.insert(replies, 1, 'S' .. by)
-return replies`,
-};
-
 export const breakForeign: Script = {
   name: "break-foreign",
   sha: "aa9ff1d52dd7c0bb295974166e83e36aadfae4eb",
@@ -690,126 +471,152 @@ if not value or exactly(value) ~= ARGV[1] then return 'R 0 1' end
 return 'R ' .. redis.call('DEL', KEYS[1]) .. ' 1'`,
 };
 
-export const clusterAcquire: Script = {
-  name: "cluster-acquire",
-  sha: "2c7504fa7393c2c713a65998c87f044b96daf7f2",
-  source: `${shownPart}
-${wrongTypePart}
-local n = #KEYS / 3
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local values = redis.call('MGET', unpack(KEYS, 1, n))
-local queued = #ARGV > 4 or redis.call('EXISTS', unpack(KEYS, 2 * n + 1)) > 0
-local mine, fence, held, rank = 0, nil, nil, '-'
-for i = 1, n do
-if values[i] then
-local holder, c = string.match(values[i], '^(.*)|(%d+)$')
-if holder == ARGV[1] then mine, fence = mine + 1, c else held = held or i end
+export const cluster: Script = {
+  name: "cluster",
+  sha: "0c77429c1094df2998c3c0a8631bae0a63670c48",
+  source: `local call, locks, retention, time = redis.call, tonumber(ARGV[1]), ARGV[3], redis.call('TIME')
+local stamp = 'S ' .. time[1] .. ' ' .. time[2] .. ' -'
+if ARGV[1] == '1' and (ARGV[4] == 'A 1 1' or ARGV[4] == 'T 1 1') then
+local whole, ttl, c = ARGV[6], tonumber(ARGV[5]), tonumber(call('GET', KEYS[2]) or 0)
+if ARGV[4] == 'T 1 1' then
+local t = tonumber(string.match(whole, '%d+$'))
+if call('MGET', KEYS[1])[1] == whole and c == t then
+call('PEXPIRE', KEYS[2], retention)
+if ttl > 0 and call('PTTL', KEYS[1]) < ttl then call('PEXPIRE', KEYS[1], ttl) end
+return stamp .. '\\nK'
+end
+elseif call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+local fence = tonumber(ARGV[7])
+if fence > c and fence <= (time[1] + 60) * 1000000 and fence <= 9007199254740991 then
+call('SET', KEYS[2], ARGV[7], 'PX', retention)
+call('SET', KEYS[1], whole .. '|' .. ARGV[7], 'PX', ttl)
+return stamp .. '\\nG'
 end
 end
-if mine == n then return table.concat({'G', at, '-', fence}, ' ') end
-if mine > 0 and not held then return 'X PARTIAL ' .. mine end
-if queued then
-${tellShardPart}
+end
+${enginePart}
+${runAtPart}
+${listPart}
 ${queuePart}
-local ticket, id, left = tonumber(ARGV[5]), ARGV[6], nil
-local is_held, blocks = {}, {}
-for i = 1, n do
-local queue = queue_of(KEYS[2 * n + i], KEYS[i])
-local head = head_before(queue, ticket, id)
-is_held[KEYS[i]], blocks[i] = values[i], values[i] or head
-if head and not values[i] then left = left or time_left(head) end
+local first_queue = locks + tonumber(ARGV[2]) + 1
+local ops, has_waiter = read_operations(4, 1, first_queue, locks + 1)
+local has_queues = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local view = {
+values = by_name(call('MGET', unpack(KEYS, 1, locks)), 1), fences = true, floor = 0,
+ttl_max = math.huge, queues = (has_queues or has_waiter) and open_queues(now, true),
+proposal_max = (time[1] + 60) * 1000000
+}
+function view.read_counter(op, n)
+return tonumber(call('GET', KEYS[op.counter + n]) or 0)
 end
-local refused = held or left
-if ticket then
-for i = 1, n do
-if not refused then
-claimed(queues[i], id)
-elseif blocks[i] then
-rank = math.min(rank == '-' and math.huge or rank, stand(queues[i], ticket, id))
+function view.raise_counters(op, fence)
+for n = 0, op.last - op.first do
+local c = math.max(view.read_counter(op, n), fence)
+call('SET', KEYS[op.counter + n], string.format('%.0f', c), 'PX', retention)
+end
+end
+return run_all(ops, view, stamp)`,
+};
+
+export const fenced: Script = {
+  name: "fenced",
+  sha: "766225df2d03216a6338bbc29c07b7289d9d57be",
+  source: `local kind = ARGV[6]
+if ARGV[5] == '1' and (kind == 'A 1 1' or kind == 'T 1 1' or kind == 'W 1 1') then
+local call, strict, whole = redis.call, ARGV[2] == 'strict', ARGV[8]
+local kept = call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max', 'floor', ARGV[10] or ARGV[9])
+local rid, ttl, time, line = kept[1], tonumber(ARGV[7]), call('TIME'), nil
+if rid and kept[3] == ARGV[3]
+and (strict and kept[2] == 'A' and ttl <= tonumber(kept[4] or ARGV[4])
+or not (strict or kept[2] or kept[4]))
+then
+if kind == 'T 1 1' then
+line = call('MGET', KEYS[2])[1] == whole and 'K'
+elseif kind == 'A 1 1' and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
+local c = tonumber(ARGV[9])
+line = c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0)
+and c <= (time[1] + 60) * 1000000 and c <= 9007199254740991 and 'G'
 else
-leave(queues[i], id)
+${heldPart}
+line = held_line(KEYS[2], whole, KEYS[3], time, 11)
+end
+end
+local info = line and ARGV[1] == '1' and redis.pcall('INFO', 'server')
+if line
+and (not info or type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true))
+then
+if line == 'G' then
+call('HSET', KEYS[1], ARGV[10], ARGV[9])
+call('SET', KEYS[2], whole .. '|' .. ARGV[9], 'PX', ARGV[7])
+elseif line == 'K' and ttl > 0 and call('PTTL', KEYS[2]) < ttl then
+call('PEXPIRE', KEYS[2], ttl)
+end
+local by = strict and string.sub(rid, 1, 12) or '-'
+return 'S ' .. time[1] .. ' ' .. time[2] .. ' ' .. by .. '\\n' .. line
+end
+end
+${recordPart}
+local call, record, locks = redis.call, KEYS[1], tonumber(ARGV[5])
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+${runAtPart}
+local fields, counters, at = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}, {}, 6
+while at <= #ARGV do
+local code, count, each = run_at(at)
+local size = code == 'R' and 1 or code == 'P' and 2 or code == 'T' and 1 + each or 2 + each
+if code == 'W' then size = size + 3 end
+if code == 'A' or code == 'W' then
+for first = at + 4, at + 4 + (count - 1) * size, size do
+for place = first, first + each - 1 do
+local shard = ARGV[place]
+if not counters[shard] then counters[shard], fields[#fields + 1] = 0, shard end
 end
 end
 end
-if refused then
-notify_heads(function(lock) return not is_held[lock] end)
-if not held then return table.concat({'Q', at, '-', left, rank}, ' ') end
+at = at + 2 + count * size
 end
+local kept = call(unpack(fields))
+local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], now)
+for n = 6, #kept do counters[fields[n + 2]] = tonumber(kept[n] or 0) end
+local limits = {
+counters = counters, floor = tonumber(kept[5] or 0),
+proposal_max = (time[1] + 60) * 1000000,
+ttl_max = tonumber(kept[4] or ARGV[2] == 'strict' and ARGV[4] or math.huge)
+}
+local stamp = 'S ' .. time[1] .. ' ' .. time[2] .. ' ' .. rid
+local found = call('MGET', unpack(KEYS, 2, locks + 1))
+local has_queues = KEYS[locks + 2] and call('EXISTS', unpack(KEYS, locks + 2)) > 0
+${usualPart}
+if not refusal and not has_queues then
+local lines = usual(6, 2, found, limits)
+if lines then return stamp .. '\\n' .. table.concat(lines, '\\n') end
 end
-if held then
-local pttl = redis.call('PTTL', KEYS[held])
-return table.concat({'H', at, '-', pttl, rank, shown(values[held])}, ' ')
-end
-local c = math.min(tonumber(ARGV[3]), (time[1] + 60) * 1000000)
-local block = tonumber(ARGV[7] or 1)
-for i = n + 1, 2 * n do c = math.max(c, tonumber(redis.call('GET', KEYS[i]) or 0) + block) end
-if c > 9007199254740991 then return 'X FENCE ' .. string.format('%.0f', c) end
-fence = string.format('%.0f', c)
-for i = n + 1, 2 * n do redis.call('SET', KEYS[i], fence, 'PX', ARGV[4]) end
-for i = 1, n do
-if not redis.call('SET', KEYS[i], ARGV[1] .. '|' .. fence, 'PX', ARGV[2], 'NX') then
-for undo = 1, i - 1 do redis.call('DEL', KEYS[undo]) end
-return wrong_type(KEYS[i])
-end
-end
-return table.concat({'G', at, '-', fence}, ' ')`,
-};
-
-export const clusterRelease: Script = {
-  name: "cluster-release",
-  sha: "7c8064ec9cf9672416e56a500df70718bd580a03",
-  source: `local call = redis.call
-local locks, deleted = #KEYS / 2, 0
-local values = call('MGET', unpack(KEYS, 1, locks))
-${belongsPart}
-for i = 1, locks do
-if belongs(values[i], ARGV[1]) then
-deleted = deleted + call('DEL', KEYS[i])
-values[i] = false
-end
-end
-if call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
-local time
-${tellShardPart}
+${enginePart}
+${listPart}
 ${queuePart}
-local kind, id = string.sub(ARGV[2], 1, 1), string.sub(ARGV[2], 2)
-local view = {}
-for i = 1, locks do
-view[KEYS[i]] = values[i]
-local queue = queue_of(KEYS[locks + i], KEYS[i])
-if kind == '-' then leave(queue, id) elseif kind == '=' then queue.keeper = id end
+local ops, has_waiter = read_operations(6, 2, locks + 2, 0)
+local view = {
+values = by_name(found, 2), fences = true, refusal = refusal, ttl_max = limits.ttl_max,
+floor = limits.floor, proposal_max = limits.proposal_max,
+queues = (has_queues or has_waiter) and open_queues(now, false)
+}
+function view.read_counter(op, n)
+local shard = ARGV[op.counter + n]
+counters[shard] = counters[shard] or tonumber(call('HGET', record, shard) or 0)
+return counters[shard]
 end
-notify_heads(function(lock) return not view[lock] end)
+function view.raise_counters(op, fence, text, is_behind)
+local count = {'HSET', record}
+for n = 0, is_behind and op.last - op.first or -1 do
+if view.read_counter(op, n) < fence then
+count[#count + 1], count[#count + 2] = ARGV[op.counter + n], text
+counters[ARGV[op.counter + n]] = fence
 end
-return 'R ' .. deleted .. ' ' .. locks`,
-};
-
-export const clusterTouch: Script = {
-  name: "cluster-touch",
-  sha: "9ce31031ce3f366fbb85d45fd134ac461071a18a",
-  source: `local n = #KEYS / 2
-local ttl, t = tonumber(ARGV[2]), tonumber(ARGV[3])
-local time = redis.call('TIME')
-local at = time[1] .. ' ' .. time[2]
-local behind = false
-for i = 1, n do
-local value = redis.call('GET', KEYS[i])
-if not value then return table.concat({'N', at, '-', 'ABSENT'}, ' ') end
-local holder, c = string.match(value, '^(.*)|(%d+)$')
-if holder ~= ARGV[1] then return table.concat({'N', at, '-', 'OTHER'}, ' ') end
-if tonumber(c) > t then return table.concat({'N', at, '-', 'NEWER'}, ' ') end
-if tonumber(c) < t then behind = true end
 end
-for i = n + 1, 2 * n do
-local c = tonumber(redis.call('GET', KEYS[i]) or 0)
-redis.call('SET', KEYS[i], string.format('%.0f', math.max(c, t)), 'PX', ARGV[4])
+if #count > 2 then call(unpack(count)) end
 end
-for i = 1, n do
-if behind then redis.call('SET', KEYS[i], ARGV[1] .. '|' .. ARGV[3], 'KEEPTTL') end
-if ttl > 0 and redis.call('PTTL', KEYS[i]) < ttl then redis.call('PEXPIRE', KEYS[i], ttl) end
-end
-return table.concat({'K', at, '-'}, ' ')`,
+return run_all(ops, view, stamp)`,
 };
 
 export const findLocks: Script = {
@@ -825,7 +632,7 @@ return values`,
 
 export const inspect: Script = {
   name: "inspect",
-  sha: "b0b0facab89b352414b8ebfcb179e82fb528f294",
+  sha: "259d9e04932178166a17d2e1222ecc2ac26096ef",
   source: `${exactlyPart}
 ${wrongTypePart}
 local value, waiters = redis.call('MGET', KEYS[1])[1], 0
@@ -888,174 +695,58 @@ kept[4] or '0', string.format('%.0f', highest), kept[5] or '-'}, ' ')`,
 
 export const nodeRecord: Script = {
   name: "node-record",
-  sha: "5bcd54509ebd2af38410587474898e44d8a98795",
+  sha: "03e76edc7194592d4eec10a0fbe82d37b13bbf3b",
   source: `${recordPart}
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
-local refusal = may_vote(kept[1], kept[2], kept[3], kept[4])
+local time = redis.call('TIME')
+local kept = redis.call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], now)
 if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
 local info = redis.pcall('INFO', 'server')
 local uptime = '0'
 if type(info) == 'string' then uptime = string.match(info, 'uptime_in_seconds:(%d+)') or '0' end
-local all = redis.call('HGETALL', record)
-return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')`,
+local all = redis.call('HGETALL', KEYS[1])
+return table.concat({'W', time[1], time[2], uptime, table.concat(all, ' ')}, ' ')`,
 };
 
-export const plainAcquire: Script = {
-  name: "plain-acquire",
-  sha: "bd3959f7e71aef23d90bf9a392166c118dc6401f",
-  source: `${shownPart}
-${wrongTypePart}
-local mine, locks = 0, #KEYS / 2
-local values = redis.call('MGET', unpack(KEYS, 1, locks))
-for i = 1, locks do
-local value = values[i]
-if value == ARGV[1] then
-mine = mine + 1
-elseif value then
-local time = redis.call('TIME')
-local pttl = redis.call('PTTL', KEYS[i])
-return table.concat({'H', time[1], time[2], '-', pttl, '-', shown(value)}, ' ')
+export const plain: Script = {
+  name: "plain",
+  sha: "f2239cf0d76bed445df63eeb3e84b9d474437553",
+  source: `if #KEYS == 2 then
+local call, kind, whole = redis.call, ARGV[3], ARGV[5]
+if kind == 'R 1 1' then
+if call('EXISTS', KEYS[2]) == 0 and call('MGET', KEYS[1])[1] == whole then
+return call('DEL', KEYS[1]) == 1 and '-\\nR 1 1' or '-\\nR 0 1'
+end
+elseif kind == 'W 1 1' then
+local time = call('TIME')
+${heldPart}
+local line = held_line(KEYS[1], whole, KEYS[2], time, 6)
+if line then return 'S ' .. time[1] .. ' ' .. time[2] .. ' -\\n' .. line end
 end
 end
-if mine == locks then return 'G' end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-if redis.call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
-local time = redis.call('TIME')
-${tellPart}
-${queuePart}
-local first
-for n = 1, locks do first = first or head_of(queue_of(KEYS[locks + n], KEYS[n])) end
-local left = first and time_left(first)
-notify_heads(function() return true end)
-if left then return table.concat({'Q', time[1], time[2], '-', left, '-'}, ' ') end
-end
-for i = 1, locks do
-if not redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2], 'NX') then
-for undo = 1, i - 1 do redis.call('DEL', KEYS[undo]) end
-return wrong_type(KEYS[i])
-end
-end
-return 'G'`,
-};
-
-export const plainBatch: Script = {
-  name: "plain-batch",
-  sha: "29898f0aee893c17128f78624287801e6b93acaf",
-  source: `${freshPlacePart}
-${shownPart}
-if ARGV[2] == 'W' and #KEYS == 2 then
-local value = redis.call('MGET', KEYS[1])[1]
-if value and value ~= ARGV[6] then
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local rank = rank_in(KEYS[2], ARGV[8], ARGV[7], now)
-if rank then
-local left = redis.call('PTTL', KEYS[1])
-return {table.concat({'H', time[1], time[2], '-', left, rank, shown(value)}, ' ')}
-end
-end
-end
-${wrongTypePart}
-local call = redis.call
-local first_key, header, replies, time = 1, 2, {}, nil
-local locks_all = tonumber(ARGV[1])
-local function size_of(code)
-if code == 'W' then return 3 end
-return code == 'P' and 2 or 1
-end
-local record, counters, floor, ttl_max, proposal_max
-local values = call('MGET', unpack(KEYS, 1, locks_all))
-local first_queue = locks_all + 1
-local waits = KEYS[first_queue] and call('EXISTS', unpack(KEYS, first_queue)) > 0
+local call, locks, time = redis.call, tonumber(ARGV[1]), redis.call('TIME')
+local has_stamp = string.find(ARGV[3], '^[AWT]')
+local stamp = has_stamp and 'S ' .. time[1] .. ' ' .. time[2] .. ' -' or '-'
+local found = call('MGET', unpack(KEYS, 1, locks))
+local has_queues = KEYS[locks + 1] and call('EXISTS', unpack(KEYS, locks + 1)) > 0
 ${usualPart}
-if not waits and usual() then return replies end
-replies = {}
-local queued = false
-local first_of_others, wait_in_queues, claim_places, leave_queues, tell_heads
-${operationsPart}
-${queuedPart}
-local function by()
-time = time or call('TIME')
-return ' ' .. time[1] .. ' ' .. time[2] .. ' - '
+if not has_queues then
+local lines = usual(3, 1, found, nil)
+if lines then return stamp .. '\\n' .. table.concat(lines, '\\n') end
 end
-local function acquire(n, first, last, owner, ttl, ticket, id)
-local mine = 0
-for k = first, last do
-local value = view[KEYS[k]]
-if value == owner then
-mine = mine + 1
-elseif value then
-local rank = queued and wait_in_queues(first, last, ticket, id) or '-'
-return 'H' .. by() .. pttl_of(KEYS[k], value) .. ' ' .. rank .. ' ' .. shown(value)
-end
-end
-if mine == last - first + 1 then return 'G' end
-if mine > 0 then return 'X PARTIAL ' .. mine end
-if queued then
-local left = first_of_others(first, last, ticket, id)
-if left then
-return 'Q' .. by() .. left .. ' ' .. wait_in_queues(first, last, ticket, id)
-end
-claim_places(first, last, ticket, id)
-end
-return will_set(n, first, last, owner, ttl) or 'G'
-end
-local function touch(n, first, last, owner)
-for k = first, last do
-local value = view[KEYS[k]]
-if not value then return 'N ABSENT' end
-if value ~= owner then return 'N OTHER' end
-end
-will_touch(n, first, last, nil)
-return 'K'
-end
-walk(function(n, code, first, last, i, ttl)
-local owner = ARGV[i]
-if code == 'R' then replies[n] = release(first, last, owner, '')
-elseif code == 'P' then replies[n] = release(first, last, owner, ARGV[i + 1])
-elseif code == 'A' then replies[n] = acquire(n, first, last, owner, ttl)
-elseif code == 'W' then
-replies[n] = acquire(n, first, last, owner, ttl, tonumber(ARGV[i + 1]), ARGV[i + 2])
-else replies[n] = touch(n, first, last, owner) end
-end)
-walk(write)
-bury()
-if queued then tell_heads() end
-return replies`,
-};
-
-export const plainRenew: Script = {
-  name: "plain-renew",
-  sha: "46d2d6f37e05bc97cf7dcde19bf02547470baabc",
-  source: `local ttl, verdicts = tonumber(ARGV[1]), {}
-local values = redis.call('MGET', unpack(KEYS))
-for n = 1, #values do
-if values[n] == ARGV[n + 1] then
-if redis.call('PTTL', KEYS[n]) < ttl then redis.call('PEXPIRE', KEYS[n], ttl) end
-verdicts[n] = 'K'
-else
-verdicts[n] = 'N'
-end
-end
-return 'V ' .. table.concat(verdicts)`,
-};
-
-export const plainTouch: Script = {
-  name: "plain-touch",
-  sha: "a63012b2bf7bcd2c9078904b38f7a93529a12cd0",
-  source: `local ttl = tonumber(ARGV[2])
-for i = 1, #KEYS do
-local value = redis.call('GET', KEYS[i])
-if not value then return 'N ABSENT' end
-if value ~= ARGV[1] then return 'N OTHER' end
-end
-if ttl > 0 then
-for i = 1, #KEYS do
-if redis.call('PTTL', KEYS[i]) < ttl then redis.call('PEXPIRE', KEYS[i], ttl) end
-end
-end
-return 'K'`,
+${enginePart}
+${runAtPart}
+${listPart}
+${queuePart}
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ops, has_waiter = read_operations(3, 1, locks + 1, nil)
+local view = {
+values = by_name(found, 1), fences = false, ttl_max = math.huge,
+queues = (has_queues or has_waiter) and open_queues(now, ARGV[2] == 'cluster')
+}
+return run_all(ops, view, stamp)`,
 };
 
 export const probe: Script = {
@@ -1093,102 +784,4 @@ end
 end
 local lines = {'D ' .. at, table.concat(may_not, ' '), refused, table.concat(record, ' ')}
 return table.concat(lines, '\\n')`,
-};
-
-export const release: Script = {
-  name: "release",
-  sha: "c44eda1b0dcce1771e5e65af091440e127b6e75c",
-  source: `local call = redis.call
-if #KEYS == 2 and call('EXISTS', KEYS[2]) == 0 and call('MGET', KEYS[1])[1] == ARGV[1] then
-return call('DEL', KEYS[1]) == 1 and 'R 1 1' or 'R 0 1'
-end
-local locks, deleted = #KEYS / 2, 0
-local values = call('MGET', unpack(KEYS, 1, locks))
-${belongsPart}
-for i = 1, locks do
-if belongs(values[i], ARGV[1]) then
-deleted = deleted + call('DEL', KEYS[i])
-values[i] = false
-end
-end
-if call('EXISTS', unpack(KEYS, locks + 1)) > 0 then
-local time
-${tellPart}
-${queuePart}
-local view = {}
-for i = 1, locks do
-view[KEYS[i]] = values[i]
-queue_of(KEYS[locks + i], KEYS[i])
-end
-notify_heads(function(lock) return not view[lock] end)
-end
-return 'R ' .. deleted .. ' ' .. locks`,
-};
-
-export const renew: Script = {
-  name: "renew",
-  sha: "958a46e75fb606456a2b466cd59b17f37d870aee",
-  source: `${recordPart}
-${tooLongPart}
-local ttl = tonumber(ARGV[5])
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-if refusal then return refusal end
-refusal = too_long(ttl, kept[4])
-if refusal then return refusal end
-local function verdict_on(value, whole)
-if not value then return 'N' end
-local holder, c = owner_and_fence(value)
-local owner, t = owner_and_fence(whole)
-if holder ~= owner or not c or tonumber(c) > tonumber(t) then return 'N' end
-return 'T'
-end
-local values, verdicts = redis.call('MGET', unpack(KEYS, 2)), {}
-for n = 1, #values do
-local key, whole = KEYS[n + 1], ARGV[n + 5]
-if values[n] == whole then
-if redis.call('PTTL', key) < ttl then redis.call('PEXPIRE', key, ttl) end
-verdicts[n] = 'K'
-else
-verdicts[n] = verdict_on(values[n], whole)
-end
-end
-return table.concat({'V', at, rid, table.concat(verdicts)}, ' ')`,
-};
-
-export const touch: Script = {
-  name: "touch",
-  sha: "8ae1fb4848b19b747ea96ff0aa71e80841a2c356",
-  source: `${recordPart}
-${tooLongPart}
-local owner, ttl, t = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max', unpack(ARGV, 8))
-local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4])
-if refusal then return refusal end
-refusal = too_long(ttl, kept[4])
-if refusal then return refusal end
-local behind = false
-for i = 2, #KEYS do
-local value = redis.call('GET', KEYS[i])
-if not value then return table.concat({'N', at, rid, 'ABSENT'}, ' ') end
-local holder, c = owner_and_fence(value)
-if holder ~= owner or not c then return table.concat({'N', at, rid, 'OTHER'}, ' ') end
-if tonumber(c) > t then return table.concat({'N', at, rid, 'NEWER'}, ' ') end
-if tonumber(c) < t then behind = true end
-end
-if behind then
-local count = {'HSET', record}
-for i = 8, #ARGV do
-if tonumber(kept[i - 3] or 0) < t then
-count[#count + 1] = ARGV[i]
-count[#count + 1] = ARGV[7]
-end
-end
-if #count > 2 then redis.call(unpack(count)) end
-end
-for i = 2, #KEYS do
-if behind then redis.call('SET', KEYS[i], owner .. '|' .. ARGV[7], 'KEEPTTL') end
-if ttl > 0 and redis.call('PTTL', KEYS[i]) < ttl then redis.call('PEXPIRE', KEYS[i], ttl) end
-end
-return table.concat({'K', at, rid}, ' ')`,
 };

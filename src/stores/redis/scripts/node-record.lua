@@ -6,11 +6,13 @@
 -- @include record
 -- Grants nothing, so it may enter the cache unverified: no reason to keep the node from voting.
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
-local kept = redis.call('HMGET', record, 'rid', 'st', 'fmt', 'max')
-local refusal = may_vote(kept[1], kept[2], kept[3], kept[4])
+local time = redis.call('TIME')
+local kept = redis.call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local refusal = may_vote(kept[1], kept[2], kept[3], kept[4], now)
 if refusal and string.sub(refusal, 1, 1) == 'X' then return refusal end
 local info = redis.pcall('INFO', 'server')
 local uptime = '0'
 if type(info) == 'string' then uptime = string.match(info, 'uptime_in_seconds:(%d+)') or '0' end
-local all = redis.call('HGETALL', record)
-return table.concat({'W', at, uptime, table.concat(all, ' ')}, ' ')
+local all = redis.call('HGETALL', KEYS[1])
+return table.concat({'W', time[1], time[2], uptime, table.concat(all, ' ')}, ' ')

@@ -1,0 +1,77 @@
+import { InvalidOptionError } from "../core/errors.ts";
+import { knownOptions } from "../core/options.ts";
+import { durationMs, type Duration } from "../core/time/durations.ts";
+import type { GuardFenceOptions } from "./guard-table.ts";
+import { isObject, type Fenced } from "./guard.ts";
+
+// Captured when the module loads, so that fake timers which a test installs later do not apply.
+const { setTimeout: later } = globalThis;
+
+/** What `withGuard` does alike on every database: options, time limits, repetitions. */
+
+export interface WithGuardOptions extends GuardFenceOptions {
+  /** @default the server's default */
+  readonly isolation?: "read committed" | "repeatable read" | "serializable";
+  /**
+   * Longest wait for a lock, and longest pause between two statements. The server then ends the
+   * statement, or the transaction with its connection.
+   * @default the lease's remaining time at BEGIN; 30 s for a plain fence
+   */
+  readonly timeout?: Duration;
+  /** Repetitions after a conflict with another transaction. @default 3 */
+  readonly maxRetries?: number;
+}
+
+export interface GuardedTransaction {
+  readonly isolation: WithGuardOptions["isolation"];
+  readonly timeoutMs: number;
+  readonly guard: GuardFenceOptions;
+}
+
+const plainTimeoutMs = 30_000;
+const timeoutMsMax = 3_600_000;
+const pauseMs = 20;
+const optionNames = ["isolation", "timeout", "maxRetries", "table", "resource", "maxFenceAhead"];
+
+/** Runs `attempt`, and again with growing pauses if `isRepeatable` is true for its error. */
+export async function guardedTransaction<Result>(
+  fenced: Fenced | bigint,
+  options: WithGuardOptions,
+  isRepeatable: (error: unknown) => boolean,
+  attempt: (transaction: GuardedTransaction) => Promise<Result>,
+): Promise<Result> {
+  knownOptions("options", options, optionNames);
+  const { isolation, timeout, maxRetries = 3, ...guard } = options;
+  const levels: readonly unknown[] = ["read committed", "repeatable read", "serializable"];
+  if (isolation !== undefined && !levels.includes(isolation)) {
+    throw new InvalidOptionError("isolation", levels.join(", "), isolation);
+  }
+  if (!Number.isSafeInteger(maxRetries) || maxRetries < 0) {
+    throw new InvalidOptionError("maxRetries", "a whole number of at least 0", maxRetries);
+  }
+  const bounds = { minMs: 1, maxMs: timeoutMsMax };
+  const givenMs = timeout === undefined ? undefined : durationMs("timeout", timeout, bounds);
+  for (let retry = 0; ; retry += 1) {
+    throwIfLost(fenced);
+    const timeoutMs = givenMs ?? remainingMsOf(fenced);
+    try {
+      return await attempt({ isolation, timeoutMs, guard });
+    } catch (error) {
+      if (retry >= maxRetries || !isRepeatable(error)) throw error;
+    }
+    await new Promise((resolve) => later(resolve, Math.random() * pauseMs * 2 ** retry));
+  }
+}
+
+function throwIfLost(fenced: Fenced | bigint): void {
+  const signal: unknown = isObject(fenced) ? fenced["signal"] : undefined;
+  if (signal instanceof AbortSignal) signal.throwIfAborted();
+}
+
+function remainingMsOf(fenced: Fenced | bigint): number {
+  const remaining: unknown = isObject(fenced) ? fenced["remainingMs"] : undefined;
+  if (typeof remaining !== "function") return plainTimeoutMs;
+  const ms: unknown = remaining.call(fenced);
+  if (typeof ms !== "number" || Number.isNaN(ms)) return plainTimeoutMs;
+  return Math.min(timeoutMsMax, Math.max(1, Math.ceil(ms)));
+}

@@ -1,0 +1,43 @@
+import { isObject } from "./guard.ts";
+
+/** A library that is no driver, and whose methods a guard would misread. */
+interface QueryBuilder {
+  readonly library: string;
+  /** Methods by which it is known. */
+  readonly methods: readonly string[];
+  readonly recipe: string;
+}
+
+const queryBuilders: readonly QueryBuilder[] = [
+  {
+    library: "Knex",
+    methods: ["raw", "queryBuilder"],
+    recipe: "call withGuard with the driver's pool and end builders with .connection(tx)",
+  },
+  {
+    library: "Sequelize",
+    methods: ["query", "getQueryInterface"],
+    recipe: "pass transaction.connection",
+  },
+  {
+    library: "Kysely",
+    methods: ["selectFrom", "executeQuery"],
+    recipe: "pass (sql, params) => trx.executeQuery(CompiledQuery.raw(sql, params))",
+  },
+  {
+    library: "Drizzle",
+    methods: ["select", "insert", "execute"],
+    recipe: "call withGuard with the driver's pool and write through drizzle(tx)",
+  },
+];
+
+/** Returns a recipe for a message if `db` is of such a library, otherwise an empty text. */
+export function recipeFor(db: unknown): string {
+  if (!isObject(db) && typeof db !== "function") return "";
+  const given = db as unknown as Record<string, unknown>;
+  const found = queryBuilders.find(({ methods }) =>
+    methods.every((method) => typeof given[method] === "function"),
+  );
+  if (found === undefined) return "";
+  return `. This is ${found.library}: ${found.recipe} (docs/guides/query-builders.md)`;
+}

@@ -1,0 +1,157 @@
+import * as scripts from "../scripts/generated.ts";
+import { readInspect } from "./decode.ts";
+import type { Deployment } from "./deployment.ts";
+import type { Encoding } from "./encode.ts";
+import { ScriptCall, type NodeCall } from "./node-call.ts";
+import { acquireCall, ReleaseCall, RenewCall, TouchCall } from "./operation-call.ts";
+import {
+  channelOf,
+  clusterChannelOf,
+  clusterQueueKeyOf,
+  counterKeyOf,
+  nodeRecordKey,
+  queueKeyOf,
+} from "./keys.ts";
+import type {
+  AcquireReply,
+  InspectReply,
+  Place,
+  PlaceLeft,
+  ReleaseReply,
+  RenewReply,
+  TouchReply,
+} from "./operation.ts";
+
+/** What stands in a lock's key, as its owner knows it. */
+export interface Held {
+  readonly owner: string;
+  readonly fenceNumber: number;
+}
+
+/** A week: longer than any lease (a day at most) and any difference of clocks. */
+const retentionMs = "604800000";
+
+/** Arguments of every script that reads the node record, after the verify flag. */
+export function deploymentArgs(options: Deployment): readonly string[] {
+  return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
+}
+
+const inspectForm = { script: scripts.inspect, read: readInspect };
+
+/** How the steps of the protocol are sent to a server. */
+export class Mode {
+  readonly encoding: Encoding;
+  /** Returns the channel on which the waiters of a manager are notified, by its base. */
+  readonly channelOf: (key: string, base: string) => string;
+  /** True if one call may have several operations. In a Cluster their keys have different slots. */
+  readonly hasLists: boolean;
+
+  constructor(encoding: Encoding, channels: (key: string, base: string) => string) {
+    this.encoding = encoding;
+    this.channelOf = channels;
+    this.hasLists = channels === channelOf;
+  }
+
+  get fencing(): boolean {
+    return this.encoding.fences;
+  }
+
+  acquire(
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    proposal: number,
+    place?: Place,
+  ): NodeCall<AcquireReply> {
+    const kind = "acquire";
+    return acquireCall(this.encoding, { kind, keys, owner, ttlMs, fence: proposal, place });
+  }
+
+  /** Raises the fence, extends (`ttlMs` > 0), or proves. */
+  touch(
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    fence: number,
+  ): NodeCall<TouchReply> {
+    return new TouchCall(this.encoding, { kind: "touch", keys, owner, ttlMs, fence });
+  }
+
+  /** Extends many locks of one key each. Only if `hasLists`. */
+  renew(keys: readonly string[], held: readonly Held[], ttlMs: number): NodeCall<RenewReply> {
+    const operations = held.map(({ owner, fenceNumber }, index) => {
+      const kind = "touch" as const;
+      return { kind, keys: [keys[index] ?? ""], owner, ttlMs, fence: fenceNumber };
+    });
+    return new RenewCall(this.encoding, operations);
+  }
+
+  /** `fence` if it is known: it saves the server looking for the owner in the value. */
+  release(
+    keys: readonly string[],
+    owner: string,
+    left: PlaceLeft = "",
+    fence = 0,
+  ): NodeCall<ReleaseReply> {
+    return new ReleaseCall(this.encoding, { kind: "release", keys, owner, fence, left });
+  }
+
+  inspect(key: string): NodeCall<InspectReply> {
+    return new ScriptCall(inspectForm, [key, this.encoding.queueOf(key)], []);
+  }
+}
+
+const plain: Encoding = {
+  script: scripts.plain,
+  fences: false,
+  record: undefined,
+  strict: false,
+  counterOf: undefined,
+  queueOf: queueKeyOf,
+  head: () => [""],
+};
+
+/** The same for locks of one slot, whose channels are in it. */
+const clusterPlain: Encoding = {
+  ...plain,
+  queueOf: clusterQueueKeyOf,
+  head: () => ["cluster"],
+};
+
+/**
+ * No fences. An acquire of one lock is a plain SET, which checks no queue: it may get in before the
+ * waiters.
+ */
+export const plainMode: Mode = new Mode(plain, channelOf);
+
+/** The same in a Cluster, without queues: callers that wait make attempts at intervals. */
+export const plainClusterMode: Mode = new Mode(clusterPlain, clusterChannelOf);
+
+/** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
+export const clusterMode: Mode = new Mode(
+  {
+    ...clusterPlain,
+    script: scripts.cluster,
+    fences: true,
+    counterOf: counterKeyOf,
+    head: (counterCount) => [String(counterCount), retentionMs],
+    releases: clusterPlain,
+  },
+  clusterChannelOf,
+);
+
+/** Fences from the counters in each node's record. */
+export function fencedMode(deployment: Deployment): Mode {
+  const encoding = {
+    ...plain,
+    script: scripts.fenced,
+    fences: true,
+    record: { key: nodeRecordKey, deployment: deploymentArgs(deployment) },
+    // A cached script proves nothing about the process: a replica keeps what it refused to run, and
+    // a master that was demoted and promoted again keeps what it once ran.
+    strict: deployment.admission === "strict",
+    head: () => [],
+    releases: plain,
+  };
+  return new Mode(encoding, channelOf);
+}

@@ -1,0 +1,186 @@
+/**
+ * Health of one server, as its replies and failures show it.
+ *
+ * Problem: a failed request was never sent, was refused, or may have run: only the last may have
+ * set a key. And a reply may come from another process than before, or from a server whose clock
+ * was set.
+ *
+ * Idea: every reply and every failure of a node passes through here before it counts. A reply ends
+ * an outage, and shows the process and its clock. A failure is classified, and reported once per
+ * outage. A node in an outage gets probes at growing pauses only.
+ *
+ * Limits: what happens at the server between two replies is noticed at the second one.
+ */
+
+import { NotConnectedError, type RedisConnection } from "../../../clients/contract.ts";
+import { ReplicationError, type VoteKind } from "../../../core/errors.ts";
+import type { Emitter } from "../../../core/events.ts";
+import type { Instant, SteadyClock } from "../../../core/ports.ts";
+import { replicationFault } from "../commands/replication-faults.ts";
+import type { NodeFailure } from "./node-reply.ts";
+import { ClockWatch, stampOf } from "./clock-watch.ts";
+import type { MixedAdmission } from "./mixed-admission.ts";
+import type { NodeObserver, NodeOptions, RedisNode } from "./node.ts";
+import type { ServerClocks } from "./server-clocks.ts";
+import { ServerIdentity } from "./server-identity.ts";
+
+export class Health {
+  readonly connection: RedisConnection;
+  readonly clock: SteadyClock;
+  readonly identity: ServerIdentity;
+  readonly observers: NodeObserver[] = [];
+  /** Counts the forward steps of the server's clock: votes of an earlier epoch do not count. */
+  clockEpoch = 0;
+  /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
+  lastRunId: string | undefined = undefined;
+  lastFault: unknown = undefined;
+  isDisconnected = false;
+  readonly #node: RedisNode;
+  readonly #events: Emitter;
+  readonly #clockWatch: ClockWatch;
+  readonly #clocks: ServerClocks | undefined;
+  readonly #mixedAdmission: MixedAdmission | undefined;
+  readonly #probes = new ProbeSchedule();
+  #failing = false;
+
+  constructor(node: RedisNode, connection: RedisConnection, options: NodeOptions) {
+    this.connection = connection;
+    this.clock = options.clock;
+    this.identity = new ServerIdentity(connection, () => {
+      for (const observer of this.observers) observer.onIdentified?.(node);
+    });
+    this.#node = node;
+    this.#events = options.events;
+    this.#clockWatch = new ClockWatch(options.clock, options.allowance);
+    this.#clocks = options.clocks;
+    this.#mixedAdmission = options.mixedAdmission;
+  }
+
+  mustVerify(): boolean {
+    return this.identity.mustVerify;
+  }
+
+  infoDenied(): boolean {
+    return this.identity.denied;
+  }
+
+  /**
+   * Returns the server's time at a monotonic time; undefined before the first reply that has one.
+   */
+  serverMsAt(monotonicMs: number): number | undefined {
+    return this.#clockWatch.serverMsAt(monotonicMs);
+  }
+
+  /** True if a round should skip the silent or disconnected node, because no probe is due. */
+  shouldSkip(nowMs: number): boolean {
+    return this.#probes.shouldSkip(nowMs);
+  }
+
+  /** Called when a round skips the node. */
+  reportSkipped(silentMs: number): void {
+    if (this.#failing) return;
+    this.#report("unknown", new Error(`no answer for ${Math.round(silentMs)} ms`));
+  }
+
+  /** Called when a round stops waiting. Returns the failure. */
+  timedOut(error: Error): NodeFailure {
+    if (this.identity.isConnecting) {
+      this.identity.giveUpConnecting();
+      return this.failed(new NotConnectedError(this.connection.library, "connecting"));
+    }
+    this.#report("unknown", error);
+    return { kind: "unknown", error, timedOut: true };
+  }
+
+  /** Called with every reply; with undefined if the server only lacked a script. */
+  received(reply: unknown, sent: Instant): void {
+    this.isDisconnected = false;
+    this.#probes.succeeded();
+    if (this.#failing) {
+      this.#failing = false;
+      this.#events.emit("node-recovered", { node: this.#node.name });
+    }
+    if (reply === undefined) {
+      for (const observer of this.observers) observer.onScriptMissing?.(this.#node);
+    }
+    const stamp = stampOf(reply);
+    if (stamp === undefined) return;
+    this.lastRunId = stamp.runId;
+    this.identity.noticeRunId(stamp.runId);
+    // Before the reply is counted: what it confirms was written after the step.
+    const stepMs = this.#clockWatch.observe(stamp, sent);
+    this.#clocks?.observe(this.#node, this.#clockWatch);
+    if (stamp.runId !== "-") this.#mixedAdmission?.onStrictRecord(this.#node);
+    if (stepMs === 0) return;
+    if (stepMs > 0) this.clockEpoch += 1;
+    for (const observer of this.observers) observer.onClockStep?.(this.#node, stepMs);
+  }
+
+  /** Called with every error. Returns what it means for the request. */
+  failed(cause: unknown): NodeFailure {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
+      this.#report("failed", error);
+      this.isDisconnected = true;
+      return { kind: "unsent", error };
+    }
+    if (error instanceof ReplicationError) {
+      this.#report("failed", error);
+      return { kind: "error", error };
+    }
+    if (isServerError(error)) {
+      const refused = replicationFault(error);
+      if (refused !== undefined) {
+        this.#report("failed", refused);
+        // Nothing was written, so the call counts as unsent: a release is still owed.
+        return { kind: "unsent", error: refused };
+      }
+      // A missing script is no fault of the node.
+      if (!error.message.startsWith("NOSCRIPT")) this.#report("failed", error);
+      return { kind: "error", error };
+    }
+    this.#report("unknown", error);
+    return { kind: "unknown", error, timedOut: false };
+  }
+
+  /** Records the fault, and emits it once per outage. */
+  #report(vote: VoteKind, cause: Error): void {
+    this.lastFault = cause;
+    if (this.#failing) return;
+    this.#failing = true;
+    this.#events.emit("node-failed", { node: this.#node.name, vote, cause });
+  }
+}
+
+/**
+ * True if the error is a reply of the server: it starts with a code in capitals and a space. Errors
+ * of a driver do not, or they carry a system error's code. If in doubt, the outcome is unknown.
+ */
+function isServerError(error: Error): boolean {
+  return /^[A-Z]{2,}[A-Z0-9_]* /.test(error.message) && !("syscall" in error);
+}
+
+const firstPauseMs = 50;
+const pauseMsMax = 1_000;
+
+/**
+ * Decides when a node that does not reply, or is not connected, gets a request all the same: at
+ * growing pauses, until it replies. The next request of any round serves as the probe.
+ */
+class ProbeSchedule {
+  #pauseMs = firstPauseMs;
+  #nextMs = -Infinity;
+
+  /** True if a round should skip the node now. If false, the request of the caller is the probe. */
+  shouldSkip(nowMs: number): boolean {
+    if (nowMs < this.#nextMs) return true;
+    this.#nextMs = nowMs + this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
+    return false;
+  }
+
+  succeeded(): void {
+    this.#pauseMs = firstPauseMs;
+    this.#nextMs = -Infinity;
+  }
+}

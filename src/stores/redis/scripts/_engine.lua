@@ -1,0 +1,181 @@
+-- Part of the scripts that run operations: the rules, and their only copy. A script builds an
+-- operation from its arguments and a view of the server; `run` decides it, writes what follows, and
+-- returns its verdict:
+--   acquire   G             granted, with the proposal as fence; or without fences
+--             G fence       granted with another fence, or granted to this owner before
+--             H pttl rank value   held by another
+--             Q left rank   free, but others wait; the first has so many ms left to come
+--   touch     K             raised, extended or proved, on every key
+--             N WHY         not ours any more: ABSENT, OTHER, or NEWER
+--   release   R deleted total
+--   both of the first   B since ever max   this node may not vote;  X CODE detail   refused
+-- `rank` is how many waiters come before this one, "-" without an entry in a queue.
+--
+-- An operation: code, ttl, first and last (its lock keys in KEYS), queue (where their queues begin
+-- in KEYS), counter (where the names of its counters begin), owner, fence (proposal), whole (value
+-- that the owner left), ticket, id, block (fences to reserve), place (entry to give up or to keep).
+--
+-- A view: values (what the lock keys hold), fences (true if values are owner|fence), refusal,
+-- ttl_max, floor, proposal_max, queues (nil if there are none), and for fences read_counter(op, n)
+-- and raise_counters(op, fence, text, is_behind).
+-- @include shown
+-- @include wrong-type
+
+local function split(value, view)
+  local owner, fence
+  if view.fences then owner, fence = string.match(value, '^(.*)|(%d+)$') end
+  return owner or value, fence
+end
+
+local function queue_at(op, k, view)
+  return view.queues.of(KEYS[op.queue + k - op.first], KEYS[k])
+end
+
+-- Refused: a waiter enters the queues that keep it waiting, and leaves the rest. Returns the fewest
+-- that come before it.
+local function wait(op, view)
+  if not op.ticket then return '-' end
+  local queues, rank = view.queues, math.huge
+  for k = op.first, op.last do
+    local queue = queue_at(op, k, view)
+    if view.values[KEYS[k]] or queues.head_before(queue, op.ticket, op.id) then
+      rank = math.min(rank, queues.enqueue(queue, op.ticket, op.id))
+    else
+      queues.leave(queue, op.id)
+    end
+  end
+  return string.format('%.0f', rank)
+end
+
+-- Returns for how long another waiter keeps us from a free lock; nil if it is our turn.
+local function others_turn(op, view)
+  for k = op.first, op.last do
+    local head = view.queues.head_before(queue_at(op, k, view), op.ticket, op.id)
+    if head then return view.queues.time_left(head) end
+  end
+  if not op.ticket then return nil end
+  for k = op.first, op.last do view.queues.claim(queue_at(op, k, view), op.id) end
+end
+
+-- Returns the fence of a new grant, as a number and as text: the proposal's own text, unless
+-- another number is granted.
+local function next_fence(op, view)
+  local c, text = tonumber(op.fence), op.fence
+  if c > view.proposal_max then c, text = view.proposal_max, nil end
+  if c < view.floor + op.block then c, text = view.floor + op.block, nil end
+  for n = 0, op.last - op.first do
+    local least = view.read_counter(op, n) + op.block
+    if c < least then c, text = least, nil end
+  end
+  return c, text or string.format('%.0f', c)
+end
+
+-- Sets all keys, or none. A key that MGET calls empty may hold another type: NX keeps it from being
+-- overwritten.
+local function set_all(op, value, view)
+  for k = op.first, op.last do
+    if not redis.call('SET', KEYS[k], value, 'PX', op.ttl, 'NX') then
+      for undo = op.first, k - 1 do
+        redis.call('DEL', KEYS[undo])
+        view.values[KEYS[undo]] = false
+      end
+      return wrong_type(KEYS[k])
+    end
+    view.values[KEYS[k]] = value
+  end
+end
+
+local function refused(op, view)
+  if view.refusal then return view.refusal end
+  if op.ttl > view.ttl_max then return 'X MAXTTL ' .. string.format('%.0f', view.ttl_max) end
+end
+
+local function acquire(op, view)
+  local verdict = refused(op, view)
+  if verdict then return verdict end
+  local mine, found, locks = 0, nil, op.last - op.first + 1
+  for k = op.first, op.last do
+    local value = view.values[KEYS[k]]
+    if value then
+      local holder, c = split(value, view)
+      if holder ~= op.owner or (view.fences and not c) then
+        local pttl = redis.call('PTTL', KEYS[k])
+        return 'H ' .. pttl .. ' ' .. wait(op, view) .. ' ' .. shown(value)
+      end
+      mine, found = mine + 1, c
+    end
+  end
+  -- A repeat of our own acquire. Its time is not refreshed: validity counts from the first send.
+  if mine == locks then return (found or op.fence) == op.fence and 'G' or 'G ' .. found end
+  if mine > 0 then return 'X PARTIAL ' .. mine end
+  if view.queues then
+    local left = others_turn(op, view)
+    if left then return 'Q ' .. left .. ' ' .. wait(op, view) end
+  end
+  if not view.fences then return set_all(op, op.owner, view) or 'G' end
+  local c, text = next_fence(op, view)
+  if c > 9007199254740991 then return 'X FENCE ' .. text end
+  -- Counters before keys: an error between the two then only skips numbers.
+  view.raise_counters(op, c, text, true)
+  verdict = set_all(op, op.owner .. '|' .. text, view)
+  return verdict or text == op.fence and 'G' or 'G ' .. text
+end
+
+-- Raises a fence that is behind, and extends. Never creates a key, never shortens a life.
+local function touch(op, view)
+  local verdict = refused(op, view)
+  if verdict then return verdict end
+  local is_behind, owner, text = false, split(op.whole, view)
+  for k = op.first, op.last do
+    local value = view.values[KEYS[k]]
+    if not value then return 'N ABSENT' end
+    if value ~= op.whole then
+      local holder, c = split(value, view)
+      if holder ~= owner or not c then return 'N OTHER' end
+      -- A greater fence under our own name is a late acquire of ours that re-created the key,
+      -- perhaps after another's whole tenure.
+      if tonumber(c) > tonumber(text) then return 'N NEWER' end
+      is_behind = true
+    end
+  end
+  if view.fences then view.raise_counters(op, tonumber(text), text, is_behind) end
+  for k = op.first, op.last do
+    if is_behind then
+      redis.call('SET', KEYS[k], op.whole, 'KEEPTTL')
+      view.values[KEYS[k]] = op.whole
+    end
+    if op.ttl > 0 and redis.call('PTTL', KEYS[k]) < op.ttl then
+      redis.call('PEXPIRE', KEYS[k], op.ttl)
+    end
+  end
+  return 'K'
+end
+
+-- Deletes the keys that are the owner's, whatever their fence. Gated by nothing: giving back is
+-- always safe, also on a node that may not vote.
+local function release(op, view)
+  local owner, deleted = string.match(op.whole, '^(.*)|%d+$') or op.whole, 0
+  local how, id = string.sub(op.place, 1, 1), string.sub(op.place, 2)
+  for k = op.first, op.last do
+    local value = view.values[KEYS[k]]
+    if value and (value == op.whole or value == owner
+      or string.find(value, owner .. '|', 1, true) == 1)
+    then
+      deleted = deleted + redis.call('DEL', KEYS[k])
+      view.values[KEYS[k]] = false
+    end
+    if view.queues then
+      local queue = queue_at(op, k, view)
+      -- "-id" gives up an entry, "=id" keeps one after a vote that was not enough.
+      if how == '-' then view.queues.leave(queue, id) end
+      if how == '=' then queue.holder_id = id end
+    end
+  end
+  return 'R ' .. deleted .. ' ' .. op.last - op.first + 1
+end
+
+local function run(op, view)
+  if op.code == 'T' then return touch(op, view) end
+  if op.code == 'A' or op.code == 'W' then return acquire(op, view) end
+  return release(op, view)
+end
