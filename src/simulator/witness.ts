@@ -116,8 +116,8 @@ export class Witness {
   }
 
   /**
-   * Called when the work of `using` has ended. Returns for how long the lease had been over then, by
-   * the clocks of its process: `using` must not report success for such work.
+   * Called when the work of `using` has ended. Returns for how long the lease had been over then,
+   * by the clocks of its process: `using` must not report success for such work.
    */
   overAfterWork(lease: Lease): number {
     const tenure = this.#tenures.find((each) => each.lease === lease);
