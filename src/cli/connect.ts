@@ -4,6 +4,7 @@ import type { LockDefaults } from "../core/options.ts";
 import type { RedisStoreOptions } from "../stores/redis/index.ts";
 import { Failure } from "./failure.ts";
 import type { Output } from "./output.ts";
+import type { Unreachable } from "./redis-clients.ts";
 import { describeStore, storeIdentity } from "./store-address.ts";
 import type { StoreAddress, StoreSettings } from "./store-address.ts";
 
@@ -14,6 +15,8 @@ export interface Connected {
   readonly fencing: boolean;
   readonly description: string;
   readonly identity: string;
+  /** Servers that could not be reached when the store was opened. */
+  readonly unreachable: readonly Unreachable[];
   close(): Promise<void>;
 }
 
@@ -21,6 +24,8 @@ export interface ConnectOptions {
   readonly defaults?: LockDefaults;
   /** False: leases without a fence, if the store supports that. */
   readonly fencing?: boolean;
+  /** True: the store is opened even if no server can be reached. */
+  readonly withoutServers?: boolean;
   readonly output: Output;
 }
 
@@ -37,14 +42,19 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
   if (address.kind === "embedded") {
     const { embedded } = await import("../stores/embedded/index.ts");
     const locks = createLocks(embedded(address.directory), options.defaults);
-    return { ...about, locks, fencing: true, close: () => locks.close() };
+    return { ...about, locks, fencing: true, unreachable: [], close: () => locks.close() };
   }
   const { openRedisClients } = await import("./redis-clients.ts");
   const { redis, redlock } = await import("../stores/redis/index.ts");
   const settings = storeOptions(address.settings, options.fencing);
   const { servers } = address;
-  const opened = await openRedisClients(servers, Math.floor(servers.length / 2) + 1);
-  for (const why of opened.unreachable) options.output.warn(`a server cannot be reached: ${why}`);
+  const { withoutServers = false } = options;
+  const needed = withoutServers ? 0 : Math.floor(servers.length / 2) + 1;
+  const opened = await openRedisClients(servers, needed);
+  const { unreachable } = opened;
+  for (const { address: server, why } of withoutServers ? [] : unreachable) {
+    options.output.warn(`a server cannot be reached: ${server}: ${why}`);
+  }
   try {
     const [only] = opened.clients;
     const store =
@@ -59,7 +69,7 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
       clearTimeout(timer);
       opened.close();
     };
-    return { ...about, locks, fencing: store.capabilities.fencing, close };
+    return { ...about, locks, fencing: store.capabilities.fencing, unreachable, close };
   } catch (error) {
     opened.close();
     throw error;

@@ -21,7 +21,10 @@ export const exitCodes = {
   internal: { code: 70, means: "a bug in holdfast; run again with `--debug` and report it" },
   held: { code: 75, means: "not acquired, or not free: others held it until the time was up" },
   lost: { code: 76, means: "`exec`: the lease was lost or in doubt, and the command was stopped" },
-  denied: { code: 77, means: "wrong password, or rights that are missing" },
+  denied: {
+    code: 77,
+    means: "wrong password, or rights that are missing, also on the folder of an embedded store",
+  },
   stale: { code: 79, means: "`fence check`: a greater fence was seen, do not write" },
   changed: { code: 80, means: "`break`: another holder has it by now; nothing was broken" },
   unsupported: { code: 81, means: "this store, client or platform cannot do that" },

@@ -37,8 +37,10 @@ export class Interrupted extends Error {
   }
 }
 
-const deniedPattern =
-  /\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH|ERR Client sent AUTH)\b/;
+const refusals = ["WRONGPASS", "NOAUTH", "NOPERM", "ERR invalid password", "ERR AUTH"];
+const deniedPattern = new RegExp(
+  `^no permission to keep locks|\\b(${refusals.join("|")}|ERR Client sent AUTH)\\b`,
+);
 
 /** True if a server refused our credentials or rights; a retry does not help. */
 export function isDenied(text: string): boolean {

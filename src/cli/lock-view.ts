@@ -13,8 +13,8 @@ export const lockColumns: readonly Column[] = [
   { title: "RESOURCE", elastic: true },
   { title: "HOLDER", elastic: true },
   { title: "LEFT", align: "right" },
-  { title: "FENCE", align: "right" },
-  { title: "WAITERS", align: "right" },
+  { title: "FENCE", align: "right", drop: 2 },
+  { title: "WAITERS", align: "right", drop: 4 },
 ];
 
 export function lockRow(seen: Inspection, { colors }: Pick<Output, "colors">): readonly string[] {

@@ -10,6 +10,8 @@ export interface OutputOptions {
   readonly color: boolean;
 }
 
+const columnsMin = 20;
+
 /** Writes the output of a command: results to stdout, everything else to stderr. */
 export class Output {
   readonly json: boolean;
@@ -29,9 +31,15 @@ export class Output {
     this.errorColors = createColors(wanted && isatty(process.stderr.fd));
   }
 
+  /** Width for pictures. */
   get columns(): number {
-    const told = process.stdout.columns ?? Number(process.env["COLUMNS"]);
-    return Number.isInteger(told) && told >= 40 ? told : 80;
+    const given = process.stdout.columns ?? Number(process.env["COLUMNS"]);
+    return Number.isInteger(given) && given >= columnsMin ? given : 80;
+  }
+
+  /** Width for tables and lines. Without a terminal nothing is cut: a program may read it. */
+  get lineColumns(): number {
+    return this.isTerminal ? this.columns : Infinity;
   }
 
   /** Writes a line of the result in text form. */

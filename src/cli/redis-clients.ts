@@ -8,16 +8,25 @@ export { Redis };
 /** Time to connect to a server; after it the server counts as unreachable. */
 export const connectMs = 5_000;
 
+/** A server that could not be reached at first. */
+export interface Unreachable {
+  readonly index: number;
+  readonly address: string;
+  readonly why: string;
+}
+
 export interface RedisClients {
   readonly clients: readonly Redis[];
-  /** Servers that could not be reached at first, each with the reason. */
-  readonly unreachable: readonly string[];
+  readonly unreachable: readonly Unreachable[];
   close(): void;
 }
 
+/** Time for slower servers once enough are ready; after it the work begins without them. */
+const latecomerMs = 250;
+
 /**
- * Opens clients for all servers and waits until each is ready or has failed. Throws Failure if
- * fewer than `needed` are ready. The others keep reconnecting by themselves.
+ * Opens clients for all servers and waits until `needed` are ready, or each is ready or has failed.
+ * Throws Failure if fewer than `needed` are ready. The others keep reconnecting by themselves.
  */
 export async function openRedisClients(
   servers: readonly ServerAddress[],
@@ -27,17 +36,44 @@ export async function openRedisClients(
   const close = (): void => {
     for (const client of clients) client.disconnect();
   };
-  const outcomes = await Promise.all(clients.map(readyOrWhy));
-  const unreachable = outcomes.flatMap((why, index) => {
-    const server = servers[index];
-    return why === undefined || server === undefined ? [] : [`${describeServer(server)}: ${why}`];
+  const outcomes = clients.map(readyOrWhy);
+  const settled = await settledOrEnough(outcomes, needed);
+  const unreachable = servers.flatMap((server, index) => {
+    const why = settled.get(index);
+    return why === undefined ? [] : [{ index, address: describeServer(server), why }];
   });
+  // Counts a server that has not settled yet, because there are enough without it.
   if (clients.length - unreachable.length >= needed) return { clients, unreachable, close };
   close();
-  const told = unreachable.join("; ");
-  if (isDenied(told)) throw new Failure("denied", `the server refused us: ${told}`);
+  const reasons = unreachable.map(({ address, why }) => `${address}: ${why}`).join("; ");
+  if (isDenied(reasons)) throw new Failure("denied", `the server refused us: ${reasons}`);
   const of = clients.length === 1 ? "" : ` (needs ${needed} of ${clients.length} servers)`;
-  throw new Failure("unavailable", `cannot reach the store${of}: ${told}`);
+  throw new Failure("unavailable", `cannot reach the store${of}: ${reasons}`);
+}
+
+/**
+ * Resolves to the outcomes by index when all are known, or soon after `needed` servers are ready.
+ */
+function settledOrEnough(
+  outcomes: readonly Promise<string | undefined>[],
+  needed: number,
+): Promise<ReadonlyMap<number, string | undefined>> {
+  return new Promise((resolve) => {
+    const settled = new Map<number, string | undefined>();
+    let timer: NodeJS.Timeout | undefined;
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve(settled);
+    };
+    for (const [index, outcome] of outcomes.entries()) {
+      void outcome.then((why) => {
+        settled.set(index, why);
+        const ready = [...settled.values()].filter((one) => one === undefined).length;
+        if (settled.size === outcomes.length) end();
+        else if (needed > 0 && ready >= needed) timer ??= setTimeout(end, latecomerMs);
+      });
+    }
+  });
 }
 
 /** Resolves to undefined when the client is ready, or to the reason why it is not. */

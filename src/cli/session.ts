@@ -19,6 +19,7 @@ export interface GlobalOptions {
 export interface UsingOptions {
   readonly defaults?: LockDefaults;
   readonly fencing?: boolean;
+  readonly withoutServers?: boolean;
   /** True: writes to stderr which store it is. */
   readonly saysStore?: boolean;
 }

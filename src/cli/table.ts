@@ -6,17 +6,25 @@ export interface Column {
   readonly align?: "right";
   /** True if the column shrinks in a narrow terminal. Other columns keep their width. */
   readonly elastic?: boolean;
+  /** Columns with a number are left out of a narrow terminal, the greatest number first. */
+  readonly drop?: number;
 }
 
 const gap = 2;
 const colour = new RegExp(`(${String.fromCodePoint(27)}\\[[\\d;]*m)`);
 const elasticMin = 8;
+/** Columns are left out before the elastic ones get narrower than this. */
+const elasticEnough = 16;
+
 /** Renders rows under titles, cut to the terminal width. Cells may contain colour codes. */
 export function renderTable(
-  columns: readonly Column[],
-  rows: readonly (readonly string[])[],
+  allColumns: readonly Column[],
+  allRows: readonly (readonly string[])[],
   { columns: width, colors }: Pick<Output, "columns" | "colors">,
 ): string {
+  const shown = fitting(allColumns, allRows, width);
+  const columns = shown.flatMap((index) => allColumns[index] ?? []);
+  const rows = allRows.map((row) => shown.map((index) => row[index] ?? ""));
   const titles = columns.map(({ title }) => colors.dim(title));
   const widths = fit(columns, rows, width).map((cells) => cells - gap);
   const lines = [titles, ...rows].map((row) =>
@@ -56,14 +64,44 @@ function cut(text: string, places: number): string {
   return pieces.join("");
 }
 
+/** Returns the indexes of the columns that are shown. */
+function fitting(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): readonly number[] {
+  const widths = naturalWidths(columns, rows);
+  const needed = (index: number): number => {
+    const natural = widths[index] ?? 0;
+    return columns[index]?.elastic === true ? Math.min(natural, elasticEnough + gap) : natural;
+  };
+  let shown = columns.map((_, index) => index);
+  for (;;) {
+    const sum = shown.reduce((total, index) => total + needed(index), 0);
+    const [next] = shown
+      .filter((index) => columns[index]?.drop !== undefined)
+      .toSorted((a, b) => (columns[b]?.drop ?? 0) - (columns[a]?.drop ?? 0));
+    if (sum <= width || next === undefined) return shown;
+    shown = shown.filter((index) => index !== next);
+  }
+}
+
+/** Returns the width of each column with its gap, if nothing is cut. */
+function naturalWidths(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): readonly number[] {
+  return columns.map(({ title }, index) => {
+    return Math.max(title.length, ...rows.map((row) => plainLength(row[index] ?? ""))) + gap;
+  });
+}
+
 function fit(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   width: number,
 ): number[] {
-  const natural = columns.map(({ title }, index) => {
-    return Math.max(title.length, ...rows.map((row) => plainLength(row[index] ?? ""))) + gap;
-  });
+  const natural = [...naturalWidths(columns, rows)];
   let excess = natural.reduce((sum, one) => sum + one, 0) - width;
   // The widest elastic column shrinks first, down to `elasticMin`.
   while (excess > 0) {

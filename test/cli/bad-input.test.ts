@@ -167,6 +167,22 @@ describe("a password never appears in a message", () => {
   });
 });
 
+test("a directory that belongs to another user ends with 77", async (context) => {
+  required(context, "root, to become another user", process.getuid?.() === 0 ? true : undefined);
+  const folder = cli.folder();
+  chmodSync(folder, 0o755);
+  const asOther = (command: readonly string[]): readonly string[] => {
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command];
+  };
+  const store = ["--store", `embedded:${folder}`];
+  for (const args of [["ls"], ["exec", "r", ...store, "--", "true"]]) {
+    const ended = await cli.run(args[0] === "ls" ? [...args, ...store] : args, {
+      through: asOther,
+    });
+    expectRefusal(ended, 77, /no permission to keep locks in/);
+  }
+});
+
 test("a directory that cannot be created is reported in one line", async () => {
   const file = join(cli.folder(), "file");
   writeFileSync(file, "");

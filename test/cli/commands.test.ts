@@ -39,13 +39,29 @@ describe("commands that look at locks", () => {
     await locks.close();
   });
 
+  test("ls and inspect into a pipe cut nothing, whatever the width of the terminal", async () => {
+    const folder = cli.folder();
+    const locks = createLocks(embedded(folder));
+    const name = "resource/".repeat(40);
+    await locks.acquire(name, { ttl: "30s", label: "label-".repeat(15) });
+    const env = { COLUMNS: "60" };
+    const store = ["--store", `embedded:${folder}`];
+    for (const args of [["ls"], ["watch", "--once"], ["inspect", name]]) {
+      const { stdout } = await cli.run([...args, ...store], { env });
+      expect(stdout).toContain(name);
+      expect(stdout).toContain("label-".repeat(15));
+      expect(stdout).not.toContain("…");
+    }
+    await locks.close();
+  });
+
   test("watch prints changes if there is no terminal, and the table with --once", async () => {
     const folder = cli.folder();
     const store = ["--store", `embedded:${folder}`];
     const locks = createLocks(embedded(folder));
     const lease = await locks.acquire("r", { ttl: "30s", label: "me" });
     const once = await cli.run(["watch", "--once", ...store]);
-    expect(once.stdout).toMatch(/1 lock .*\n\nRESOURCE +HOLDER +AGE +TTL .*\nr +me +– +█+/);
+    expect(once.stdout).toMatch(/1 lock .*\n\nRESOURCE +HOLDER +LEFT +FENCE .*\nr +me +\d/);
     const plain = cli.start(["watch", "--interval", "50ms", ...store]);
     await until("it tells of the lock", () => plain.stdout().includes("r  held by me  fence 1"));
     await lease.release();

@@ -205,6 +205,48 @@ describe("a store that cannot be used", () => {
     expect(stderr).toMatch(/^holdfast: warning: a server cannot be reached: .*\n$/);
   });
 
+  test("is examined by the doctor, which reports each server that is down and ends with 2", async () => {
+    const locked = await startRedis({ args: ["--requirepass", "right"] });
+    onTestFinished(() => locked.stop());
+    const gone = await startRedis();
+    await gone.stop();
+    const all = [
+      `${servers[0]?.url}?admission=off`,
+      gone.url,
+      `redis://:wrong@127.0.0.1:${locked.port}`,
+    ];
+    for (const store of [`redlock:${all.join(",")}`, gone.url, all[2] ?? ""]) {
+      const { code, stdout, stderr } = await cli.run(["doctor", "--json", "--store", store]);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: "" });
+      const { findings } = JSON.parse(stdout) as { findings: { code: string; what: string }[] };
+      const of = (name: string) => findings.filter(({ code: one }) => one === name);
+      const isDown = store.includes(gone.url);
+      expect(of("unreachable").map(({ what }) => what)).toEqual(
+        isDown
+          ? [expect.stringMatching(/^127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/)]
+          : [],
+      );
+      expect(of("wrong-password").map(({ what }) => what)).toEqual(
+        store === gone.url ? [] : [expect.stringMatching(/ refuses the user: WRONGPASS/)],
+      );
+      // The others are examined.
+      expect(of("persistence-off")).toHaveLength(store.startsWith("redlock:") ? 1 : 0);
+    }
+  });
+
+  test("does not hold up a command if enough other servers have answered", async () => {
+    const silent = await paused();
+    silent.pause();
+    onTestFinished(() => silent.resume());
+    const two = await startRedisServers(2);
+    onTestFinished(async () => void (await Promise.all(two.map((server) => server.stop()))));
+    const urls = [...two, silent].map(({ url }) => `${url}?admission=off`);
+    const store = `redlock:${urls.join(",")}`;
+    const ended = await cli.run(["exec", "early", "--store", store, "--", "echo", "ran"]);
+    // After five seconds without an answer it would have warned of the silent one.
+    expect(ended).toMatchObject({ code: 0, stdout: "ran\n", stderr: "" });
+  });
+
   test.each(["wrong", ""])(
     "ends with 77 if the password is wrong or missing (%j)",
     async (password) => {

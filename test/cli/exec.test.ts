@@ -53,6 +53,16 @@ describe("the command of exec", () => {
     expect((await cli.run(["exec", "r", "--wait", "0", "--", "true"])).code).toBe(0);
   });
 
+  test("is found behind folders of PATH that are no folders", async () => {
+    const file = join(cli.folder(), "file");
+    writeFileSync(file, "");
+    const env = { PATH: `${file}/bin:${process.env["PATH"]}` };
+    const found = await cli.run(["exec", "r", "--", "echo", "ran"], { env });
+    expect(found).toMatchObject({ code: 0, stdout: "ran\n" });
+    const missing = await cli.run(["exec", "r", "--", "no-such-command"], { env });
+    expect(missing.code).toBe(127);
+  });
+
   test("gets exec's input, and its output is exec's output", async () => {
     const { child, ended } = cli.start(["exec", "r", "--", "cat"]);
     child.stdin?.end("one\ntwo\n");
@@ -312,6 +322,15 @@ describe("exec within exec", () => {
     const args = ["exec", "same", "--store", `embedded:${one}`, "--", ...program, ...inner];
     expect(await cli.run(args)).toMatchObject({ code: 0, stdout: "inside\n" });
   });
+
+  test.each(["[", "1", "[1, null]", '[{"store": 1}]', '[{"store": "x", "resources": 5}]'])(
+    "ignores a HOLDFAST_HELD that another program wrote: %s",
+    async (garbage) => {
+      const env = { HOLDFAST_HELD: garbage };
+      const ended = await cli.run(["exec", "same", "--", "echo", "inside"], { env });
+      expect(ended).toMatchObject({ code: 0, stdout: "inside\n", stderr: "" });
+    },
+  );
 
   test("is an ordinary exec if the outer one has ended", async () => {
     const store = `embedded:${cli.folder()}`;

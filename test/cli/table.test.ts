@@ -54,3 +54,16 @@ test("a colour is ended after a cut", () => {
   });
   expect(text).toContain(`…${colors.red("").slice(-5)}`);
 });
+
+test("a terminal that is narrower than that leaves out columns, the greatest number first", () => {
+  const droppable = [...columns, { title: "AGE", drop: 1 }, { title: "WAITERS", drop: 2 }] as const;
+  const titles = (width: number): string[] => {
+    const row = ["resource/with/a/long/name", "3 s", "report", "12 s", "5"];
+    const text = renderTable(droppable, [row], { columns: width, colors });
+    return (stripVTControlCharacters(text).split("\n")[0] ?? "").split(/ +/);
+  };
+  expect(titles(80)).toEqual(["RESOURCE", "LEFT", "LABEL", "AGE", "WAITERS"]);
+  expect(titles(46)).toEqual(["RESOURCE", "LEFT", "LABEL", "AGE"]);
+  expect(titles(37)).toEqual(["RESOURCE", "LEFT", "LABEL"]);
+  expect(titles(10)).toEqual(["RESOURCE", "LEFT", "LABEL"]);
+});

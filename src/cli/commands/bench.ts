@@ -85,7 +85,7 @@ async function show(store: string, parts: readonly Measured[], output: Output): 
   // The table comes last, so that a small terminal shows it.
   output.line(`${colors.bold(store)}: acquire and release`);
   output.line();
-  output.line(renderTable(columns, rows, output));
+  output.line(renderTable(columns, rows, { colors, columns: output.lineColumns }));
 }
 
 function showHistogram({ inFlight, latenciesMs }: Measured, output: Output): void {

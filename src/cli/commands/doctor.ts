@@ -1,5 +1,7 @@
 import { renderFindings, type Finding } from "../../core/report/doctor.ts";
+import { isDenied } from "../failure.ts";
 import type { Output } from "../output.ts";
+import type { Unreachable } from "../redis-clients.ts";
 import { flagDuration, type AddCommand, type Session } from "../session.ts";
 
 const examples = `
@@ -27,15 +29,35 @@ async function doctor(session: Session, ttl: string): Promise<"ok" | "no" | "err
   const { output } = session;
   const ttlMs = flagDuration("--ttl", ttl, 100, 86_400_000);
   return await session.using(
-    async ({ locks, description }) => {
-      const findings = await locks.doctor();
+    async ({ locks, description, unreachable, kind }) => {
+      const nameOf = (index: number): string => (kind === "redis" ? kind : `node-${index + 1}`);
+      const found = await locks.doctor();
+      const findings = found.map((finding) => {
+        const server = unreachable.find(({ index }) => nameOf(index) === finding.node);
+        return server === undefined ? finding : withReason(finding, server);
+      });
       if (output.json) output.document({ store: description, findings });
       else output.line(`${description}\n\n${coloured(findings, output).trimEnd()}`);
       if (findings.some(({ level }) => level === "error")) return "errors";
       return findings.some(({ level }) => level === "warning") ? "no" : "ok";
     },
-    { defaults: { ttl: ttlMs } },
+    // Servers that are down are findings, too.
+    { defaults: { ttl: ttlMs }, withoutServers: true },
   );
+}
+
+/** Adds to a finding about an unreachable server its address and what happened at its opening. */
+function withReason(finding: Finding, { address, why }: Unreachable): Finding {
+  if (finding.code !== "unreachable") return finding;
+  const named = { ...finding, what: `${address} cannot be reached: ${why}` };
+  if (!isDenied(why)) return named;
+  return {
+    ...named,
+    code: "wrong-password",
+    what: `${address} refuses the user: ${why}`,
+    why: "a node that refuses us does not vote",
+    remedy: "put the user and password of this server into its address, percent-encoded",
+  };
 }
 
 function coloured(findings: readonly Finding[], { colors }: Output): string {

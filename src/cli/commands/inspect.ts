@@ -37,7 +37,8 @@ async function inspect(session: Session, resource: string): Promise<"ok" | "unav
         { title: "FENCE", align: "right" as const },
       ];
       const rows = seen.nodes.map(nodeRow);
-      output.line(renderTable(columns, rows, output));
+      const { colors, lineColumns } = output;
+      output.line(renderTable(columns, rows, { colors, columns: lineColumns }));
     }
     return seen.state === "unknown" ? "unavailable" : "ok";
   });

@@ -24,7 +24,8 @@ async function ls(session: Session): Promise<"ok"> {
     else {
       const { renderTable } = await import("../table.ts");
       const rows = held.map((seen) => lockRow(seen, output));
-      output.line(renderTable(lockColumns, rows, output));
+      const { colors, lineColumns } = output;
+      output.line(renderTable(lockColumns, rows, { colors, columns: lineColumns }));
     }
     return "ok";
   });

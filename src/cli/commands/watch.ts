@@ -56,7 +56,13 @@ async function once({ locks, description }: Connected, output: Output): Promise<
   if (output.json) output.document({ store: description, locks: held.map(lockDocument) });
   else {
     const { renderFrame } = await import("../watch/screen.ts");
-    const frame = { store: description, sightings: sightings.all, nowMs: 0, trouble: undefined };
+    const frame = {
+      store: description,
+      sightings: sightings.all,
+      nowMs: 0,
+      trouble: undefined,
+      isOnce: true,
+    };
     for (const line of renderFrame(frame, output, Infinity)) output.line(line);
   }
   return "ok";
@@ -83,7 +89,8 @@ async function draw(
         // Keep the last data on the screen; servers may come back.
         trouble = failureOf(error)?.message ?? String(error);
       }
-      const frame = { store, sightings: sightings.all, nowMs: performance.now(), trouble };
+      const nowMs = performance.now();
+      const frame = { store, sightings: sightings.all, nowMs, trouble, isOnce: false };
       screen.draw(renderFrame(frame, output, process.stdout.rows ?? 24));
       await sleep(intervalMs, undefined, { signal: ended }).catch(() => undefined);
     }

@@ -36,8 +36,13 @@ export function checkExecutable(file: string): void {
   throw new Failure("cannotRun", `${file}: cannot be executed: permission denied`);
 }
 
+/** False also for a path that cannot be searched: shells pass over such folders of PATH. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 function isExecutable(path: string): boolean {

@@ -16,10 +16,18 @@ const variable = "HOLDFAST_HELD";
 export function heldAbove(): readonly HeldAbove[] {
   try {
     const told: unknown = JSON.parse(process.env[variable] ?? "[]");
-    return Array.isArray(told) ? (told as readonly HeldAbove[]) : [];
+    return Array.isArray(told) ? told.filter(isHeldAbove) : [];
   } catch {
     return [];
   }
+}
+
+/** The variable can hold anything: other programs may have written it. */
+function isHeldAbove(value: unknown): value is HeldAbove {
+  if (typeof value !== "object" || value === null) return false;
+  const { store, resources, fence } = value as Partial<Record<keyof HeldAbove, unknown>>;
+  const hasFence = fence === undefined || typeof fence === "string";
+  return typeof store === "string" && Array.isArray(resources) && hasFence;
 }
 
 export function heldVariables(own: HeldAbove): Readonly<Record<string, string>> {

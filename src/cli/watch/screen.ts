@@ -1,7 +1,8 @@
+import { stripVTControlCharacters } from "node:util";
+import { lockColumns, lockRow } from "../lock-view.ts";
 import type { Output } from "../output.ts";
 import { renderTable, type Column } from "../table.ts";
-import { holderText } from "../lock-view.ts";
-import { bar, printable, shortDuration } from "../words.ts";
+import { bar, shortDuration } from "../words.ts";
 import type { Sighting } from "./sightings.ts";
 
 /** Contents of the screen at one moment. */
@@ -11,66 +12,80 @@ export interface Frame {
   readonly nowMs: number;
   /** Reason why there is no new data. */
   readonly trouble: string | undefined;
+  /** True for a single look. */
+  readonly isOnce: boolean;
 }
 
-const columns: readonly Column[] = [
-  { title: "RESOURCE", elastic: true },
-  { title: "HOLDER", elastic: true },
-  { title: "AGE", align: "right" },
-  { title: "TTL" },
-  { title: "LEFT", align: "right" },
-  { title: "FENCE", align: "right" },
-  { title: "WAITERS", align: "right" },
-];
+const age: Column = { title: "AGE", align: "right", drop: 3 };
+const bars: Column = { title: "TTL", drop: 1 };
 
-/** Renders one screen as at most `rows` lines. */
+/** Renders one screen as at most `rows` lines, or a single look that knows no history. */
 export function renderFrame(frame: Frame, output: Output, rows: number): readonly string[] {
-  const { colors } = output;
-  const { sightings, trouble, store, nowMs } = frame;
-  const barWidth = output.columns >= 100 ? 16 : 8;
-  const room = Math.max(1, rows - 5);
+  const { colors, lineColumns: width } = output;
+  const { sightings, trouble, store, nowMs, isOnce } = frame;
+  // A look for the first time knows neither age nor TTL.
+  const columns = isOnce ? lockColumns : withHistory;
+  const foot = trouble === undefined ? [] : wrap(trouble, width).slice(0, troubleRowsMax);
+  const room = Math.max(1, rows - 4 - Math.max(1, foot.length));
   const shown = sightings.slice(0, room);
   const count = sightings.length === 1 ? "1 lock" : `${sightings.length} locks`;
-  const place = colors.dim(cut(store, output.columns - 24));
+  const place = colors.dim(cut(store, Math.max(8, width - 12 - count.length)));
   const head = `${colors.bold("holdfast")}  ${count}  ${place}`;
+  const cells = shown.map((sighting) => {
+    return isOnce
+      ? lockRow(sighting.seen, output)
+      : rowOf(sighting, nowMs, output.columns >= 100 ? 16 : 8, output);
+  });
+  const table = renderTable(columns, cells, { colors, columns: width }).split("\n");
+  // Rows that are not up to date are grey.
   const body =
-    shown.length === 0
-      ? [colors.dim("nothing is held")]
-      : renderTable(
-          columns,
-          shown.map((sighting) => rowOf(sighting, nowMs, barWidth, output)),
-          output,
-        ).split("\n");
+    trouble === undefined ? table : table.map((line) => colors.dim(stripVTControlCharacters(line)));
   const more = sightings.length > room ? [colors.dim(`… and ${sightings.length - room} more`)] : [];
-  const foot = trouble === undefined ? [] : [colors.red(cut(trouble, output.columns))];
-  return [head, "", ...body, ...more, ...foot];
+  const nothing = [colors.dim("nothing is held")];
+  const held = shown.length === 0 ? (trouble === undefined ? nothing : []) : body;
+  return [head, "", ...held, ...more, ...foot.map((line) => colors.red(line))];
 }
+
+const withHistory: readonly Column[] = lockColumns.flatMap((column) => {
+  return column.title === "LEFT" ? [age, bars, column] : [column];
+});
+
+const troubleRowsMax = 4;
 
 function rowOf(
   sighting: Sighting,
   nowMs: number,
   barWidth: number,
-  { colors }: Output,
+  output: Output,
 ): readonly string[] {
+  const { colors } = output;
   const { seen, sinceMs, atLeast, fullMs } = sighting;
   const share = fullMs === 0 ? 0 : (seen.remainingMs ?? 0) / fullMs;
   // Renewals come after a third of the TTL; less than a third left means that they fail.
   const paint = share > 0.5 ? colors.green : share > 1 / 3 ? colors.yellow : colors.red;
-  return [
-    colors.bold(printable(seen.resource)),
-    holderText(seen),
-    ageOf(nowMs - sinceMs, atLeast),
-    paint(bar(share, barWidth)),
-    shortDuration(seen.remainingMs),
-    String(seen.fence ?? "–"),
-    String(seen.waiters ?? "–"),
-  ];
+  const [resource = "", holder = "", ...rest] = lockRow(seen, output);
+  const history = [ageOf(nowMs - sinceMs, atLeast), paint(bar(share, barWidth))];
+  return [resource, holder, ...history, ...rest];
 }
 
 /** Returns the age. If the lock was held before the first look, only a lower bound is known. */
 function ageOf(ms: number, atLeast: boolean): string {
   if (!atLeast) return shortDuration(ms);
   return ms < 1_000 ? "–" : `≥${shortDuration(ms)}`;
+}
+
+/** Breaks a message into lines at its spaces, so that its reason stays readable. */
+function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width) {
+      lines[lines.length - 1] = `${line} ${word}`;
+    } else {
+      lines.push(cut(word, width));
+    }
+  }
+  return lines;
 }
 
 function cut(text: string, width: number): string {
