@@ -39,8 +39,8 @@ export {
   UnsupportedError,
 } from "./core/errors.ts";
 export { FenceAheadError } from "./core/fence-ahead-error.ts";
-export { SelfDeadlockError } from "./core/acquire/self-deadlock-error.ts";
-export type { BreakOptions, BreakOutcome } from "./core/acquire/break.ts";
+export { SelfDeadlockError } from "./core/nesting.ts";
+export type { BreakOptions, BreakOutcome } from "./core/break.ts";
 export type {
   ErrorCode,
   ErrorDetails,

@@ -6,7 +6,7 @@
  * the core relies on.
  */
 
-export { isOwner, labelOf } from "./core/acquire/owners.ts";
+export { isOwner, labelOf } from "./core/owners.ts";
 export type { Emitter } from "./core/events.ts";
 export type {
   AsyncContext,

@@ -132,9 +132,9 @@ describe("an installation without any peer", () => {
       };
       const lease = await createLocks({ ...store, open }).acquire("a");
       await lease.extend().catch((error) => console.log(error.stack));`;
-    const names = ["#lose", "#hear", "#extended", "#extendNow"];
+    const names = ["lose", "apply", "extended", "extendNow"];
     const plain = await node("module", code);
-    for (const name of names) expect(plain.stdout).toContain(`${name} (`);
+    for (const name of names) expect(plain.stdout).toContain(`.${name} (`);
     const mapped = await node("module", code, ["--enable-source-maps"]);
     const path = join("src", "core", "lease", "held-lease.ts");
     const lines = readFileSync(join(projectRoot, path), "utf8").split("\n");
@@ -144,8 +144,8 @@ describe("an installation without any peer", () => {
     expect(traced).toEqual(
       expect.arrayContaining([
         expect.stringContaining("new LeaseLostError("),
-        expect.stringContaining('this.#lose("taken")'),
-        expect.stringContaining("this.#hear(outcome"),
+        expect.stringContaining('this.lose("taken")'),
+        expect.stringContaining("this.apply(outcome"),
       ]),
     );
   });

@@ -1,16 +1,16 @@
-import { AcquireCall } from "./acquire/acquire-call.ts";
-import { failure, type AcquireContext, type Refused } from "./acquire/acquire.ts";
-import { Acquirer } from "./acquire/acquirer.ts";
-import { asked } from "./asked.ts";
-import { breakLock, type BreakOptions, type BreakOutcome } from "./acquire/break.ts";
-import { sortFindings, stallFinding, type Finding } from "./report/doctor.ts";
+import { Acquisition, orThrow, orUndefined, type AcquireContext } from "./acquire/acquisition.ts";
+import { CallerSignals } from "./acquire/cancellation.ts";
+import { LocalQueues } from "./acquire/local-queue.ts";
+import { breakLock, type BreakOptions, type BreakOutcome } from "./break.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
-import { LockEmitter, type Emitter, type LockEventName, type LockListener } from "./events.ts";
-import { handOver } from "./acquire/hand-over.ts";
+import { LockEmitter, type LockEventName, type LockListener } from "./events.ts";
+import { DoubtResolver } from "./lease/doubt-resolver.ts";
 import { Keeper } from "./lease/keeper.ts";
-import { Lines } from "./acquire/lines.ts";
-import type { LeaseHost } from "./lease/lease-host.ts";
-import type { Lease } from "./lease/lease.ts";
+import type { Lease, LeaseHost } from "./lease/lease.ts";
+import { RenewalPhases, Renewals } from "./lease/renewals.ts";
+import { runUsing } from "./lease/using.ts";
+import type { Locks, Resources, Work } from "./locks.ts";
+import { Nesting } from "./nesting.ts";
 import {
   builtInDefaults,
   knownOptions,
@@ -20,18 +20,14 @@ import {
   type ResolvedOptions,
   type StoreBounds,
 } from "./options.ts";
-import { loggable } from "./report/loggable.ts";
-import { Owners } from "./acquire/owners.ts";
+import { Owners } from "./owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
-import { RenewalPhases } from "./lease/renewal-phases.ts";
-import { Renewals } from "./lease/renewals.ts";
+import { sortFindings, stallFinding, type Finding } from "./report/doctor.ts";
+import { loggable } from "./report/loggable.ts";
 import { resourcesOf } from "./resources.ts";
-import { TimerScheduler } from "./time/scheduler.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
-import type { Locks, Resources, Work } from "./locks.ts";
-import { stallReport } from "./time/stall-report.ts";
-import { steadyRuntime } from "./time/steady-clock.ts";
-import { runUsing } from "./lease/using.ts";
+import { steadyRuntime } from "./time/instant.ts";
+import { TimerScheduler } from "./time/scheduler.ts";
 
 /** Creates a manager from its ports. `createLocks` calls it with the real ones. */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
@@ -41,18 +37,17 @@ export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefau
 class LockManager implements Locks {
   readonly capabilities: StoreCapabilities;
   readonly #context: AcquireContext;
-  readonly #keeper: Keeper;
+  readonly #nesting: Nesting;
+  readonly #signals = new CallerSignals();
   readonly #store: OpenStore;
-  readonly #events: Emitter;
+  /** perf (sequential): defaults for `acquire`, `tryAcquire` and `using`, made once. */
   readonly #defaults: ResolvedOptions;
+  readonly #onceDefaults: ResolvedOptions;
+  readonly #usingDefaults: ResolvedOptions;
   readonly #bounds: StoreBounds;
   readonly #stalls: Stalls | undefined;
-  readonly #acquirer: Acquirer;
   /** Calls under way other than acquires. `close` waits for them: each has a time limit. */
   readonly #underWay = new Set<Promise<unknown>>();
-  readonly #refuse = (call: AcquireCall, refused: Refused): never => {
-    throw failure(this.#context, call, refused, 1, 0);
-  };
   #closing: Promise<void> | undefined;
 
   constructor(given: Runtime, store: Store, defaults: LockDefaults | undefined) {
@@ -63,64 +58,65 @@ class LockManager implements Locks {
       throw new InvalidOptionError("signal", "given to a call, not to createLocks", "a default");
     }
     const runtime = steadyRuntime(given);
-    this.#bounds = store;
-    this.#stalls = runtime.stalls;
-    this.#defaults = resolveOptions(defaults, builtInDefaults, store);
-    const scheduler = new TimerScheduler(runtime.clock);
-    const events = new LockEmitter(runtime.diagnostics);
-    const keeper = new Keeper(scheduler, runtime.random);
+    const { clock, random, stalls } = runtime;
+    const resolved = resolveOptions(defaults, builtInDefaults, store);
     this.capabilities = store.capabilities;
-    this.#events = events;
-    this.#keeper = keeper;
+    this.#bounds = store;
+    this.#stalls = stalls;
+    this.#defaults = { ...resolved, renew: resolved.renew ?? false };
+    this.#onceDefaults = { ...this.#defaults, waitMs: 0 };
+    this.#usingDefaults = { ...resolved, renew: resolved.renew ?? true };
+    const scheduler = new TimerScheduler(clock);
+    const events = new LockEmitter(runtime.diagnostics);
     this.#store = store.open({
       runtime,
       scheduler,
       events,
-      reconsider: (judge) => keeper.reconsider(judge),
-      doubt: (judge) => keeper.doubt(judge),
+      reconsider: (judge) => this.#context.keeper.reconsider(judge),
+      doubt: (judge) => this.#context.keeper.doubt(judge),
     });
-    const owners = new Owners(runtime.random);
-    const lines = new Lines();
-    this.#context = { runtime, scheduler, store: this.#store, events, owners, lines };
-    const { clock } = runtime;
+    const queues = new LocalQueues();
     const host: LeaseHost = {
       clock,
+      random,
+      scheduler,
       store: this.#store,
-      handOver: (lease, grant) => handOver(this.#context, lease, grant),
-      over: (grant) => lines.over(grant),
       events,
       maxTtlMs: store.maxTtlMs,
       phases: new RenewalPhases(),
       renewals: new Renewals(clock, this.#store),
-      forget: (lease) => keeper.forget(lease),
-      stalls: (began) =>
-        stallReport({ clock, stalls: runtime.stalls, overdueMs: scheduler.overdueMs }, began),
-      reschedule: (lease, moment) => keeper.reschedule(lease, moment),
-      renewed: (lease, isRenewed, moment) => keeper.renewed(lease, isRenewed, moment),
+      doubts: new DoubtResolver(scheduler),
+      queues,
+      stalls,
     };
-    this.#acquirer = new Acquirer(this.#context, keeper, host);
-    runtime.stalls?.open?.();
+    this.#context = {
+      runtime,
+      scheduler,
+      store: this.#store,
+      events,
+      owners: new Owners(random),
+      queues,
+      keeper: new Keeper(host),
+      calls: new Set(),
+    };
+    this.#nesting = new Nesting(runtime.asyncContext, host);
+    stalls?.open?.();
   }
 
   acquire(resources: Resources, options?: LockOptions): Promise<Lease> {
-    return asked(() => {
-      const names = this.#checked(resources);
-      const resolved = resolveOptions(options, this.#defaults, this.#bounds);
-      const call = new AcquireCall(names, resolved);
-      return this.#acquirer.acquire(call, resolved.renew ?? false, this.#refuse);
-    });
+    try {
+      return this.#call(resources, options, this.#defaults).start(orThrow);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined> {
-    return asked(() => {
-      const names = this.#checked(resources);
-      if (options !== undefined && "wait" in options) {
-        throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
-      }
-      const resolved = { ...resolveOptions(options, this.#defaults, this.#bounds), waitMs: 0 };
-      const call = new AcquireCall(names, resolved);
-      return this.#acquirer.acquire(call, resolved.renew ?? false, nothingWhereHeld);
-    });
+    try {
+      return this.#call(resources, options, this.#onceDefaults).start(orUndefined);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async using<Result>(
@@ -133,11 +129,30 @@ class LockManager implements Locks {
     if (typeof work !== "function") {
       throw new InvalidOptionError("work", "a function that takes the lease", work);
     }
+    const lease = await this.#call(resources, options, this.#usingDefaults).start(orThrow);
+    return await runUsing(lease, this.#nesting.within(lease, work));
+  }
+
+  /** Returns a call that is ready to start. Throws for wrong arguments, before anything is sent. */
+  #call(
+    resources: Resources,
+    options: LockOptions | undefined,
+    defaults: ResolvedOptions,
+  ): Acquisition {
     const names = this.#checked(resources);
-    const resolved = resolveOptions(options, this.#defaults, this.#bounds);
-    const call = new AcquireCall(names, resolved);
-    const lease = await this.#acquirer.acquire(call, resolved.renew ?? true, this.#refuse);
-    return await runUsing(lease, this.#acquirer.nesting.within(lease, work));
+    if (defaults === this.#onceDefaults && options !== undefined && "wait" in options) {
+      throw new InvalidOptionError("wait", "left out: tryAcquire never waits", options.wait);
+    }
+    const resolved =
+      options === undefined ? defaults : resolveOptions(options, defaults, this.#bounds);
+    const { signal, waitMs } = resolved;
+    if (signal?.aborted === true) throw signal.reason;
+    if (waitMs === Infinity) this.#nesting.refuse(names);
+    this.#stalls?.watch();
+    const call = new Acquisition(this.#context, names, resolved);
+    if (signal !== undefined) call.bind(this.#signals, signal);
+    this.#context.calls.add(call);
+    return call;
   }
 
   async inspect(resource: string): Promise<Inspection> {
@@ -184,7 +199,7 @@ class LockManager implements Locks {
     if (typeof listener !== "function") {
       throw new InvalidOptionError("listener", "a function", listener);
     }
-    return this.#events.on(name, listener);
+    return this.#context.events.on(name, listener);
   }
 
   close(): Promise<void> {
@@ -217,18 +232,15 @@ class LockManager implements Locks {
   }
 
   async #closeNow(): Promise<void> {
-    this.#acquirer.cancel();
+    const { calls, keeper, scheduler } = this.#context;
+    const acquiring = [...calls].map((call) => call.end(new ClosedError()));
     await Promise.allSettled(this.#underWay);
-    await this.#acquirer.ended();
+    await Promise.all(acquiring);
     // Includes leases that were granted in the meantime.
-    const releases = this.#keeper.leases.map((lease) => lease.close());
+    const releases = keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();
-    this.#context.scheduler.end();
+    scheduler.end();
     this.#stalls?.close?.();
   }
-}
-
-function nothingWhereHeld(_: AcquireCall, refused: Refused): undefined {
-  if (refused.kind === "failed") throw refused.error;
 }

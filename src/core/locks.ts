@@ -1,4 +1,4 @@
-import type { BreakOptions, BreakOutcome } from "./acquire/break.ts";
+import type { BreakOptions, BreakOutcome } from "./break.ts";
 import type { Finding } from "./report/doctor.ts";
 import type { LockEventName, LockListener } from "./events.ts";
 import type { Lease } from "./lease/lease.ts";

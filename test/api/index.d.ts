@@ -13,12 +13,6 @@ export type BreakOutcome = {
     readonly reason: "free" | "changed";
 };
 
-export declare class SelfDeadlockError extends HoldfastError {
-    readonly label: string | undefined;
-    readonly sinceMs: number;
-    constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
-}
-
 export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FENCE_AHEAD" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 
 export interface ErrorDetails {
@@ -240,6 +234,12 @@ export interface Locks extends AsyncDisposable {
     doctor(): Promise<readonly Finding[]>;
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
     close(): Promise<void>;
+}
+
+export declare class SelfDeadlockError extends HoldfastError {
+    readonly label: string | undefined;
+    readonly sinceMs: number;
+    constructor(resources: readonly string[], label: string | undefined, sinceMs: number);
 }
 
 export interface RetryOptions {

@@ -1,12 +1,12 @@
-export declare function labelOf(owner: string): string | undefined;
-
-export declare function isOwner(value: string): boolean;
-
 export interface Emitter {
     on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
     wants(name: LockEventName): boolean;
     emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
 }
+
+export declare function labelOf(owner: string): string | undefined;
+
+export declare function isOwner(value: string): boolean;
 
 export interface Instant {
     readonly monotonicMs: number;

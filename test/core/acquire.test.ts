@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { labelOf } from "../../src/core/acquire/owners.ts";
+import { labelOf } from "../../src/core/owners.ts";
 import type { AttemptOutcome } from "../../src/core/store.ts";
 import { type AcquireTimeoutError, QuorumError, StoreError } from "../../src/index.ts";
 import { settle } from "../../src/testing/index.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ExtendOutcome, Grant, OnExtended } from "../../src/core/store.ts";
-import { steadyClock } from "../../src/core/time/steady-clock.ts";
-import { now } from "../../src/core/time/validity.ts";
+import { steadyClock } from "../../src/core/time/instant.ts";
 import { extended, failed, scene } from "./fake-store.ts";
 
 /** If a store can renew many leases at once, those that are due together are one request. */
@@ -21,7 +20,7 @@ function together() {
       extendMany(grants: readonly Grant[], ttlMs: number, tell: OnExtended) {
         const names = grants.map(({ resources }) => resources.join());
         const answer = (name: string, outcome: ExtendOutcome): void => {
-          tell(names.indexOf(name), outcome, now(steadyClock(made.clock)));
+          tell(names.indexOf(name), outcome, steadyClock(made.clock).now());
         };
         asked.push({ names, ttlMs, answer });
       },

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { steadyClock } from "../../src/core/time/steady-clock.ts";
+import { steadyClock } from "../../src/core/time/instant.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { createLocks, LeaseLostError, type Lease } from "../../src/index.ts";
 import { ManualClock, manualRuntime } from "../../src/testing/index.ts";

@@ -6,9 +6,8 @@ import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
 import { LockEmitter, type LockEvents } from "../../src/core/events.ts";
 import type { Runtime, SteadyRuntime } from "../../src/core/ports.ts";
 import { TimerScheduler } from "../../src/core/time/scheduler.ts";
-import { steadyRuntime } from "../../src/core/time/steady-clock.ts";
+import { steadyRuntime } from "../../src/core/time/instant.ts";
 import type { AcquireRequest, AttemptOutcome, Grant } from "../../src/core/store.ts";
-import { now } from "../../src/core/time/validity.ts";
 import { nodeRuntime } from "../../src/runtime/node-runtime.ts";
 import { EmbeddedStore } from "../../src/stores/embedded/embedded-store.ts";
 import { type Machine, thisMachine } from "../../src/stores/embedded/machine.ts";
@@ -63,7 +62,7 @@ export class Port {
       resources: typeof resources === "string" ? [resources] : resources,
       owner: `owner-${owners}`,
       ttlMs,
-      started: now(this.#runtime.clock),
+      started: this.#runtime.clock.now(),
       cancellation: new CallCancellation(),
     };
   }

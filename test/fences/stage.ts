@@ -2,12 +2,11 @@ import { setImmediate } from "node:timers/promises";
 import { NotConnectedError } from "../../src/clients/contract.ts";
 import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
 import { LockEmitter, type Emitter } from "../../src/core/events.ts";
-import { Owners } from "../../src/core/acquire/owners.ts";
+import { Owners } from "../../src/core/owners.ts";
 import type { Clock, Instant, SteadyRuntime } from "../../src/core/ports.ts";
 import { TimerScheduler } from "../../src/core/time/scheduler.ts";
-import { steadyClock, steadyRuntime } from "../../src/core/time/steady-clock.ts";
+import { steadyClock, steadyRuntime } from "../../src/core/time/instant.ts";
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
-import { now } from "../../src/core/time/validity.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
@@ -109,7 +108,7 @@ export class Actor {
   constructor(backends: readonly Backend[], options: StageOptions, actor: ActorOptions) {
     const { mutations = {}, held = ["acquire", "touch", "release"], ...storeOptions } = options;
     this.clock = new StillClock(actor.proposes ?? 1);
-    this.started = now(steadyClock(this.clock));
+    this.started = steadyClock(this.clock).now();
     const cutOff = () => Promise.reject(new NotConnectedError("held", "cut off"));
     this.lines = backends.map((backend, index) => {
       const reaches = actor.cutOff?.includes(index + 1) !== true;
@@ -137,7 +136,7 @@ export class Actor {
 
   /** Starts an attempt. When this resolves, its acquires have been sent and are held. */
   async begins(owner: string = this.#owners.next(undefined)): Promise<void> {
-    const started = now(steadyClock(this.clock));
+    const started = steadyClock(this.clock).now();
     const cancellation = new CallCancellation();
     const request = { resources: [resource], owner, ttlMs, started, cancellation };
     this.started = started;

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FenceRejectedError } from "../../src/core/errors.ts";
-import { steadyClock } from "../../src/core/time/steady-clock.ts";
-import { leftMs } from "../../src/core/time/validity.ts";
+import { leftMs, steadyClock } from "../../src/core/time/instant.ts";
 import { fencedSet } from "../../src/fencing/redis.ts";
 import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
 import { HeldLine } from "./held-line.ts";
@@ -130,7 +129,7 @@ test("C15: a late release of one attempt must not delete the lock of the next", 
     return [a.grant, c.grant].filter((grant) => grant !== undefined).length;
   }
   expect(await play(servers, asItIs, (stage) => schedule(stage, undefined))).toBe(1);
-  // Rule: a new owner for every attempt (core/acquire/owners.ts, `next`). Here two attempts have the same.
+  // Rule: a new owner for every attempt (core/owners.ts, `next`). Here two attempts have the same.
   expect(await play(servers, asItIs, (stage) => schedule(stage, "reused"))).toBe(2);
 });
 
@@ -212,7 +211,7 @@ test("C21: validity counts from the first send, because a repeated acquire does 
   expect(keyMs).toBeLessThanOrEqual(ttlMs / 2);
   expect(trustedMs).toBeGreaterThan(0);
   expect(trustedMs).toBeLessThanOrEqual(ttlMs / 2);
-  // Rule: `started` is taken once per attempt (core/acquire/acquire.ts). If it were taken again for the
+  // Rule: `started` is taken once per attempt (core/acquire/acquisition.ts). If it were taken again for the
   // repeated request, A would trust keys that have expired.
   expect(fromResendMs).toBeGreaterThan(keyMs);
 });

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { compileClockLibrary } from "../../faults/clock-library.ts";
 import { NodeServer } from "../../faults/node-server.ts";
-import { steadyClock } from "../../src/core/time/steady-clock.ts";
+import { steadyClock } from "../../src/core/time/instant.ts";
 import { LeaseLostError } from "../../src/index.ts";
 import { ClockWatch, stampOf } from "../../src/stores/redis/node/clock-watch.ts";
 import { collect, connect, openLocks, rejection } from "../support/redis-harness.ts";

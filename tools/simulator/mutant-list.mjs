@@ -24,6 +24,8 @@ const admissionRule = "stores/redis/admission/admission-rule.ts";
 const touch = "stores/redis/protocol/touch.ts";
 const renewal = "stores/redis/protocol/renewal.ts";
 const lease = "core/lease/held-lease.ts";
+const acquisition = "core/acquire/acquisition.ts";
+const localQueue = "core/acquire/local-queue.ts";
 const encode = "stores/redis/commands/encode.ts";
 
 /** @type {readonly Mutant[]} */
@@ -299,14 +301,9 @@ export const mutants = [
     example: "C21",
     changes: [
       {
-        file: "core/acquire/acquire.ts",
-        from: `return { grant: outcome.grant, started, attempts: attempt, waitedMs };`,
-        to: `return { grant: outcome.grant, started: now(clock), attempts: attempt, waitedMs };`,
-      },
-      {
-        file: "core/acquire/acquirer.ts",
-        from: `const acquired = { grant: outcome.grant, started,`,
-        to: `const acquired = { grant: outcome.grant, started: heard,`,
+        file: acquisition,
+        from: `const acquired = { grant, started, validityMs`,
+        to: `const acquired = { grant, started: received, validityMs`,
       },
     ],
   },
@@ -316,8 +313,8 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `this.prolong(sent.started, outcome.validityMs);`,
-        to: `this.prolong(moment, outcome.validityMs);`,
+        from: `this.#deadline.prolong(sent.started, outcome.validityMs);`,
+        to: `this.#deadline.prolong(moment, outcome.validityMs);`,
       },
     ],
   },
@@ -352,7 +349,7 @@ export const mutants = [
         file: lease,
         from: `    // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
-    if (!this.isActive) return this.#whyEnded();`,
+    if (!this.isActive) return whyEnded(this.#activity, this);`,
         to: "",
       },
     ],
@@ -373,7 +370,7 @@ export const mutants = [
     breaks: "a lease is over when either clock says so",
     changes: [
       {
-        file: "core/time/steady-clock.ts",
+        file: "core/time/instant.ts",
         from: `steadyMs: monotonicMs + this.#gainedMs };`,
         to: `steadyMs: clock.wallMs() };`,
       },
@@ -389,7 +386,7 @@ export const mutants = [
     breaks: "a wall clock that was set back does not hide that the machine slept later",
     changes: [
       {
-        file: "core/time/steady-clock.ts",
+        file: "core/time/instant.ts",
         from: `} else if (offsetMs < this.#offsetMs - noiseMs) {`,
         to: `} else if (offsetMs < this.#offsetMs - 1e12) {`,
       },
@@ -400,9 +397,9 @@ export const mutants = [
     breaks: "the signal fires by itself when validity ends",
     changes: [
       {
-        file: "core/lease/keeper.ts",
-        from: `Math.min(renewAtMs, lease.endDueMs(moment))`,
-        to: `Math.min(renewAtMs, lease.endDueMs(moment) + 500)`,
+        file: "core/lease/deadline.ts",
+        from: `Math.min(renewAtMs, this.endDueMs(moment))`,
+        to: `Math.min(renewAtMs, this.endDueMs(moment) + 500)`,
       },
     ],
   },
@@ -412,7 +409,7 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `if (this.isOver(moment ?? now(this.#host.clock))) this.#lose();`,
+        from: `if (this.#deadline.isOver(moment ?? this.terms.host.clock.now())) this.lose();`,
         to: "",
       },
     ],
@@ -423,9 +420,9 @@ export const mutants = [
     example: "C15",
     changes: [
       {
-        file: "core/acquire/acquire.ts",
-        from: `const owner = owners.next(options.label);`,
-        to: `const owner = ((call as any).owner ??= owners.next(options.label));`,
+        file: acquisition,
+        from: `const owner = owners.next(label);`,
+        to: `const owner = ((this as any).owner ??= owners.next(label));`,
       },
     ],
   },
@@ -479,19 +476,19 @@ export const mutants = [
     changes: [
       {
         file: lease,
-        from: `    const more = this.#more;
+        from: `    const activity = this.own;
     const extend = `,
-        to: `    const ahead = () => lineBefore(this.#more);
+        to: `    const ahead = () => queueBefore(this.own);
     for (let each = ahead(); each !== undefined; each = ahead()) await each;
     this.assertHeld();
-    const more = this.#more;
+    const activity = this.own;
     const extend = `,
       },
-      { file: lease, from: `  inTurn,\n`, to: `  inTurn,\n  lineBefore,\n` },
+      { file: lease, from: `  inTurn,\n`, to: `  inTurn,\n  queueBefore,\n` },
       {
-        file: "core/lease/lease-extras.ts",
-        from: `function lineBefore(`,
-        to: `export function lineBefore(`,
+        file: "core/lease/activity.ts",
+        from: `function queueBefore(`,
+        to: `export function queueBefore(`,
       },
     ],
   },
@@ -512,8 +509,8 @@ export const mutants = [
     changes: [
       {
         file: "core/lock-manager.ts",
-        from: `this.#keeper.leases.map((lease) => lease.close())`,
-        to: `this.#keeper.leases.slice(1).map((lease) => lease.close())`,
+        from: `keeper.leases.map((lease) => lease.close())`,
+        to: `keeper.leases.slice(1).map((lease) => lease.close())`,
       },
     ],
   },
@@ -740,7 +737,7 @@ export const mutants = [
     breaks: "whoever waits asks also without being told: a holder that dies tells nobody",
     changes: [
       {
-        file: "core/acquire/acquire.ts",
+        file: "core/acquire/backoff.ts",
         from: `if (rank >= eagerWaiters && !isFree) return mostMs;`,
         to: `if (!isSplit) return mostMs * 3_600;`,
       },
@@ -751,9 +748,9 @@ export const mutants = [
     breaks: "whoever leaves the front of a manager's line wakes the next",
     changes: [
       {
-        file: "core/acquire/lines.ts",
-        from: `else if (contended) frontOf(line)?.wake();`,
-        to: `else if (contended) return;`,
+        file: localQueue,
+        from: `else if (wasFirst) frontOf(queue)?.wake();`,
+        to: `else if (wasFirst) return;`,
       },
     ],
   },
@@ -762,9 +759,9 @@ export const mutants = [
     breaks: "a lease that is over is the turn of the next in its manager's line",
     changes: [
       {
-        file: "core/acquire/lines.ts",
-        from: `line.heldBy = undefined;`,
-        to: `line.heldBy ??= undefined;`,
+        file: localQueue,
+        from: `queue.heldBy = undefined;`,
+        to: `queue.heldBy ??= undefined;`,
       },
     ],
   },
@@ -790,8 +787,8 @@ export const mutants = [
     breaks: "whoever is passed a lock has what is left of its validity",
     changes: [
       {
-        file: "core/acquire/hand-over.ts",
-        from: `take({ grant, started, validityMs })`,
+        file: localQueue,
+        from: `take({ grant, started, validityMs: leftMs })`,
         to: `take({ grant, started, validityMs: grant.validityMs })`,
       },
     ],
@@ -802,8 +799,8 @@ export const mutants = [
     changes: [
       {
         file: "core/lease/held-lease.ts",
-        from: `if (this.isActive) this.#state = "released";`,
-        to: `if (this.isActive && spent === undefined) this.#state = "released";`,
+        from: `if (this.isActive) activity.isReleased = true;`,
+        to: `if (this.isActive && kept === undefined) activity.isReleased = true;`,
       },
     ],
   },

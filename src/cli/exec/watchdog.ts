@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { steadyClock } from "../../core/time/steady-clock.ts";
+import { steadyClock } from "../../core/time/instant.ts";
 import { nodeRuntime } from "../../runtime/node-runtime.ts";
 import { readOrder, type Order } from "./orders.ts";
 import { ProcessTree } from "./process-tree.ts";

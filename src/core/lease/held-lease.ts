@@ -1,294 +1,300 @@
-import { asked } from "../asked.ts";
-import { Deadline } from "./deadline.ts";
-import { doubtCountOf, noteDoubt, raiseDoubt, settleDoubt, type SentRequest } from "./doubt.ts";
-import { durationMs, type Duration } from "../time/durations.ts";
-import { ClosedError, LeaseLostError, UnsupportedError, type LossReason } from "../errors.ts";
-import { hearGuards, tellDoubtful, tellLost, tellReleased, tellRenewed } from "./lease-events.ts";
 import {
+  doubtCountOf,
   inTurn,
-  isQuiet,
   onlyRenewing,
-  ownExtras,
+  ownActivity,
+  settleDoubt,
+  signalOf,
+  stateOf,
   whyEnded,
   withoutRenewal,
-  type LeaseExtras,
-} from "./lease-extras.ts";
-import type { LeaseHost } from "./lease-host.ts";
-import { signalOf } from "./lease-signal.ts";
-import { showLeases } from "./lease-view.ts";
+  type Activity,
+  type SentRequest,
+} from "./activity.ts";
+import { Deadline } from "./deadline.ts";
+import { ClosedError, LeaseLostError, type LossReason } from "../errors.ts";
+import {
+  fenceOf,
+  emitDoubtful,
+  emitLost,
+  emitReleased,
+  emitRenewed,
+  showLeases,
+} from "./lease-report.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
 import { ttlMinMs } from "../options.ts";
 import type { Instant } from "../ports.ts";
-import type { Task } from "../time/scheduler.ts";
 import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "../store.ts";
-import { now } from "../time/validity.ts";
-
-const handedOver: ReleaseOutcome = { released: true, handedOver: true };
+import { durationMs, type Duration } from "../time/durations.ts";
 
 /**
  * Problem: replies can be late or lost, and a process can stop for longer than its lease lasts.
  * Idea: a state machine that local clocks end, never a reply. Every public read calls `judge`
  * first, so that a lease whose timer is late is never shown as held.
  * Limit: work that does not read the lease may run on after the loss. The fence covers that.
- * perf (held): the lease is its own deadline and scheduler task, which saves two objects.
  */
-export class HeldLease extends Deadline implements Lease, Task {
+export class HeldLease implements Lease {
+  // perf (held): methods are `private` and not #private, which would add a field to each lease.
   #grant: Grant;
-  #state: LeaseState = "held";
-  #extras: LeaseExtras | undefined;
+  #activity: Activity | undefined;
+  readonly #deadline: Deadline;
 
-  constructor(
-    terms: LeaseTerms,
-    grant: Grant,
-    started: Instant,
-    validityMs: number = grant.validityMs,
-  ) {
-    super(terms, started, validityMs);
+  constructor(terms: LeaseTerms, grant: Grant, started: Instant, validityMs: number) {
     this.#grant = grant;
+    this.#deadline = new Deadline(this, terms, started, validityMs);
   }
 
-  get #host(): LeaseHost {
-    return this.terms.host;
+  get terms(): LeaseTerms {
+    return this.#deadline.terms;
   }
-  get #more(): LeaseExtras {
-    this.#extras = ownExtras(this.#extras);
-    return this.#extras;
+  /** Monotonic time from which the first validity counts. */
+  get startedMs(): number {
+    return this.#deadline.startedMs;
   }
-
+  /** Set if the manager was closed while the lease was held. */
+  get closed(): ClosedError | undefined {
+    return this.#activity?.closed;
+  }
+  /** True if held or doubtful: the lease can still be renewed, or lost. */
+  get isActive(): boolean {
+    const state = stateOf(this.#activity);
+    return state === "held" || state === "doubtful";
+  }
+  private get own(): Activity {
+    this.#activity = ownActivity(this.#activity);
+    return this.#activity;
+  }
   get resources(): readonly string[] {
     return this.#grant.resources;
   }
-
-  get fence(): bigint {
-    const { fence } = this.#grant;
-    if (fence !== undefined) return fence;
-    throw new UnsupportedError("this store does not fence its leases: there is no fence to use", {
-      resources: this.resources,
-    });
+  get label(): string | undefined {
+    return this.terms.label;
   }
-
+  get fence(): bigint {
+    return fenceOf(this.#grant);
+  }
   get state(): LeaseState {
     this.judge();
-    return this.#state;
+    return stateOf(this.#activity);
   }
-
   get signal(): AbortSignal {
-    return signalOf(this.#more, this);
+    return signalOf(this.own, this);
   }
 
   remainingMs(): number {
-    const moment = now(this.#host.clock);
+    const moment = this.terms.host.clock.now();
     this.judge(moment);
-    return this.isActive ? Math.floor(this.leftMs(moment)) : 0;
+    return this.isActive ? Math.floor(this.#deadline.leftMs(moment)) : 0;
   }
 
   assertHeld(): void {
     this.judge();
-    const error = this.#whyEnded();
+    const error = whyEnded(this.#activity, this);
     if (error !== undefined) throw error;
   }
 
   async prove(): Promise<boolean> {
     this.judge();
-    if (this.#extras?.loss !== undefined) return false;
+    if (this.#activity?.loss !== undefined) return false;
     this.assertHeld();
-    const doubts = doubtCountOf(this.#extras);
-    const outcome = await this.#host.store.prove(this.#grant);
-    const error = this.#hear(outcome, doubts, now(this.#host.clock));
-    if (error !== undefined && error !== this.#extras?.loss) throw error;
+    const doubts = doubtCountOf(this.#activity);
+    const outcome = await this.terms.host.store.prove(this.#grant);
+    const error = this.apply(outcome, doubts, this.terms.host.clock.now());
+    if (error !== undefined && error !== this.#activity?.loss) throw error;
     return error === undefined;
   }
 
   async extend(ttl?: Duration): Promise<void> {
-    const ttlMs =
-      ttl === undefined
-        ? this.ttlMs
-        : durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: this.#host.maxTtlMs });
+    const bounds = { minMs: ttlMinMs, maxMs: this.terms.host.maxTtlMs };
+    const ttlMs = ttl === undefined ? this.terms.ttlMs : durationMs("ttl", ttl, bounds);
     this.assertHeld();
-    const more = this.#more;
+    const activity = this.own;
     const extend = (): Promise<void> => {
       this.assertHeld(); // Again: it may have been released while this call was queued.
-      return this.#extendNow(ttlMs);
+      return this.extendNow(ttlMs);
     };
-    await inTurn(more, extend, () => {
-      if (this.#extras === more) this.#extras = undefined;
+    await inTurn(activity, extend, () => {
+      if (this.#activity === activity) this.#activity = undefined;
     });
   }
 
   release(): Promise<ReleaseOutcome> {
-    const more = this.#more;
-    more.releasing ??= this.#releaseNow();
-    return more.releasing;
-  }
-
-  /** @internal True if a background renewal is under way, or queued behind an extension. */
-  get isRenewing(): boolean {
-    return this.#extras?.renewing === true;
-  }
-
-  /** @internal Renews in the background. perf (renew): usually no memory in the lease. */
-  renew(started: Instant): void {
-    this.judge(started);
-    if (!this.isActive) return;
-    if (this.#extras === undefined) this.#extras = onlyRenewing;
-    else this.#more.renewing = true;
-    if (this.#extras.extending !== undefined) {
-      this.extend().then(
-        () => this.#renewalOver(true),
-        () => this.#renewalOver(false),
-      );
-      return;
-    }
-    this.#host.renewals.add(this, this.#grant, started, doubtCountOf(this.#extras));
-  }
-
-  /** @internal Called with the outcome of a background renewal; undefined if it is unknown. */
-  renewalHeard(outcome: ExtendOutcome | undefined, sent: SentRequest, moment: Instant): void {
-    const isRenewed = outcome !== undefined && this.#extended(outcome, sent, moment) === undefined;
-    this.#renewalOver(isRenewed, moment);
+    const activity = this.own;
+    activity.releasing ??= this.releaseNow(activity);
+    return activity.releasing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
 
-  /** @internal Set if the manager was closed while the lease was held. */
-  get closed(): ClosedError | undefined {
-    return this.#extras?.closed;
-  }
-
-  /** @internal Called when the manager closes. Aborts the signal for work that still runs. */
+  /** Called when the manager closes. Aborts the signal for work that still runs. */
   async close(): Promise<void> {
     this.judge();
     if (this.isActive) {
       const closed = new ClosedError(this.resources);
-      this.#more.closed = closed;
-      this.#more.controller?.abort(closed);
+      this.own.closed = closed;
+      this.own.controller?.abort(closed);
     }
     await this.release();
   }
 
-  /** @internal Declares the loss if the validity is over. Every public read calls it first. */
+  /** Declares the loss if the validity is over. Every public read calls it first. */
   judge(moment?: Instant): void {
     if (!this.isActive) return;
-    if (this.isOver(moment ?? now(this.#host.clock))) this.#lose();
+    if (this.#deadline.isOver(moment ?? this.terms.host.clock.now())) this.lose();
   }
 
-  /** @internal Ends the lease as lost if the store's `judge` returns a reason for its grant. */
+  /** Ends the lease as lost if the store's `judge` returns a reason for its grant. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     const reason = this.isActive ? judge(this.#grant) : undefined;
-    if (reason !== undefined) this.#lose(reason);
+    if (reason !== undefined) this.lose(reason);
   }
 
-  /** @internal Turns doubtful if the store's `judge` returns a cause for the grant; true if so. */
-  callIntoDoubt(judge: (grant: Grant) => Error | undefined): boolean {
+  /** Turns doubtful if the store's `judge` returns a cause for the grant, and is proven again. */
+  callIntoDoubt(judge: (grant: Grant) => Error | undefined): void {
     const cause = this.isActive ? judge(this.#grant) : undefined;
-    if (cause === undefined) return false;
-    raiseDoubt(this.#more, cause);
-    this.#turnDoubtful(cause);
-    return true;
+    if (cause === undefined) return;
+    // Only a request that is sent after this can confirm the lease.
+    this.own.doubtCount += 1;
+    this.turnDoubtful(cause);
+    this.terms.host.doubts.resolve(this);
   }
 
-  run(moment: Instant): void {
+  /** Starts the renewal if it is due at `moment`, and schedules the next renewal or the end. */
+  schedule(moment: Instant): void {
     if (!this.isActive) return;
-    if (this.isDue(moment)) this.#lose();
-    else this.#host.reschedule(this, moment);
+    if (this.#deadline.isRenewalDue(moment) && !this.isRenewing) {
+      this.judge(moment);
+      if (this.isActive) this.renew(moment);
+    }
+    if (this.isActive) this.#deadline.schedule(this.isRenewing, moment);
   }
 
-  /** @internal True if held or doubtful: the lease can still be renewed, or lost. */
-  get isActive(): boolean {
-    return this.#state === "held" || this.#state === "doubtful";
+  /** True if a background renewal is under way, or queued behind an extension. */
+  private get isRenewing(): boolean {
+    return this.#activity?.renewing === true;
   }
 
-  async #extendNow(ttlMs: number): Promise<void> {
-    const sent = { started: now(this.#host.clock), doubts: doubtCountOf(this.#extras) };
-    const outcome = await this.#host.store.extend(this.#grant, ttlMs);
-    const moment = now(this.#host.clock);
-    const error = this.#extended(outcome, sent, moment);
+  /** Renews in the background. perf (renew): usually no memory in the lease. */
+  private renew(started: Instant): void {
+    if (this.#activity === undefined) this.#activity = onlyRenewing;
+    else this.own.renewing = true;
+    if (this.#activity.extending !== undefined) {
+      const { clock } = this.terms.host;
+      const over = (isRenewed: boolean) => () => this.renewalOver(isRenewed, clock.now());
+      this.extend().then(over(true), over(false));
+      return;
+    }
+    const doubts = doubtCountOf(this.#activity);
+    this.terms.host.renewals.add({ lease: this, grant: this.#grant, started, doubts });
+  }
+
+  /** Called with the outcome of a background renewal; undefined if it is unknown. */
+  onRenewal(outcome: ExtendOutcome | undefined, sent: SentRequest, moment: Instant): void {
+    const isRenewed = outcome !== undefined && this.extended(outcome, sent, moment) === undefined;
+    this.renewalOver(isRenewed, moment);
+  }
+
+  private renewalOver(isRenewed: boolean, moment: Instant): void {
+    this.#activity = withoutRenewal(this.#activity);
+    if (!isRenewed) this.#deadline.retryRenewal(moment);
+    this.schedule(moment);
+  }
+
+  private async extendNow(ttlMs: number): Promise<void> {
+    const { clock, store } = this.terms.host;
+    const sent = { started: clock.now(), doubts: doubtCountOf(this.#activity) };
+    const outcome = await store.extend(this.#grant, ttlMs);
+    const moment = clock.now();
+    const error = this.extended(outcome, sent, moment);
     if (error !== undefined) throw error;
-    this.#host.reschedule(this, moment);
+    this.schedule(moment);
   }
 
-  #extended(outcome: ExtendOutcome, sent: SentRequest, moment: Instant): Error | undefined {
-    const error = this.#hear(outcome, sent.doubts, moment);
+  private extended(outcome: ExtendOutcome, sent: SentRequest, moment: Instant): Error | undefined {
+    const error = this.apply(outcome, sent.doubts, moment);
     if (error !== undefined || outcome.kind !== "extended") return error;
-    this.prolong(sent.started, outcome.validityMs);
-    tellRenewed(this, this.#grant);
+    this.#deadline.prolong(sent.started, outcome.validityMs);
+    emitRenewed(this, this.#grant);
     return undefined;
   }
 
   /** Applies a reply to the state. Returns an error unless the reply confirms the lease in time. */
-  #hear(outcome: ExtendOutcome | ProveOutcome, doubts: number, moment: Instant): Error | undefined {
+  private apply(
+    reply: ExtendOutcome | ProveOutcome,
+    doubts: number,
+    moment: Instant,
+  ): Error | undefined {
     // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
-    if (!this.isActive) return this.#whyEnded();
-    if (outcome.kind === "gone") {
-      this.#lose("taken");
-      return this.#whyEnded();
+    if (!this.isActive) return whyEnded(this.#activity, this);
+    if (reply.kind === "gone") {
+      this.lose("taken");
+      return whyEnded(this.#activity, this);
     }
-    if (outcome.kind === "failed") {
-      this.#turnDoubtful(outcome.error);
-      return outcome.error;
+    if (reply.kind === "failed") {
+      this.turnDoubtful(reply.error);
+      return reply.error;
     }
-    const error = settleDoubt(this.#extras, doubts, this.resources);
-    if (error === undefined) this.#state = "held";
-    return error;
+    return settleDoubt(this.#activity, doubts, this.resources);
   }
 
-  #renewalOver(isRenewed: boolean, moment = now(this.#host.clock)): void {
-    this.#extras = withoutRenewal(this.#extras);
-    this.#host.renewed(this, isRenewed, moment);
-  }
-  #whyEnded(): Error | undefined {
-    return whyEnded(this.#extras, this.#state, this);
-  }
-  #turnDoubtful(cause: unknown): void {
-    noteDoubt(this.#more, cause);
-    if (this.#state !== "held") return;
-    this.#state = "doubtful";
-    tellDoubtful(this, cause);
+  private turnDoubtful(cause: unknown): void {
+    const isNew = stateOf(this.#activity) === "held";
+    this.own.doubt = { cause };
+    if (isNew) emitDoubtful(this, cause);
   }
 
-  #lose(reason = this.whyOver(this.#state === "doubtful" ? "unreachable" : "expired")): void {
-    const cause = this.#extras?.doubt?.cause;
-    // Before `forget`, which may cancel an overdue timer: the sign of a stall under way.
-    const stalls = this.#host.stalls(this.started);
-    this.#state = "lost";
+  /** Stops renewals, the deadline, and proofs after a doubt. */
+  private end(): void {
+    if (doubtCountOf(this.#activity) > 0) this.terms.host.doubts.forget(this);
+    this.#deadline.cancel();
+  }
+
+  lose(reason: LossReason = this.#deadline.whyOver(this.#activity?.doubt !== undefined)): void {
+    const cause = this.#activity?.doubt?.cause;
+    // Before the deadline is cancelled: an overdue timer is the sign of a stall under way.
+    const stalls = this.#deadline.stalls();
     const loss = new LeaseLostError(this.resources, reason, { cause });
-    this.#more.loss = loss;
-    this.#host.forget(this);
-    this.#host.over(this.#grant);
-    this.#more.controller?.abort(loss);
-    tellLost(this, this.#grant.fence, reason, cause, stalls);
+    const activity = this.own;
+    activity.loss = loss;
+    this.end();
+    this.terms.host.queues.over(this.#grant);
+    activity.controller?.abort(loss);
+    emitLost(this, { fence: this.#grant.fence, reason, cause, ...stalls });
   }
 
-  #releaseNow(): Promise<ReleaseOutcome> {
-    this.judge();
-    const isWell = this.#state === "held" && isQuiet(this.#extras);
-    const spent = isWell ? this.#host.handOver(this, this.#grant) : undefined;
-    if (this.isActive) this.#state = "released";
-    this.#host.forget(this);
-    if (spent !== undefined) {
-      this.#grant = spent;
-      tellReleased(this, handedOver);
-      return Promise.resolve(handedOver);
+  private async releaseNow(activity: Activity): Promise<ReleaseOutcome> {
+    const { clock, events, queues, store } = this.terms.host;
+    const moment = clock.now();
+    this.judge(moment);
+    const grant = this.#grant;
+    const isQuiet = !activity.renewing && activity.extending === undefined;
+    const leftMs = this.#deadline.leftMs(moment);
+    const kept =
+      stateOf(activity) === "held" && isQuiet
+        ? queues.handOver(store, grant, this.terms, moment, leftMs)
+        : undefined;
+    if (this.isActive) activity.isReleased = true;
+    this.end();
+    if (kept !== undefined) {
+      const handedOver = { released: true, handedOver: true } as const;
+      this.#grant = kept;
+      if (events.wants("released")) emitReleased(this, handedOver);
+      return handedOver;
     }
     // perf (contended): before the release, so that the next call's attempt can travel with it.
-    this.#host.over(this.#grant);
-    return asked(() => this.#host.store.release(this.#grant)).then((reply) => {
-      const reason = this.#extras?.loss?.reason ?? this.#endBefore(reply);
-      const outcome = reason === undefined ? reply : { released: false as const, reason };
-      tellReleased(this, outcome);
-      return outcome;
-    });
-  }
-
-  /** A release that arrived after the end finds nothing, and says nothing about the time before. */
-  #endBefore(reply: ReleaseOutcome): LossReason | undefined {
+    queues.over(grant);
+    const reply = await store.release(grant);
+    // A release that arrived after the end finds nothing, and says nothing about the time before.
     const isTaken = !reply.released && reply.reason === "taken";
-    return isTaken && this.isOver(now(this.#host.clock)) ? "expired" : undefined;
+    const isLate = isTaken && this.#deadline.isOver(clock.now());
+    const reason = activity.loss?.reason ?? (isLate ? "expired" : undefined);
+    const outcome = reason === undefined ? reply : { released: false as const, reason };
+    if (events.wants("released")) emitReleased(this, outcome);
+    return outcome;
   }
 }
 
-hearGuards(HeldLease.prototype);
 showLeases(HeldLease.prototype);

@@ -1,57 +1,48 @@
+import type { Acquired } from "../acquire/acquisition.ts";
+import { Deadline } from "./deadline.ts";
 import type { LossReason } from "../errors.ts";
 import { HeldLease } from "./held-lease.ts";
-import type { Instant, Random } from "../ports.ts";
-import { Reproof } from "./reproof.ts";
-import type { TimerScheduler } from "../time/scheduler.ts";
+import type { LeaseHost, LeaseTerms } from "./lease.ts";
+import type { ResolvedOptions } from "../options.ts";
+import type { Instant } from "../ports.ts";
+import type { Holder } from "../report/holder.ts";
 import type { Grant } from "../store.ts";
-import { now } from "../time/validity.ts";
 
-/**
- * Wakes each lease of a manager when its renewal or its end is due. Retries failed renewals after a
- * pause while the lease is valid. The local clocks decide the end, never the arrival of a reply.
- */
+/** Makes the leases of a manager, and finds them. The local clocks decide when each ends. */
 export class Keeper {
-  readonly #scheduler: TimerScheduler;
-  readonly #random: Random;
-  readonly #reproof: Reproof;
+  readonly #host: LeaseHost;
+  #terms: LeaseTerms | undefined;
 
-  constructor(scheduler: TimerScheduler, random: Random) {
-    this.#scheduler = scheduler;
-    this.#random = random;
-    this.#reproof = new Reproof(scheduler, random);
-    scheduler.onClockStep(() => this.#judgeAll());
+  constructor(host: LeaseHost) {
+    this.#host = host;
+    host.scheduler.onClockStep(() => this.#judgeAll());
+  }
+
+  /** Makes the lease of a grant, and schedules its first renewal or its end. */
+  hold(
+    { grant, started, validityMs }: Acquired,
+    options: ResolvedOptions,
+    now: Instant,
+  ): HeldLease {
+    const lease = new HeldLease(this.#termsOf(options, started), grant, started, validityMs);
+    lease.schedule(now);
+    return lease;
   }
 
   /** Returns the held leases. Each is a scheduled task, at least for its end. */
   get leases(): HeldLease[] {
-    return this.#scheduler.lasting.filter((task) => task instanceof HeldLease);
+    return this.#host.scheduler.lasting.flatMap((task) => {
+      return task instanceof Deadline ? [task.lease] : [];
+    });
   }
 
-  forget(lease: HeldLease): void {
-    this.#reproof.forget(lease);
-    this.#scheduler.cancel(lease);
-  }
-
-  /** Starts the renewal if it is due at `moment`, and schedules the next renewal or the end. */
-  reschedule(lease: HeldLease, moment: Instant): void {
-    if (!lease.isActive) return;
-    const isDue = lease.renewAtMs - lease.earlyMs <= moment.monotonicMs;
-    if (isDue && !lease.isRenewing) {
-      lease.renew(moment);
-      if (!lease.isActive) return;
-    }
-    const renewAtMs = lease.isRenewing ? Infinity : lease.renewAtMs;
-    this.#scheduler.schedule(lease, Math.min(renewAtMs, lease.endDueMs(moment)));
-  }
-
-  /** Called when a renewal has ended. If it failed, schedules a retry. */
-  renewed(lease: HeldLease, isRenewed: boolean, moment: Instant): void {
-    if (!isRenewed) {
-      // About a tenth of the TTL, at random, so that many leases do not retry at once.
-      const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
-      lease.renewAtMs = moment.monotonicMs + spacingMs;
-    }
-    this.reschedule(lease, moment);
+  /** Returns a holder that is this manager with the start of its lease. */
+  withSince(resources: readonly string[], holder: Holder | undefined): Holder | undefined {
+    if (holder?.self !== true) return holder;
+    const lease = this.leases.find((held) => {
+      return held.resources.some((resource) => resources.includes(resource)) && isHeld(held);
+    });
+    return lease === undefined ? holder : { ...holder, sinceMs: wallStartMs(lease) };
   }
 
   /** Ends the leases for whose grant `judge` returns a reason. */
@@ -61,15 +52,42 @@ export class Keeper {
 
   /** Turns leases doubtful if `judge` returns a cause for their grant, and proves them again. */
   doubt(judge: (grant: Grant) => Error | undefined): void {
-    for (const lease of this.leases) if (lease.callIntoDoubt(judge)) this.#reproof.start(lease);
+    for (const lease of this.leases) lease.callIntoDoubt(judge);
   }
 
   #judgeAll(): void {
     for (const lease of this.leases) {
-      const moment = now(this.#scheduler.clock);
+      const moment = this.#host.clock.now();
       lease.judge(moment);
       // The step has moved the end of the lease, and so the time to wake up for it.
-      this.reschedule(lease, moment);
+      lease.schedule(moment);
     }
   }
+
+  /** perf (held): returns the same object for consecutive leases with the same options. */
+  #termsOf({ ttlMs, maxHoldMs, label, renew }: ResolvedOptions, started: Instant): LeaseTerms {
+    const terms = this.#terms;
+    const gainedMs = Math.round(started.steadyMs - started.monotonicMs);
+    const everyMs = renew === true ? Math.floor(ttlMs / 3) : renew === false ? undefined : renew;
+    const isSame =
+      terms?.ttlMs === ttlMs &&
+      terms.maxHoldMs === maxHoldMs &&
+      terms.renewEveryMs === everyMs &&
+      terms.label === label &&
+      terms.gainedMs === gainedMs;
+    if (isSame) return terms;
+    this.#terms = { host: this.#host, ttlMs, maxHoldMs, renewEveryMs: everyMs, label, gainedMs };
+    return this.#terms;
+  }
+}
+
+/** Returns the start of a lease by the wall clock, in milliseconds since 1970. */
+export function wallStartMs({ terms, startedMs }: HeldLease): number {
+  const { clock } = terms.host;
+  return Math.round(clock.wallMs() - (clock.monotonicMs() - startedMs));
+}
+
+/** True if the lease is held or doubtful, by the clocks. */
+export function isHeld({ state }: HeldLease): boolean {
+  return state === "held" || state === "doubtful";
 }

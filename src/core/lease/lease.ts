@@ -1,6 +1,11 @@
+import type { LocalQueues } from "../acquire/local-queue.ts";
+import type { Emitter } from "../events.ts";
+import type { Random, Stalls, SteadyClock } from "../ports.ts";
+import type { OpenStore, ReleaseOutcome } from "../store.ts";
 import type { Duration } from "../time/durations.ts";
-import type { LeaseHost } from "./lease-host.ts";
-import type { ReleaseOutcome } from "../store.ts";
+import type { TimerScheduler } from "../time/scheduler.ts";
+import type { DoubtResolver } from "./doubt-resolver.ts";
+import type { RenewalPhases, Renewals } from "./renewals.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 
@@ -37,6 +42,22 @@ export interface Lease extends AsyncDisposable {
   release(): Promise<ReleaseOutcome>;
 }
 
+/** Parts of the manager that its leases use. */
+export interface LeaseHost {
+  readonly clock: SteadyClock;
+  readonly random: Random;
+  readonly scheduler: TimerScheduler;
+  readonly store: OpenStore;
+  readonly events: Emitter;
+  readonly maxTtlMs: number;
+  readonly phases: RenewalPhases;
+  readonly renewals: Renewals;
+  readonly doubts: DoubtResolver;
+  readonly queues: LocalQueues;
+  /** Undefined if stalls of this process cannot be measured. */
+  readonly stalls: Stalls | undefined;
+}
+
 /** Fields that leases with the same options share. */
 export interface LeaseTerms {
   readonly host: LeaseHost;
@@ -45,4 +66,6 @@ export interface LeaseTerms {
   /** Time between renewals, in whole milliseconds; undefined for none. */
   readonly renewEveryMs: number | undefined;
   readonly label: string | undefined;
+  /** Gain of the wall clock on the monotonic one until the start, in whole milliseconds. */
+  readonly gainedMs: number;
 }

@@ -1,12 +1,33 @@
-import { asked } from "../asked.ts";
-import type { SentRequest } from "./doubt.ts";
+import type { SentRequest } from "./activity.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Instant, SteadyClock } from "../ports.ts";
+import type { SteadyClock } from "../ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "../store.ts";
-import { now } from "../time/validity.ts";
 
 /** Used instead of `queueMicrotask`, which fake timers of a test replace. */
-const turn = Promise.resolve();
+const resolved = Promise.resolve();
+
+/** Golden ratio: each phase falls into one of the widest gaps between the earlier ones. */
+const step = (Math.sqrt(5) - 1) / 2;
+
+/**
+ * Problem: leases that are acquired together are renewed together for as long as they are held: ten
+ * thousand at once, and then none for seconds.
+ *
+ * Idea: each lease starts its renewals at another phase of the interval.
+ */
+export class RenewalPhases {
+  #next = 0;
+
+  /**
+   * Returns the share of the interval to wait before the first renewal. At least half, so that
+   * short work needs no renewal.
+   */
+  next(): number {
+    const phase = 1 - this.#next / 2;
+    this.#next = (this.#next + step) % 1;
+    return phase;
+  }
+}
 
 /** A renewal that a lease has started. */
 interface Due extends SentRequest {
@@ -28,43 +49,40 @@ export class Renewals {
     this.#store = store;
   }
 
-  add(lease: HeldLease, grant: Grant, started: Instant, doubts: number): void {
-    if (this.#due.length === 0) void turn.then(() => this.#ask());
-    this.#due.push({ lease, grant, started, doubts });
+  add(due: Due): void {
+    if (this.#due.length === 0) void resolved.then(() => this.#send());
+    this.#due.push(due);
   }
 
-  #ask(): void {
+  #send(): void {
     const due = this.#due;
     this.#due = [];
     const byTtl = new Map<number, Due[]>();
     for (const each of due) {
-      const { ttlMs } = each.lease;
+      const { ttlMs } = each.lease.terms;
       const others = byTtl.get(ttlMs);
       if (others === undefined) byTtl.set(ttlMs, [each]);
       else others.push(each);
     }
     for (const [ttlMs, some] of byTtl) {
-      if (this.#store.extendMany !== undefined) this.#askTogether(some, ttlMs);
-      else for (const each of some) this.#askAlone(each, ttlMs);
+      if (this.#store.extendMany !== undefined) this.#sendTogether(some, ttlMs);
+      else for (const each of some) void this.#sendAlone(each, ttlMs);
     }
   }
 
-  #askTogether(some: readonly Due[], ttlMs: number): void {
+  #sendTogether(some: readonly Due[], ttlMs: number): void {
     const grants = some.map(({ grant }) => grant);
-    this.#store.extendMany?.(grants, ttlMs, (place, outcome, heard) => {
-      const each = some[place];
-      if (each !== undefined) tell(each, outcome, heard);
+    this.#store.extendMany?.(grants, ttlMs, (index, outcome, received) => {
+      const each = some[index];
+      if (each !== undefined) each.lease.onRenewal(outcome, each, received);
     });
   }
 
-  #askAlone(each: Due, ttlMs: number): void {
-    asked(() => this.#store.extend(each.grant, ttlMs)).then(
-      (outcome) => tell(each, outcome, now(this.#clock)),
-      () => tell(each, undefined, now(this.#clock)),
-    );
+  async #sendAlone(due: Due, ttlMs: number): Promise<void> {
+    let outcome: ExtendOutcome | undefined;
+    try {
+      outcome = await this.#store.extend(due.grant, ttlMs);
+    } catch {}
+    due.lease.onRenewal(outcome, due, this.#clock.now());
   }
-}
-
-function tell(due: Due, outcome: ExtendOutcome | undefined, heard: Instant): void {
-  due.lease.renewalHeard(outcome, due, heard);
 }

@@ -1,7 +1,5 @@
 import type { CancelTimer, Clock, Instant, SteadyClock } from "../ports.ts";
-import { steadyClock } from "./steady-clock.ts";
-import { TaskHeap } from "./task-heap.ts";
-import { clockStepMs, now } from "./validity.ts";
+import { clockStepMs, steadyClock } from "./instant.ts";
 
 /** Work to run at a time of the monotonic clock. Belongs to one scheduler at a time. */
 export interface Task {
@@ -66,7 +64,7 @@ export class TimerScheduler implements Scheduler {
 
   constructor(clock: Clock) {
     this.clock = steadyClock(clock);
-    this.#gainedMs = gainedMs(now(this.clock));
+    this.#gainedMs = gainedMs(this.clock.now());
   }
 
   /** Sets the listener for steps forward of the wall clock. It runs before due tasks. */
@@ -183,7 +181,7 @@ export class TimerScheduler implements Scheduler {
         if (first === undefined) break;
         const dueMs = first.dueMs - (first.earlyMs ?? 0);
         // Reads the clocks again, because the tasks before this one took time.
-        if (dueMs > moment.monotonicMs || left % lookEvery === 0) moment = now(this.clock);
+        if (dueMs > moment.monotonicMs || left % lookEvery === 0) moment = this.clock.now();
         if (dueMs > moment.monotonicMs) break;
         this.cancel(first);
         first.run(moment);
@@ -195,16 +193,89 @@ export class TimerScheduler implements Scheduler {
   }
 
   #watchClocks(): Instant {
-    const moment = now(this.clock);
+    const moment = this.clock.now();
     const gained = gainedMs(moment);
     // Measured from the last step, not from the last reading, so that small gains add up.
     if (gained - this.#gainedMs < clockStepMs) return moment;
     this.#gainedMs = gained;
     this.#stepped?.();
-    return now(this.clock);
+    return this.clock.now();
   }
 }
 
 function gainedMs({ monotonicMs, steadyMs }: Instant): number {
   return steadyMs - monotonicMs;
+}
+
+/** A binary heap of tasks, the next one due first. Each task stores its index. */
+class TaskHeap {
+  readonly #tasks: Task[] = [];
+
+  get first(): Task | undefined {
+    return this.#tasks[0];
+  }
+
+  get size(): number {
+    return this.#tasks.length;
+  }
+
+  /** Returns all tasks, in no order. */
+  get tasks(): readonly Task[] {
+    return this.#tasks;
+  }
+
+  add(task: Task): void {
+    this.#tasks.push(task);
+    this.#up(task, this.#tasks.length - 1);
+  }
+
+  /** Called when the due time of `task` has changed. */
+  move(task: Task): void {
+    this.#up(task, task.heapIndex);
+    this.#down(task, task.heapIndex);
+  }
+
+  remove(task: Task): void {
+    const index = task.heapIndex;
+    task.heapIndex = -1;
+    const last = this.#tasks.pop();
+    if (last === undefined || last === task) return;
+    this.#up(last, index);
+    this.#down(last, last.heapIndex);
+  }
+
+  #place(task: Task, index: number): void {
+    this.#tasks[index] = task;
+    task.heapIndex = index;
+  }
+
+  #up(task: Task, from: number): void {
+    let index = from;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = this.#tasks[parentIndex];
+      if (parent === undefined || parent.dueMs <= task.dueMs) break;
+      this.#place(parent, index);
+      index = parentIndex;
+    }
+    this.#place(task, index);
+  }
+
+  #down(task: Task, from: number): void {
+    let index = from;
+    for (;;) {
+      let childIndex = index * 2 + 1;
+      let child = this.#tasks[childIndex];
+      if (child === undefined) break;
+      const right = this.#tasks[childIndex + 1];
+      if (right !== undefined && right.dueMs < child.dueMs) {
+        child = right;
+        childIndex += 1;
+      }
+      if (child.dueMs >= task.dueMs) break;
+      this.#place(child, index);
+      index = childIndex;
+    }
+    this.#place(task, index);
+  }
 }

@@ -1,5 +1,5 @@
 import { ClosedError, StoreError, type Holder } from "../../core/errors.ts";
-import { labelOf } from "../../core/acquire/owners.ts";
+import { labelOf } from "../../core/owners.ts";
 import type { Finding } from "../../core/report/doctor.ts";
 import type {
   AcquireRequest,
@@ -15,7 +15,7 @@ import type {
   StoreContext,
   Waiting,
 } from "../../core/store.ts";
-import { leftMs } from "../../core/time/validity.ts";
+import { leftMs } from "../../core/time/instant.ts";
 import { type Answer, DirectoryAccess } from "./directory-access.ts";
 import { ReplacedError } from "./environment.ts";
 import type { Fault } from "./faults.ts";

@@ -1,7 +1,7 @@
 import { durationMs, type Duration } from "../../core/time/durations.ts";
 import type { Holder } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
-import { labelOf } from "../../core/acquire/owners.ts";
+import { labelOf } from "../../core/owners.ts";
 import type { SteadyClock } from "../../core/ports.ts";
 import type { Finding } from "../../core/report/doctor.ts";
 import type {

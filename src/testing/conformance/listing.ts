@@ -1,4 +1,4 @@
-import type { BreakOutcome } from "../../core/acquire/break.ts";
+import type { BreakOutcome } from "../../core/break.ts";
 import { isHoldfastError } from "../../core/errors.ts";
 import type { Locks } from "../../core/locks.ts";
 import type { Inspection } from "../../core/store.ts";

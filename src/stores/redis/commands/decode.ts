@@ -1,5 +1,5 @@
 import type { Holder } from "../../../core/errors.ts";
-import { isOwner, labelOf } from "../../../core/acquire/owners.ts";
+import { isOwner, labelOf } from "../../../core/owners.ts";
 import type {
   AcquireReply,
   BlankReport,

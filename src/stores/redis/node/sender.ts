@@ -1,5 +1,4 @@
 import type { RedisConnection } from "../../../clients/contract.ts";
-import { now } from "../../../core/time/validity.ts";
 import type { Operation } from "../commands/operation.ts";
 import type { Lists } from "../commands/operation-call.ts";
 import type { NodeCall } from "../commands/node-call.ts";
@@ -66,7 +65,7 @@ export class Sender {
   #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
     const health = this.#health;
-    const sent = now(health.clock);
+    const sent = health.clock.now();
     const place = this.#depart(sent.monotonicMs);
     // perf (sequential): repeats `#exchange` here, which saves two closures per call.
     handOver(health.connection, call.key, call.first(health.mustVerify())).then(
@@ -111,7 +110,7 @@ export class Sender {
     if (second === undefined) return settle(this.#health.failed(error));
     if (this.#health.infoDenied() && call.needsInfo === true) return settle(noInfo);
     // The node is well: it only lacked the script, and nothing was applied.
-    this.#health.received(undefined, now(this.#health.clock));
+    this.#health.received(undefined, this.#health.clock.now());
     if (!to.isWanted()) return settle(noLongerWanted);
     const onSecond = (reply: unknown): void => {
       const answer = read(call, reply, true);
@@ -155,7 +154,7 @@ export class Sender {
       if (failure.kind !== "error") {
         for (const { to, index } of items) to.settle(index, failure);
       } else if (mayLoad && !byText) {
-        this.#health.received(undefined, now(this.#health.clock));
+        this.#health.received(undefined, this.#health.clock.now());
         this.#again(items, (wanted) => this.#sendList(lists, wanted, epoch, true));
       } else {
         // The server refused the whole: send each alone, so that one cannot fail the others. Some
@@ -185,7 +184,7 @@ export class Sender {
     onReply: (reply: unknown) => void,
     onError: (error: unknown) => void,
   ): void {
-    const sent = now(this.#health.clock);
+    const sent = this.#health.clock.now();
     const place = this.#depart(sent.monotonicMs);
     handOver(this.#health.connection, key, command).then(
       (reply) => {

@@ -13,7 +13,7 @@
 
 import type { Holder } from "../../../core/errors.ts";
 import type { AcquireRequest, AttemptOutcome } from "../../../core/store.ts";
-import { leftMs } from "../../../core/time/validity.ts";
+import { leftMs } from "../../../core/time/instant.ts";
 import { placeLeft, type Place } from "../commands/operation.ts";
 import type { NodeCall } from "../commands/node-call.ts";
 import type { NodeReply } from "../node/node-reply.ts";

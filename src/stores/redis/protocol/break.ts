@@ -1,5 +1,5 @@
 import { QuorumError, type Vote } from "../../../core/errors.ts";
-import { isOwner } from "../../../core/acquire/owners.ts";
+import { isOwner } from "../../../core/owners.ts";
 import type { BreakAnswer } from "../../../core/store.ts";
 import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
 import { readRelease, releaseAfterResend } from "../commands/decode.ts";

@@ -9,7 +9,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import { leftMs } from "../../../core/time/validity.ts";
+import { leftMs } from "../../../core/time/instant.ts";
 
 /** A store that can raise the fence of a grant. */
 export interface RaisingStore extends Pick<OpenStore, "attempt" | "extend" | "prove" | "release"> {

@@ -1,6 +1,5 @@
 import { HoldfastError, StoreError } from "../../../core/errors.ts";
 import type { ExtendOutcome, Grant, OnExtended } from "../../../core/store.ts";
-import { now } from "../../../core/time/validity.ts";
 import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { renewTogether } from "./renewal.ts";
@@ -43,8 +42,8 @@ export function renewMany(
     const key = lone?.onlyKey;
     if (lone === undefined || key === undefined) {
       alone(grant).then(
-        (outcome) => onOutcome(place, outcome, now(quorum.clock)),
-        (error: unknown) => onOutcome(place, failedOf(error), now(quorum.clock)),
+        (outcome) => onOutcome(place, outcome, quorum.clock.now()),
+        (error: unknown) => onOutcome(place, failedOf(error), quorum.clock.now()),
       );
       continue;
     }

@@ -13,7 +13,6 @@
 
 import type { Instant } from "../../../core/ports.ts";
 import type { ExtendOutcome, OnExtended } from "../../../core/store.ts";
-import { now } from "../../../core/time/validity.ts";
 import type { NodeCall } from "../commands/node-call.ts";
 import type { NodeReply } from "../node/node-reply.ts";
 import type { RenewReply, TouchReply } from "../commands/operation.ts";
@@ -118,7 +117,7 @@ class Renewal implements RoundListener<RenewReply> {
       for (const each of this.#all) this.#onVerdict(each, index, verdicts.charAt(each.place));
     }
     this.#takeBackStepped();
-    const received = now(this.#quorum.clock);
+    const received = this.#quorum.clock.now();
     for (const each of this.#all) this.#decide(each, received);
   }
 
@@ -173,7 +172,7 @@ class Renewal implements RoundListener<RenewReply> {
     else if (ballot.vote === "held") each.no |= 1 << index;
     else each.failed |= 1 << index;
     this.#takeBackStepped();
-    this.#decide(each, now(this.#quorum.clock));
+    this.#decide(each, this.#quorum.clock.now());
   }
 
   #takeBackStepped(): void {

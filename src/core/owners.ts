@@ -1,4 +1,5 @@
-import type { Random } from "../ports.ts";
+import type { Random } from "./ports.ts";
+import type { Holder } from "./report/holder.ts";
 
 /** Prefix of every owner, so that no value of another client is taken for one of ours. */
 const mark = "hf:";
@@ -22,6 +23,11 @@ export class Owners {
   /** True if an attempt of this manager wrote `owner`. */
   isOurs(owner: string): boolean {
     return owner.startsWith(`${this.#base}-`);
+  }
+
+  /** Returns the holder, marked if it is this manager. */
+  withSelf(holder: Holder | undefined): Holder | undefined {
+    return holder !== undefined && this.isOurs(holder.owner) ? { ...holder, self: true } : holder;
   }
 
   next(label: string | undefined): string {

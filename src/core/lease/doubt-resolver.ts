@@ -1,27 +1,25 @@
+import { spacingMs } from "./deadline.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Random } from "../ports.ts";
 import type { Scheduler, Task } from "../time/scheduler.ts";
 
 /**
  * Proves leases that the store has called into doubt: at once, and again after pauses, until the
  * store confirms or denies them, or their validity is over. Leases without renewal are included.
  */
-export class Reproof {
+export class DoubtResolver {
   readonly #scheduler: Scheduler;
-  readonly #random: Random;
   /** Pause before the next proof of a lease; undefined while a proof is under way. */
   readonly #pauses = new Map<HeldLease, Task | undefined>();
 
-  constructor(scheduler: Scheduler, random: Random) {
+  constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
-    this.#random = random;
   }
 
-  start(lease: HeldLease): void {
+  resolve(lease: HeldLease): void {
     const pause = this.#pauses.get(lease);
     if (pause === undefined && this.#pauses.has(lease)) return;
     if (pause !== undefined) this.#scheduler.cancel(pause);
-    void this.#ask(lease);
+    void this.#prove(lease);
   }
 
   forget(lease: HeldLease): void {
@@ -31,7 +29,7 @@ export class Reproof {
   }
 
   /** Never rejects: the result shows in the lease's state and events. */
-  async #ask(lease: HeldLease): Promise<void> {
+  async #prove(lease: HeldLease): Promise<void> {
     this.#pauses.set(lease, undefined);
     try {
       await lease.prove();
@@ -39,9 +37,8 @@ export class Reproof {
     // Lost or released in the meantime: its end has called `forget`.
     if (!this.#pauses.has(lease)) return;
     if (lease.state !== "doubtful") return this.forget(lease);
-    const spacingMs = (lease.ttlMs / 10) * (0.75 + this.#random.fraction() / 2);
-    const dueMs = this.#scheduler.clock.monotonicMs() + spacingMs;
-    const task = this.#scheduler.at(dueMs, false, () => void this.#ask(lease));
+    const dueMs = this.#scheduler.clock.monotonicMs() + spacingMs(lease.terms);
+    const task = this.#scheduler.at(dueMs, false, () => void this.#prove(lease));
     this.#pauses.set(lease, task);
   }
 }

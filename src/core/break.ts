@@ -1,12 +1,17 @@
-import { AcquireCall } from "./acquire-call.ts";
-import { acquire, type AcquireContext, type Acquired, type Refused } from "./acquire.ts";
-import { ForeignHolderError, StoreError, UnsupportedError, type Holder } from "../errors.ts";
-import type { ResolvedOptions } from "../options.ts";
-import { quoted } from "../report/quoted.ts";
-import type { Inspection } from "../store.ts";
+import {
+  Acquisition,
+  asOutcome,
+  type AcquireContext,
+  type Acquired,
+} from "./acquire/acquisition.ts";
+import type { Refused } from "./acquire/backoff.ts";
+import { ForeignHolderError, StoreError, UnsupportedError, type Holder } from "./errors.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { quoted } from "./report/quoted.ts";
+import type { Inspection } from "./store.ts";
 
 /** Longest wait until a broken holder's queue entry ends. A node keeps it for 150 ms. */
-const placeMsMax = 500;
+const entryMsMax = 500;
 
 export interface BreakOptions {
   /**
@@ -47,7 +52,7 @@ export async function breakLock(
   seen: Inspection,
   foreignToo: boolean,
 ): Promise<BreakOutcome> {
-  const { store, lines } = context;
+  const { store, queues } = context;
   const { resource } = seen;
   if (store.break === undefined) {
     throw new UnsupportedError("this store cannot break a lock", { resources: [resource] });
@@ -58,13 +63,13 @@ export async function breakLock(
   if (other !== undefined && holders.length === 0) throw foreignError(resource, other);
   if (holders.length === 0) {
     if (seen.state !== "unknown") return { broken: false, resource, reason: "free" };
-    throw new StoreError(`too few nodes answered to tell who holds "${resource}"`, {
+    throw new StoreError(`too few nodes answered to say who holds "${resource}"`, {
       resources: [resource],
       cause: seen.nodes.find(({ cause }) => cause !== undefined)?.cause,
     });
   }
   const owners = holders.map(({ owner }) => owner);
-  lines.endTurn(resource);
+  queues.endHandOvers(resource);
   const answer = await store.break(resource, owners);
   if (answer.kind === "failed") throw answer.error;
   if (answer.kind === "gone") {
@@ -102,17 +107,17 @@ async function fenceAfter(
   broken: readonly Holder[],
 ): Promise<bigint | undefined> {
   const once = { ...options, waitMs: 0, label: "break", signal: undefined };
-  const take = async (waitMs: number): Promise<Acquired | Refused> =>
-    await acquire(context, new AcquireCall([resource], { ...once, waitMs }));
+  const take = (waitMs: number): Promise<Acquired | Refused> =>
+    new Acquisition(context, [resource], { ...once, waitMs }).start(asOutcome);
   let outcome = await take(0);
   const isFree = !("grant" in outcome) && outcome.kind === "held" && outcome.holder === undefined;
   // The queue entry of the broken holder may outlive its lock for a moment. Calls of this manager
   // that wait come first: one of them gets the lock next.
-  if (isFree && !context.lines.has(resource)) {
-    outcome = await take(placeMsMax).catch(() => outcome);
+  if (isFree && !context.queues.has(resource)) {
+    outcome = await take(entryMsMax).catch(() => outcome);
   }
   if ("grant" in outcome) {
-    context.lines.over(outcome.grant);
+    context.queues.over(outcome.grant);
     await context.store.release(outcome.grant);
     return outcome.grant.fence;
   }

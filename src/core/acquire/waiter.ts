@@ -1,60 +1,53 @@
-import type { AcquireCall } from "./acquire-call.ts";
+import type { AcquireContext, Acquisition } from "./acquisition.ts";
 import type { Holder, Vote } from "../errors.ts";
-import type { Offer } from "./hand-over.ts";
-import type { LeaseTerms } from "../lease/lease.ts";
-import type { LineWaiter, Lines, Refusal } from "./lines.ts";
+import type { LocalQueues, Offer, QueuedCall, Refusal, Wanted } from "./local-queue.ts";
 import type { Scheduler } from "../time/scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "../store.ts";
 
 /** Longest single pause, for waits without an end. */
 const pauseMsMax = 60_000;
 
-interface WaitContext {
-  readonly scheduler: Scheduler;
-  readonly store: OpenStore;
-  readonly lines: Lines;
-}
+type WaitContext = Pick<AcquireContext, "scheduler" | "store" | "queues">;
 
 /**
- * One call that waits: its entries in the manager's local queue (`lines.ts`) and in the store's
- * queue, and its pauses. A call for several resources joins no local queue: its order would depend
- * on all of them.
+ * One call that waits: its entries in the manager's local queue and in the store's queue, and its
+ * pauses. A call for several resources joins no local queue: its order would depend on all of them.
  */
-export class Wait implements LineWaiter {
+export class Waiter implements QueuedCall {
   /** The store's side of the wait; undefined if the store has none. */
   readonly store: Waiting | undefined;
   readonly #gaps: Pick<OpenStore, "gapRemainingMs">;
   readonly #scheduler: Scheduler;
-  readonly #lines: Lines;
-  readonly #line: string | undefined;
-  readonly #call: AcquireCall;
+  readonly #queues: LocalQueues;
+  /** Resource of its local queue; undefined if it is in none. */
+  readonly #resource: string | undefined;
+  readonly #call: Acquisition;
   #resume: (() => void) | undefined;
   /** Set if `wake()` came between two pauses; the next `pause()` returns at once. */
   #woken = false;
-  #taken: Offer | undefined;
+  #offer: Offer | undefined;
   #leaving: Promise<void> | undefined;
 
-  constructor(context: WaitContext, call: AcquireCall) {
-    const { scheduler, lines, store } = context;
+  constructor({ scheduler, queues, store }: WaitContext, call: Acquisition) {
     this.#gaps = store;
     this.#scheduler = scheduler;
-    this.#lines = lines;
+    this.#queues = queues;
     this.#call = call;
     const { resources } = call;
-    this.#line = resources.length === 1 ? resources[0] : undefined;
+    this.#resource = resources.length === 1 ? resources[0] : undefined;
     // First, because a full queue throws. Then the wait in the store is not begun.
-    if (this.#line !== undefined) lines.join(this.#line, this);
+    if (this.#resource !== undefined) queues.join(this.#resource, this);
     this.store = store.waiting?.(resources);
   }
 
   /** True if no other call of this manager comes first. */
-  get isItsTurn(): boolean {
-    return this.#line === undefined || this.#lines.isTurnOf(this.#line, this);
+  get isFirst(): boolean {
+    return this.#resource === undefined || this.#queues.isFirst(this.#resource, this);
   }
 
   /** True if it may send an attempt: it is first in the local queue, and no gap is open. */
-  get mayAsk(): boolean {
-    return this.isItsTurn && this.#gapRemainingMs === 0;
+  get maySend(): boolean {
+    return this.isFirst && this.#gapRemainingMs === 0;
   }
 
   get #gapRemainingMs(): number {
@@ -62,22 +55,23 @@ export class Wait implements LineWaiter {
   }
 
   /**
-   * Returns for how long to pause before `mayAsk` is checked again, at most `leftMs`. 0 if it may
-   * send an attempt, or if the wait is over: lock handed over, cancelled, or no time left.
+   * Returns for how long to pause before `maySend` is checked again. 0 if it may send an attempt,
+   * or if the wait is over: lock handed over, cancelled, or `waitEndsMs` has passed.
    */
-  standByMs(leftMs: number): number {
-    if (this.#taken !== undefined || leftMs <= 0 || this.#call.cancelled) return 0;
-    return this.isItsTurn ? Math.min(this.#gapRemainingMs, leftMs) : leftMs;
+  standByMs(waitEndsMs: number): number {
+    const leftMs = waitEndsMs - this.#scheduler.clock.monotonicMs();
+    if (this.#offer !== undefined || leftMs <= 0 || this.#call.cancelled) return 0;
+    return this.isFirst ? Math.min(this.#gapRemainingMs, leftMs) : leftMs;
   }
 
   /** Returns the last holder that is known in the local queue. */
   get holder(): Holder | undefined {
-    return this.#line === undefined ? undefined : this.#lines.holderOf(this.#line);
+    return this.#resource === undefined ? undefined : this.#queues.holderOf(this.#resource);
   }
 
   /** Returns the votes in the last refusal of the call in front. */
   get votes(): (() => readonly Vote[]) | undefined {
-    return this.#line === undefined ? undefined : this.#lines.votesOf(this.#line);
+    return this.#resource === undefined ? undefined : this.#queues.votesOf(this.#resource);
   }
 
   wake(): void {
@@ -87,18 +81,18 @@ export class Wait implements LineWaiter {
   }
 
   /** Returns the lock that the previous holder handed over, which ends the wait. */
-  get taken(): Offer | undefined {
-    return this.#taken;
+  get offer(): Offer | undefined {
+    return this.#offer;
   }
 
-  wouldTake({ ttlMs, label }: Pick<LeaseTerms, "ttlMs" | "label">): boolean {
+  accepts({ ttlMs, label }: Wanted): boolean {
     const { options, cancelled } = this.#call;
     const isWaiting = this.#resume !== undefined && !cancelled;
     return isWaiting && options.ttlMs === ttlMs && options.label === label;
   }
 
   take(offer: Offer): void {
-    this.#taken = offer;
+    this.#offer = offer;
     // An earlier attempt may have left an entry in the store's queue.
     void this.store?.leave();
     this.wake();
@@ -107,11 +101,11 @@ export class Wait implements LineWaiter {
   /** Called before an attempt is sent: earlier wake-ups are no reason for another attempt. */
   attemptBegins(): void {
     this.#woken = false;
-    if (this.#line !== undefined) this.#lines.asks(this.#line);
+    if (this.#resource !== undefined) this.#queues.attemptBegins(this.#resource);
   }
 
   refused(refusal: Refusal): void {
-    if (this.#line !== undefined) this.#lines.noticeRefusal(this.#line, refusal);
+    if (this.#resource !== undefined) this.#queues.refused(this.#resource, refusal);
   }
 
   granted({ owner, fence }: Grant, label: string | undefined): void {
@@ -120,8 +114,8 @@ export class Wait implements LineWaiter {
       ...(label === undefined ? {} : { label }),
       ...(fence === undefined ? {} : { fence }),
     };
-    if (this.#line === undefined) return;
-    this.#lines.granted(this.#line, this, holder, this.#scheduler.clock.monotonicMs());
+    if (this.#resource === undefined) return;
+    this.#queues.granted(this.#resource, this, holder, this.#scheduler.clock.monotonicMs());
   }
 
   /** Leaves both queues, once. Never rejects. */
@@ -131,7 +125,7 @@ export class Wait implements LineWaiter {
   }
 
   async #leaveNow(): Promise<void> {
-    if (this.#line !== undefined) this.#lines.leave(this.#line, this);
+    if (this.#resource !== undefined) this.#queues.leave(this.#resource, this);
     await this.store?.leave();
   }
 
@@ -163,4 +157,24 @@ export class Wait implements LineWaiter {
       if (isOpenToStore) this.store?.listen(() => this.wake());
     });
   }
+}
+
+/**
+ * Resolves when the gap is over or the call is cancelled. In the gap, clients of other libraries
+ * may get the resources. A new call that waits behind no other waits for its end first.
+ */
+export async function leaveGap(
+  { scheduler }: WaitContext,
+  call: Acquisition,
+  gapMs: number,
+): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const resume = (): void => {
+      call.listen(undefined);
+      scheduler.cancel(task);
+      resolve();
+    };
+    const task = scheduler.at(scheduler.clock.monotonicMs() + gapMs, true, resume);
+    call.listen(resume);
+  });
 }

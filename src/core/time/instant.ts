@@ -1,6 +1,25 @@
 import type { Clock, Instant, Runtime, SteadyClock, SteadyRuntime } from "../ports.ts";
 
 /**
+ * Least gain of the wall clock on the monotonic one that is a step: a suspend, or the clock was
+ * set. Smaller gains come from slewing.
+ */
+export const clockStepMs = 20;
+
+/** Returns what is left now of `validityMs` since `started`. */
+export function leftMs(clock: SteadyClock, started: Instant, validityMs: number): number {
+  return leftAt(clock.now(), started, validityMs);
+}
+
+/** Returns what is left of `validityMs` since `started`, by the time of which less is left. */
+export function leftAt(moment: Instant, started: Instant, validityMs: number): number {
+  return Math.min(
+    started.monotonicMs + validityMs - moment.monotonicMs,
+    started.steadyMs + validityMs - moment.steadyMs,
+  );
+}
+
+/**
  * Problem: the monotonic clock stands still while the machine sleeps, and the wall clock can be set
  * back. If both happen, neither clock shows that a lease is over: the monotonic one has lost the
  * sleep, and the wall clock has it, but minus the step back.
