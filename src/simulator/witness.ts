@@ -3,6 +3,7 @@ import type { ConfirmationRecord, GrantRecord, TenureRecord, Violation } from ".
 import type { AttemptRecord } from "./process/recording-store.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scene } from "./scene.ts";
+import { earlyLoss, leftMs } from "./validity.ts";
 
 /** State of a lease from the moment the user received it. */
 interface Tenure {
@@ -21,11 +22,6 @@ interface Tenure {
  * that clock every second.
  */
 const clockLookMs = 1_100;
-/**
- * Tolerance for the steady clock: a wall clock has whole milliseconds, and the library ignores wall
- * clock differences below 2 ms.
- */
-const steadySlackMs = 3;
 
 /** Watches every lease of a world through its public interface and records violations. */
 export class Witness {
@@ -119,6 +115,22 @@ export class Witness {
     return this.#scene.nowMs;
   }
 
+  /**
+   * Called when the work of `using` has ended. Returns for how long the lease had been over then,
+   * by the clocks of its process: `using` must not report success for such work.
+   */
+  overAfterWork(lease: Lease): number {
+    const tenure = this.#tenures.find((each) => each.lease === lease);
+    return tenure === undefined ? 0 : -leftMs(tenure.machine, tenure.record);
+  }
+
+  /** Called when `using` resolved after its work had ended. */
+  succeeded(machine: SimulatedProcess, overMs: number): void {
+    if (overMs <= 0) return;
+    const text = `using of ${machine.name} resolved, ${overMs.toFixed(3)} ms after the lease`;
+    this.report("unreported-loss", text);
+  }
+
   /** Called when the user releases a lease; from now on it must not report `held`. */
   releasing(lease: Lease): void {
     const tenure = this.#active.find((each) => each.lease === lease);
@@ -173,7 +185,7 @@ export class Witness {
       return;
     }
     tenure.trustedUntilMs = this.#scene.nowMs;
-    const overMs = -leftMs(tenure);
+    const overMs = -leftMs(tenure.machine, tenure.record);
     if (overMs <= 0) return;
     const told = `${machine.name} still trusts ${record.resources.join("+")}`;
     this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
@@ -206,7 +218,10 @@ export class Witness {
    * Called when the lease's signal aborts. If the validity was not over, it was `held` until now.
    */
   #onSignal(tenure: Tenure): void {
-    if (!tenure.isOver && leftMs(tenure) >= 0) tenure.trustedUntilMs = this.#scene.nowMs;
+    const early = earlyLoss(tenure.machine, tenure.record, tenure.lease, this.#scene.nowMs);
+    if (early !== undefined) this.report("wrong-reason", early);
+    if (!tenure.isOver && leftMs(tenure.machine, tenure.record) >= 0)
+      tenure.trustedUntilMs = this.#scene.nowMs;
     if (!this.#closing.has(tenure.machine)) this.#lost.add(tenure.record.owner);
     tenure.isOver = true;
   }
@@ -260,13 +275,4 @@ export class Witness {
     const seenForMs = this.#scene.nowMs - (wallOverSinceMs ?? this.#scene.nowMs);
     return clockLookMs - Math.min(seenForMs, machine.runsForMs());
   }
-}
-
-/** Returns the validity left by the process's own clocks, computed independently of the library. */
-function leftMs({ machine, record }: Tenure): number {
-  return Math.min(
-    record.validUntilMonotonicMs - machine.monotonicMs(),
-    record.validUntilWallMs - machine.wallMs(),
-    record.validUntilSteadyMs - machine.steadyMs() + steadySlackMs,
-  );
 }

@@ -4,7 +4,6 @@ import type { Store } from "../core/store.ts";
 import { resolveStoreOptions } from "../stores/redis/options.ts";
 import { RedisStore } from "../stores/redis/store.ts";
 import { Assumptions } from "./assumptions.ts";
-import { FalseLosses } from "./false-losses.ts";
 import { Guarantees } from "./guarantees.ts";
 import { MissingScripts } from "./missing-scripts.ts";
 import { Link } from "./network/link.ts";
@@ -14,6 +13,7 @@ import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Sabotage } from "./sabotage.ts";
 import type { Fault, Scenario } from "./scenario.ts";
+import { ReleaseOutcomes } from "./release-outcomes.ts";
 import { Scene } from "./scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { Votes } from "./votes.ts";
@@ -48,7 +48,7 @@ export class World implements FaultTargets {
   readonly #orphans: Orphans;
   readonly #votes: Votes;
   readonly #missingScripts: MissingScripts;
-  readonly #falseLosses: FalseLosses;
+  readonly #releases: ReleaseOutcomes;
   #phase: "safety" | "liveness" | "closing" | "over" = "safety";
 
   constructor(scenario: Scenario, trace: TraceMode, sabotage: Sabotage = {}) {
@@ -62,11 +62,11 @@ export class World implements FaultTargets {
     this.#missingScripts = new MissingScripts(this.scene, (text) =>
       this.witness.report("vote-given-up", text),
     );
-    this.#falseLosses = new FalseLosses(size, (text) => this.witness.report("false-loss", text));
     this.#guarantees = new Guarantees(this.scene, this.assumptions, store);
     this.promises = new Promises(this.witness, store, nodes.length);
     this.storage = new Storage(this.scene, work.lateWriteChance, work.ttlMs);
     this.nodes = nodes.map((plan, index) => new SimulatedNode(this.scene, index, plan));
+    this.#releases = new ReleaseOutcomes(this.nodes, this.witness);
     this.#orphans = new Orphans(this.scene, this.witness, this.nodes, scenario);
     for (let client = 0; client < scenario.clients.length; client += 1) this.#populate(client, 1);
     for (const fault of scenario.faults) this.#plan(fault);
@@ -156,8 +156,8 @@ export class World implements FaultTargets {
       validityMs: (ttlMs) => ttlMs - ttlMs * driftFactor - driftFixedMs,
       onGranted: (record) => witness.granted(record),
       onConfirmed: (record, startedMs) => witness.confirmed(record, startedMs),
-      onReleasing: (owner, resources) => this.#falseLosses.onReleasing(owner, resources),
-      onReleased: (owner, outcome) => this.#falseLosses.onReleased(owner, outcome),
+      onReleasing: (owner, resources) => this.#releases.onReleasing(owner, resources),
+      onReleased: (owner, outcome) => this.#releases.onReleased(owner, outcome),
     });
     const recorded = recording.over(this.#store(links));
     const locks = this.#locks(machine, this.#sabotage.recorded?.(recorded, scene) ?? recorded);
@@ -180,9 +180,9 @@ export class World implements FaultTargets {
     const { link } = this.#scenario;
     return new Link(this.scene, machine, node, link, {
       onSent: (command) => this.#missingScripts.onSent(machine.name, node.name, command),
-      onExecuting: (command) => this.#falseLosses.onExecuting(node, command),
+      onExecuting: (command) => this.#releases.onExecuting(node, command),
       onExecuted: (command, reply, isStray) => {
-        this.#falseLosses.onExecuted(node);
+        this.#releases.onExecuted(node);
         if (this.scene.trace.isOn) {
           const text = `${told(command)} → ${String(reply)}`;
           this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);

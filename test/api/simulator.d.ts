@@ -269,7 +269,7 @@ interface Held {
 }
 
 // not exported
-declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "stale-write", "orphan-key", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
+declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "false-release", "unreported-loss", "wrong-reason", "stale-write", "orphan-key", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
 
 // not exported
 interface LinkPlan {

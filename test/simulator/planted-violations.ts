@@ -1,4 +1,5 @@
 import type { RedisConnection } from "../../src/clients/contract.ts";
+import { LeaseLostError } from "../../src/core/errors.ts";
 import type { Locks } from "../../src/core/locks.ts";
 import type { Grant, OpenStore } from "../../src/core/store.ts";
 import type { Violation } from "../../src/simulator/history.ts";
@@ -164,6 +165,21 @@ const slowAcquire = acquireBy((acquire, scene) => async (...args) => {
   }
 });
 
+/** Lets `using` resolve although the lease was lost. */
+const hidesLosses: Sabotage = {
+  locks: (locks) =>
+    new Proxy(locks, {
+      get(target, name) {
+        if (name !== "using") return bound(target, name);
+        const call: (...args: readonly never[]) => Promise<unknown> = target.using.bind(target);
+        return (...args: readonly never[]) =>
+          call(...args).catch((error: unknown) => {
+            if (!(error instanceof LeaseLostError)) throw error;
+          });
+      },
+    }),
+};
+
 function bound(target: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name, target);
   return typeof value === "function" ? (value.bind(target) as unknown) : value;
@@ -181,7 +197,7 @@ function later(scene: Scene, delayMs: number): Promise<void> {
 
 const tooLateMs = 3_000;
 
-/** Lets one method of the store reply far too late, whoever calls it. */
+/** Lets one method of the store reply far too late, for every caller. */
 function slow(
   method: "attempt" | "extend" | "prove" | "release" | "nodes" | "inspect" | "close",
 ): Sabotage {
@@ -298,6 +314,43 @@ export const plants: Readonly<Record<Violation["rule"], readonly Plant[]>> = {
           return { released: false, reason: "taken" };
         },
       })),
+    },
+  ],
+  "false-release": [
+    {
+      how: "a release that was never sent reports that the lock is released",
+      text: /is called released, and only 0 of 3/,
+      work: { ttlMs: 4_000 },
+      livenessMs: 100_000,
+      sabotage: below(() => ({
+        passOn: () => false,
+        release: () => Promise.resolve({ released: true }),
+      })),
+    },
+  ],
+  "unreported-loss": [
+    {
+      how: "work that outlived its lease counts as done",
+      text: /^using of client-\d+ resolved/,
+      work: { holdMs: ttlMs },
+      sabotage: hidesLosses,
+    },
+  ],
+  "wrong-reason": [
+    {
+      how: "a lease is lost as expired long before its end",
+      text: /as expired, \d/,
+      sabotage: {
+        store: (store, scene) => ({
+          ...store,
+          open: (context) => {
+            for (let atMs = 100; atMs < 3_000; atMs += 100) {
+              void later(scene, atMs).then(() => context.reconsider(() => "expired"));
+            }
+            return store.open(context);
+          },
+        }),
+      },
     },
   ],
   "stale-write": [

@@ -101,7 +101,7 @@ export class HuntState {
     return this.#hunt;
   }
 
-  /** Returns the number of the next block that nobody has, with its first seed. */
+  /** Returns the number of the next block that no thread has, with its first seed. */
   take() {
     const { nextBlock, finished, from } = this.#hunt;
     let block = nextBlock;

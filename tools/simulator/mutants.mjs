@@ -1,108 +1,86 @@
 // @ts-check
 /**
- * Does the simulator find what it is there to find? Plants one bug after the other and counts the
- * seeds it takes until a checker objects. A mutant that survives is a hole in the checkers.
+ * Plants one bug after the other and counts the seeds until a checker of the simulator objects. A
+ * bug that survives is a hole in the checkers.
  *
- *   npm run sim:mutants                        all of them
- *   npm run sim:mutants -- --only no-raise     one
- *   … --seeds 8000 --from 1 --jobs 2
+ *   npm run sim:mutants                        all of them, on all cores
+ *   npm run sim:mutants -- --only no-raise     one, or several with commas between
+ *   npm run sim:mutants -- --sample <commit>   those that `npm test` looks for at this commit
+ *   … --seeds 8000 --from 1 --jobs 2 --json found.json
+ *   … --record                                 keeps the seeds that it took, for the samples
  */
 
 import { fork } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import { buildSimulator, loadSimulator, snapshotSources } from "./build-simulator.mjs";
-import { nodeHost, outsideMicrotasks } from "./node-host.mjs";
+import { root, snapshotSources } from "./build-simulator.mjs";
+import { huntBug } from "./hunt-bug.mjs";
 import { mutants } from "./mutant-list.mjs";
+import { sampleOf, seedLimit } from "./sample.mjs";
 
-/** @typedef {import("./mutant-list.mjs").Mutant} Mutant */
-/** @typedef {{ name: string, seeds: number, seed?: number, rule?: string, text?: string, seconds: number }} Found */
+/** @typedef {import("./hunt-bug.mjs").Hunted} Hunted */
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
+    sample: { type: "string" },
+    budget: { type: "string", default: "60" },
     seeds: { type: "string", default: "8000" },
     from: { type: "string", default: "1" },
-    jobs: { type: "string", default: "1" },
+    jobs: { type: "string", default: String(availableParallelism()) },
     child: { type: "boolean", default: false },
     source: { type: "string" },
     json: { type: "string" },
+    record: { type: "boolean", default: false },
   },
 });
 
-/** @param {Mutant} mutant @returns {Promise<Found>} */
-async function hunt(mutant) {
-  const built = buildSimulator((folder) => {
-    for (const { file, from, to } of mutant.changes) {
-      const path = join(folder, file);
-      const text = readFileSync(path, "utf8");
-      if (text.split(from).length !== 2) {
-        throw new Error(`${mutant.name}: ${file} has not exactly one place that reads\n${from}`);
-      }
-      writeFileSync(
-        path,
-        text.replace(from, () => to),
-      );
-    }
-  });
-  const startedMs = performance.now();
-  const seconds = () => (performance.now() - startedMs) / 1_000;
-  try {
-    const { simulateNow, scenarioOf } = await loadSimulator(built);
-    const sound = await loadSimulator(buildSimulator(undefined, values.source));
-    const host = nodeHost();
-    const from = Number(values.from);
-    const count = Number(values.seeds);
-    for (let seed = from; seed < from + count; seed += 1) {
-      const { violations } = await outsideMicrotasks(() => simulateNow(scenarioOf(seed), host));
-      const [first] = violations;
-      if (first === undefined) continue;
-      // What the sources as they are do not get right either is no proof.
-      const own = await outsideMicrotasks(() => sound.simulateNow(scenarioOf(seed), host));
-      if (own.violations.length > 0) continue;
-      const { rule, text } = first;
-      return { name: mutant.name, seeds: seed - from + 1, seed, rule, text, seconds: seconds() };
-    }
-    return { name: mutant.name, seeds: count, seconds: seconds() };
-  } finally {
-    rmSync(built, { recursive: true, force: true });
+const knownFile = join(root, "test", "simulator", "known-seeds.json");
+/** @type {import("./sample.mjs").KnownSeeds} */
+const known = JSON.parse(readFileSync(knownFile, "utf8"));
+
+/** @returns {{ name: string, seeds: number }[]} */
+function chosen() {
+  const { only, sample, budget, seeds } = values;
+  if (sample !== undefined) {
+    const names = sampleOf(sample, known, Number(budget));
+    return names.map((name) => ({ name, seeds: seedLimit(known[name] ?? 1) }));
   }
+  const wanted = only?.split(",");
+  const found = mutants.filter(({ name }) => wanted === undefined || wanted.includes(name));
+  if (found.length === 0) throw new Error(`no mutant is called ${only}`);
+  return found.map(({ name }) => ({ name, seeds: Number(seeds) }));
 }
 
-/** @param {Mutant} mutant @param {string} source @returns {Promise<Found>} */
-function huntInChild(mutant, source) {
+/** @param {string} name @param {number} seeds @param {string} source @returns {Promise<Hunted>} */
+function huntInChild(name, seeds, source) {
   return new Promise((resolve) => {
-    const args = ["--child", "--only", mutant.name, "--source", source].concat([
-      "--seeds",
-      values.seeds,
-      "--from",
-      values.from,
-    ]);
+    const range = ["--seeds", String(seeds), "--from", values.from];
+    const args = ["--child", "--only", name, "--source", source, ...range];
     const child = fork(fileURLToPath(import.meta.url), args);
-    child.once("message", (found) => resolve(/** @type {Found} */ (found)));
-    child.once("exit", () => resolve({ name: mutant.name, seeds: 0, seconds: 0 }));
+    child.once("message", (found) => resolve(/** @type {Hunted} */ (found)));
+    child.once("exit", () => resolve({ name, seeds: 0, seconds: 0 }));
   });
 }
 
 async function main() {
-  const wanted = values.only?.split(",");
-  const chosen = mutants.filter(({ name }) => wanted === undefined || wanted.includes(name));
-  if (chosen.length === 0) throw new Error(`no mutant is called ${values.only}`);
-  /** @type {Found[]} */
+  const queue = chosen();
+  /** @type {Hunted[]} */
   const all = [];
-  const queue = [...chosen];
+  // A long run builds again and again: an edit of the sources meanwhile must not change it.
   const source = snapshotSources();
   const work = async () => {
-    for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-      const found = await huntInChild(mutant, source);
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const found = await huntInChild(next.name, next.seeds, source);
       all.push(found);
       const { name, seeds, seed, rule, text = "", seconds } = found;
-      const told = seed === undefined ? "SURVIVED" : `seed ${seed}: ${rule}: ${text.slice(0, 90)}`;
-      console.log(
-        `${name.padEnd(28)} ${String(seeds).padStart(6)} seeds ${seconds.toFixed(1).padStart(7)} s  ${told}`,
-      );
+      const result =
+        seed === undefined ? "SURVIVED" : `seed ${seed}: ${rule}: ${text.slice(0, 90)}`;
+      const cost = `${String(seeds).padStart(6)} seeds ${seconds.toFixed(1).padStart(7)} s`;
+      console.log(`${name.padEnd(28)} ${cost}  ${result}`);
     }
   };
   try {
@@ -110,16 +88,40 @@ async function main() {
   } finally {
     rmSync(source, { recursive: true, force: true });
   }
+  report(all);
+}
+
+/** @param {readonly Hunted[]} all */
+function report(all) {
   const survivors = all.filter(({ seed }) => seed === undefined);
+  const bySeeds = all.toSorted((a, b) => b.seeds - a.seeds);
+  const rarest = bySeeds.slice(0, 5).map(({ name, seeds }) => `${name} ${seeds}`);
+  const seconds = all.reduce((sum, found) => sum + found.seconds, 0);
+  const median = bySeeds[Math.floor(bySeeds.length / 2)]?.seeds ?? 0;
   console.log(`\n${all.length - survivors.length} of ${all.length} mutants found`);
+  console.log(`${seconds.toFixed(0)} s of processor time; seeds: median ${median}, most:`);
+  console.log(`  ${rarest.join(", ")}`);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(all, null, 2)}\n`);
+  if (values.record) record(all);
   if (survivors.length > 0) process.exitCode = 1;
+}
+
+/** Keeps the greater number of seeds for each bug that was found. @param {readonly Hunted[]} all */
+function record(all) {
+  const merged = { ...known };
+  for (const { name, seed, seeds } of all) {
+    if (seed !== undefined) merged[name] = Math.max(merged[name] ?? 0, seeds);
+  }
+  const names = mutants.map(({ name }) => name).filter((name) => merged[name] !== undefined);
+  const kept = Object.fromEntries(names.map((name) => [name, merged[name]]));
+  writeFileSync(knownFile, `${JSON.stringify(kept, null, 2)}\n`);
 }
 
 if (values.child) {
   const mutant = mutants.find(({ name }) => name === values.only);
   if (mutant === undefined) throw new Error(`no mutant is called ${values.only}`);
-  process.send?.(await hunt(mutant), () => process.exit(0));
+  const range = { from: Number(values.from), seeds: Number(values.seeds), source: values.source };
+  process.send?.(await huntBug(mutant, range), () => process.exit(0));
 } else {
   await main();
 }

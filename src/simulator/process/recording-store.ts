@@ -28,6 +28,8 @@ export interface AttemptRecord {
   /** Start of the attempt or of its last extension. Votes from before that do not count. */
   heldSinceMs: number;
   fence: bigint | undefined;
+  /** Time of the last extension. */
+  extendedMs?: number;
   /**
    * End of the validity by each clock of the process, computed by the checkers from the options.
    */
@@ -168,6 +170,7 @@ export class RecordingStore {
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
       record.validUntilSteadyMs = Math.max(record.validUntilSteadyMs, steadyMs);
       record.heldSinceMs = startedMs;
+      record.extendedMs = scene.nowMs;
       onConfirmed(record, startedMs);
     };
   }

@@ -132,17 +132,22 @@ export class SimulatedClient {
     waitMs: number,
   ): Promise<void> {
     const { plan, locks, promises, witness } = this.#parts;
-    let workedMs = 0;
+    let [workedMs, overMs] = [0, 0];
     const call = locks.using(resources, options, async (lease) => {
       const startedMs = awakeMs(this.machine);
       this.#handed(lease);
       try {
         await this.#work(random, lease);
       } finally {
+        overMs = witness.overAfterWork(lease);
         witness.releasing(lease);
         workedMs = awakeMs(this.machine) - startedMs;
       }
     });
+    void call.then(
+      () => witness.succeeded(this.machine, overMs),
+      () => undefined,
+    );
     const boundMs = promises.usingMs(options.ttl, waitMs, longestOf(plan));
     return promises.watch(this.machine, "using", boundMs, call, () => workedMs);
   }

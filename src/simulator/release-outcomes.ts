@@ -1,6 +1,7 @@
 import type { ReleaseOutcome } from "../core/store.ts";
 import { ownerAndFence } from "./node/script-context.ts";
 import type { SimulatedNode } from "./node/simulated-node.ts";
+import type { Witness } from "./witness.ts";
 
 /** A release call that has not returned yet. */
 interface Releasing {
@@ -10,6 +11,8 @@ interface Releasing {
   readonly deletedAt: Set<SimulatedNode>;
   /** Nodes on which a late command with its owner created a key again. */
   readonly recreatedAt: Set<SimulatedNode>;
+  /** Nodes that had no key of the lease after a command with its owner. */
+  readonly goneAt: Set<SimulatedNode>;
 }
 
 interface Before {
@@ -18,37 +21,55 @@ interface Before {
 }
 
 /**
- * Finds releases that return `taken` although a quorum had the lock until the release itself
- * deleted it.
+ * Compares what releases return with what the nodes had.
  *
- * The cause is a driver that sends the release twice: the second run finds no key. If the client
- * trusted that reply, it would report finished work as lost.
+ * - `false-loss`: `taken`, although a quorum had the lock until the release itself deleted it. The
+ *   cause is a driver that sends the release twice: the second run finds no key. If the client
+ *   trusted that reply, it would report finished work as lost.
+ * - `false-release`: released, although fewer nodes than a quorum were without the lock at any time
+ *   since the call.
  */
-export class FalseLosses {
-  readonly #quorum: number;
-  readonly #report: (text: string) => void;
+export class ReleaseOutcomes {
+  readonly #nodes: readonly SimulatedNode[];
+  readonly #witness: Pick<Witness, "report">;
   readonly #underWay = new Map<string, Releasing>();
   #before: Before[] = [];
 
-  constructor(quorum: number, report: (text: string) => void) {
-    this.#quorum = quorum;
-    this.#report = report;
+  constructor(nodes: readonly SimulatedNode[], witness: Pick<Witness, "report">) {
+    this.#nodes = nodes;
+    this.#witness = witness;
   }
 
   onReleasing(owner: string, resources: readonly string[]): void {
-    const sets = { deletedAt: new Set<SimulatedNode>(), recreatedAt: new Set<SimulatedNode>() };
+    const set = (): Set<SimulatedNode> => new Set();
+    const sets = { deletedAt: set(), recreatedAt: set(), goneAt: set() };
     this.#underWay.set(owner, { owner, resources, ...sets });
   }
 
   onReleased(owner: string, outcome: ReleaseOutcome): void {
     const releasing = this.#underWay.get(owner);
     this.#underWay.delete(owner);
-    if (releasing === undefined || outcome.released || outcome.reason !== "taken") return;
-    const { resources, deletedAt, recreatedAt } = releasing;
+    if (releasing === undefined) return;
+    const quorum = Math.floor(this.#nodes.length / 2) + 1;
+    const what = `${releasing.resources.join("+")} of ${owner}`;
+    if (outcome.released) {
+      const without = this.#nodes.filter(
+        (node) => releasing.goneAt.has(node) || heldAt(node, releasing) === 0,
+      );
+      if (outcome.handedOver === true || without.length >= quorum) return;
+      const count = `${without.length} of ${this.#nodes.length} nodes`;
+      this.#witness.report(
+        "false-release",
+        `${what} is called released, and only ${count} are without it`,
+      );
+      return;
+    }
+    if (outcome.reason !== "taken") return;
+    const { deletedAt, recreatedAt } = releasing;
     const deleted = [...deletedAt].filter((node) => !recreatedAt.has(node));
-    if (deleted.length < this.#quorum) return;
+    if (deleted.length < quorum) return;
     const where = deleted.map(({ name }) => name).join(", ");
-    this.#report(`${resources.join("+")} of ${owner} is called taken, and was there: ${where}`);
+    this.#witness.report("false-loss", `${what} is called taken, and was there: ${where}`);
   }
 
   onExecuting(node: SimulatedNode, command: readonly string[]): void {
@@ -63,6 +84,7 @@ export class FalseLosses {
     for (const { releasing, held } of this.#before) {
       const left = heldAt(node, releasing);
       if (left > held) releasing.recreatedAt.add(node);
+      if (left === 0) releasing.goneAt.add(node);
       if (left === 0 && held === releasing.resources.length) releasing.deletedAt.add(node);
     }
   }
