@@ -226,7 +226,7 @@ export class HeldLease implements Lease {
     doubts: number,
     moment: Instant,
   ): Error | undefined {
-    // Checks the old validity first: a reply that arrives after its end proves nothing.
+    // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
     if (!this.isActive) return whyEnded(this.#activity, this);
     if (reply.kind === "gone") {
