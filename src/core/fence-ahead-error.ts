@@ -17,7 +17,7 @@ export class FenceAheadError extends HoldfastError {
     super(
       "FENCE_AHEAD",
       `fence ${fence} for ${quoted(resource)} is ${days > 0n ? `${days} days and more ` : ""}` +
-        "above what `maxFenceAhead` allows at this machine's clock: a lease has no such fence " +
+        "above what `maxFenceAhead` allows by the clock of the guard: a lease has no such fence " +
         "unless this clock, or that of the lock servers, is wrong",
       { resources: [resource] },
     );

@@ -1,6 +1,7 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
+import { ownClock } from "./plausible-fence.ts";
 
 /** Result of `FenceStore.admit`: accepted, or rejected with the greater fence in `seen`. */
 export type Admission =
@@ -56,7 +57,7 @@ export function memoryFences(options: MemoryFencesOptions = {}): LowerableFenceS
       return admission(fence, last ?? fence);
     },
     lower: (fenced, lowerOptions = {}) =>
-      lowerEach(fenced, lowerOptions, async (resource, { fence, limit }) => {
+      lowerEach(fenced, lowerOptions, ownClock, async (resource, { fence, limit }) => {
         if ((greatest.get(resource) ?? 0n) <= limit) return false;
         greatest.set(resource, fence);
         return true;

@@ -3,7 +3,7 @@ import { knownOptions } from "../core/options.ts";
 import type { Duration } from "../core/time/durations.ts";
 import type { FenceStore } from "./fence-store.ts";
 import { guardedResources, type Fenced } from "./guard.ts";
-import { greatestPlausible, plausibleFence } from "./plausible-fence.ts";
+import { greatestPlausible, plausibleFence, type ServerClock } from "./plausible-fence.ts";
 
 /**
  * Repair after an accident: replaces stored fences that are implausibly far ahead of the clock.
@@ -40,14 +40,18 @@ export interface Lowering {
   readonly limit: bigint;
 }
 
-/** Checks the fence to store, and returns the limit above which stored fences are lowered. */
-export function loweringOf(
+/**
+ * Checks the fence to store, and returns the limit above which stored fences are lowered. Both go
+ * by the clock of the server that stores them.
+ */
+export async function loweringOf(
   fenced: Fenced | bigint,
   resource: string,
   maxFenceAhead: Duration | undefined,
-): Lowering {
-  const fence = plausibleFence(fenced, resource, maxFenceAhead);
-  const limit = greatestPlausible(maxFenceAhead);
+  serverClock: ServerClock,
+): Promise<Lowering> {
+  const fence = await plausibleFence(fenced, resource, maxFenceAhead, serverClock);
+  const limit = greatestPlausible(maxFenceAhead, await serverClock());
   if (limit !== undefined) return { fence, limit };
   throw new InvalidOptionError("maxFenceAhead", 'a duration, such as "24h"', maxFenceAhead);
 }
@@ -56,13 +60,15 @@ export function loweringOf(
 export async function lowerEach(
   fenced: Fenced | bigint,
   options: LowerFenceOptions,
+  serverClock: (resource: string) => Promise<number>,
   lowerOne: (resource: string, lowering: Lowering) => Promise<boolean>,
 ): Promise<LowerFenceResult> {
   knownOptions("options", options, ["resource", "maxFenceAhead"]);
   const resources = guardedResources(fenced, options.resource);
   let lowered = 0;
   for (const resource of resources) {
-    const lowering = loweringOf(fenced, resource, options.maxFenceAhead);
+    const clock = (): Promise<number> => serverClock(resource);
+    const lowering = await loweringOf(fenced, resource, options.maxFenceAhead, clock);
     if (await lowerOne(resource, lowering)) lowered += 1;
   }
   return { lowered };

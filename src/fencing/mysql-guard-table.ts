@@ -7,7 +7,7 @@ import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
-import { anySession, callersTransaction, quotedTable } from "./mysql-session.ts";
+import { anySession, callersTransaction, mysqlMs, quotedTable } from "./mysql-session.ts";
 import type { MysqlDatabase, Session } from "./mysql-session.ts";
 import { checkTable } from "./mysql-table.ts";
 import { tableParts } from "./sql-row.ts";
@@ -30,7 +30,8 @@ export async function guardFence(
   knownOptions("options", options, ["table", "resource", "maxFenceAhead"]);
   const table = tableParts(options.table ?? guardTableDefault);
   const resources = guardedResources(fenced, options.resource);
-  const fence = plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead);
+  const clock = (): Promise<number> => mysqlMs(anySession(db));
+  const fence = await plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead, clock);
   const session = await callersTransaction(db);
   for (const resource of resources) {
     const seen = await withTableHint(table, () => raise(session, table, resource, fence));
@@ -58,16 +59,20 @@ export function mysqlFences(
       return admission(fence, greatest);
     },
     lower: (fenced, lowerOptions = {}) =>
-      lowerEach(fenced, lowerOptions, (resource, { fence, limit }) =>
-        withTableHint(table, async () => {
-          const where = "WHERE `resource` = ? AND `fence` > CAST(? AS SIGNED)";
-          const params = [Buffer.from(guardKey(resource)), String(limit)];
-          const name = quotedTable(table);
-          const found = await session.select(`SELECT 1 AS found FROM ${name} ${where}`, params);
-          const text = `UPDATE ${name} SET \`fence\` = CAST(? AS SIGNED) ${where}`;
-          if (found.length > 0) await session.select(text, [String(fence), ...params]);
-          return found.length > 0;
-        }),
+      lowerEach(
+        fenced,
+        lowerOptions,
+        () => mysqlMs(session),
+        (resource, { fence, limit }) =>
+          withTableHint(table, async () => {
+            const where = "WHERE `resource` = ? AND `fence` > CAST(? AS SIGNED)";
+            const params = [Buffer.from(guardKey(resource)), String(limit)];
+            const name = quotedTable(table);
+            const found = await session.select(`SELECT 1 AS found FROM ${name} ${where}`, params);
+            const text = `UPDATE ${name} SET \`fence\` = CAST(? AS SIGNED) ${where}`;
+            if (found.length > 0) await session.select(text, [String(fence), ...params]);
+            return found.length > 0;
+          }),
       ),
   };
 }

@@ -2,7 +2,8 @@ import { StoreError } from "../core/errors.ts";
 import { errorNumber } from "./driver-errors.ts";
 import { rejection, subjectOf, type Fenced } from "./guard.ts";
 import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
-import { inTransaction, type MysqlDatabase, type Session } from "./mysql-session.ts";
+import { anySession, inTransaction, mysqlMs } from "./mysql-session.ts";
+import type { MysqlDatabase, Session } from "./mysql-session.ts";
 import { checkScalars, deleteRows, insertRow, lockedFences } from "./mysql-statements.ts";
 import { lowerRows, updateRows } from "./mysql-statements.ts";
 import { checkTable } from "./mysql-table.ts";
@@ -111,7 +112,8 @@ export async function lowerFence(
   const checked = checkedRow(row, "maxFenceAhead");
   checkScalars(checked.where);
   const resource = subjectOf(fenced, row.resource, checked.table.join("."));
-  const { fence, limit } = loweringOf(fenced, resource, row.maxFenceAhead);
+  const clock = (): Promise<number> => mysqlMs(anySession(db));
+  const { fence, limit } = await loweringOf(fenced, resource, row.maxFenceAhead, clock);
   return await inTransaction(db, async (session) => {
     const { fences } = await lockedFences(session, checked);
     const lowered = fences.filter((each) => each > limit).length;
@@ -136,7 +138,8 @@ async function changeRows<Result>(
   change: (session: Session, count: number, subject: Subject) => Promise<Result>,
 ): Promise<Result> {
   const resource = subjectOf(fenced, options.resource, checked.table.join("."));
-  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
+  const clock = (): Promise<number> => mysqlMs(anySession(db));
+  const fence = await plausibleFence(fenced, resource, options.maxFenceAhead, clock);
   return await inTransaction(db, async (session) => {
     const { fences, greatest } = await lockedFences(session, checked);
     await checkTable(session, checked.table, checked.column);

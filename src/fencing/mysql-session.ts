@@ -74,6 +74,12 @@ export function anySession(db: MysqlDatabase): Session {
   return sessionOf(promised(db), db);
 }
 
+/** Returns the time of the server, in ms since 1970. */
+export async function mysqlMs(session: Session): Promise<number> {
+  const text = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS CHAR) AS ms";
+  return Number((await session.select(text, []))[0]?.["ms"]);
+}
+
 export function quoted(name: string): string {
   return `\`${name.replaceAll("`", "``")}\``;
 }

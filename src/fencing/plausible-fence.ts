@@ -16,8 +16,9 @@ export type MaxFenceAhead = Duration | "unlimited";
 
 export interface FenceLimitOptions {
   /**
-   * Greatest lead of a fence over this machine's clock; the guard refuses a greater one with
-   * FenceAheadError. `"unlimited"` is for fences that are no microseconds since 1970.
+   * Greatest lead of a fence over the clock, of this machine or of the server that stores it. The
+   * guard refuses a greater one with FenceAheadError. `"unlimited"` is for fences that are no
+   * microseconds since 1970.
    * @default "24h"
    */
   readonly maxFenceAhead?: MaxFenceAhead;
@@ -28,10 +29,19 @@ const maxAheadMs = 100 * 365 * 86_400_000;
 // Captured when the module loads, so that fake timers which a test installs later do not apply.
 const { now } = Date;
 
-/** Returns the greatest fence that is plausible now, or undefined without a limit. */
-export function greatestPlausible(option: MaxFenceAhead | undefined): bigint | undefined {
+/** Returns the time of the server that stores the fences, in ms since 1970. */
+export type ServerClock = () => Promise<number>;
+
+/** Clock of this machine, for fences that this process stores. */
+export const ownClock: ServerClock = () => Promise.resolve(now());
+
+/** Returns the greatest fence that is plausible at `nowMs`, or undefined without a limit. */
+export function greatestPlausible(
+  option: MaxFenceAhead | undefined,
+  nowMs: number = now(),
+): bigint | undefined {
   if (option === "unlimited") return undefined;
-  return BigInt(Math.trunc(now()) + checkedMaxAhead(option)) * 1_000n;
+  return BigInt(Math.trunc(nowMs) + checkedMaxAhead(option)) * 1_000n;
 }
 
 /** Returns the limit in milliseconds. Throws InvalidOptionError for an invalid option. */
@@ -46,14 +56,22 @@ export function checkedMaxAhead(option: MaxFenceAhead | undefined): number {
   }
 }
 
-/** Reads the fence like `fenceOf`. Throws FenceAheadError if it is implausibly great. */
-export function plausibleFence(
+/**
+ * Reads the fence like `fenceOf`. Rejects with FenceAheadError if it is implausibly great.
+ *
+ * The clock of this machine may be behind by years, and its leases are right all the same. So a
+ * fence that is implausible by this clock is compared with the clock of the server as well.
+ */
+export async function plausibleFence(
   fenced: Fenced | bigint,
   resource: string,
   option: MaxFenceAhead | undefined,
-): bigint {
+  serverClock: ServerClock,
+): Promise<bigint> {
   const fence = fenceOf(fenced);
-  const limit = greatestPlausible(option);
-  if (limit !== undefined && fence > limit) throw new FenceAheadError(resource, fence, limit);
+  const ownLimit = greatestPlausible(option);
+  if (ownLimit === undefined || fence <= ownLimit) return fence;
+  const limit = greatestPlausible(option, await serverClock()) ?? fence;
+  if (fence > limit) throw new FenceAheadError(resource, fence, limit);
   return fence;
 }

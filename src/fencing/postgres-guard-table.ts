@@ -7,7 +7,7 @@ import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "
 import { sqlState } from "./driver-errors.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
-import { type PostgresDatabase, queryOf, quotedTable } from "./postgres-query.ts";
+import { postgresMs, type PostgresDatabase, queryOf, quotedTable } from "./postgres-query.ts";
 import type { RunQuery } from "./postgres-query.ts";
 import { tableParts } from "./sql-row.ts";
 
@@ -30,7 +30,8 @@ export async function guardFence(
   const table = tableParts(options.table ?? guardTableDefault);
   const query = queryOf(db);
   const resources = guardedResources(fenced, options.resource);
-  const fence = plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead);
+  const clock = (): Promise<number> => postgresMs(query);
+  const fence = await plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead, clock);
   await withTableHint(table, async () => {
     // Takes the same lock as the INSERT, but fails outside a transaction block (25P01).
     await query(`LOCK TABLE ${quotedTable(table)} IN ROW EXCLUSIVE MODE`, []);
@@ -58,13 +59,19 @@ export function postgresFences(
       return admission(fence, greatest.get(resource) ?? fence);
     },
     lower: (fenced, lowerOptions = {}) =>
-      lowerEach(fenced, lowerOptions, async (resource, { fence, limit }) => {
-        const text =
-          `UPDATE ${quotedTable(table)} SET "fence" = $1::bigint ` +
-          `WHERE "resource" = $2::text AND "fence" > $3::bigint RETURNING 1`;
-        const params = [String(fence), guardKey(resource), String(limit)];
-        return (await withTableHint(table, () => query(text, params))).length > 0;
-      }),
+      lowerEach(
+        fenced,
+        lowerOptions,
+        () => postgresMs(query),
+        async (resource, lowering) => {
+          const { fence, limit } = lowering;
+          const text =
+            `UPDATE ${quotedTable(table)} SET "fence" = $1::bigint ` +
+            `WHERE "resource" = $2::text AND "fence" > $3::bigint RETURNING 1`;
+          const params = [String(fence), guardKey(resource), String(limit)];
+          return (await withTableHint(table, () => query(text, params))).length > 0;
+        },
+      ),
   };
 }
 

@@ -38,6 +38,12 @@ export function queryOf(db: PostgresDatabase): RunQuery {
   );
 }
 
+/** Returns the time of the server, in ms since 1970. */
+export async function postgresMs(query: RunQuery): Promise<number> {
+  const text = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text AS ms";
+  return Number((await query(text, []))[0]?.["ms"]);
+}
+
 /** Returns the name in double quotes. Double quotes inside the name are doubled. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;

@@ -4,7 +4,7 @@ import { sqlState } from "./driver-errors.ts";
 import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
 import { plausibleFence } from "./plausible-fence.ts";
 import { withColumnHint } from "./postgres-column.ts";
-import { type PostgresDatabase, queryOf } from "./postgres-query.ts";
+import { postgresMs, type PostgresDatabase, queryOf } from "./postgres-query.ts";
 import type { Row, RunQuery } from "./postgres-query.ts";
 import { deleteStatement, lowerStatement, type Statement } from "./postgres-statements.ts";
 import { updateStatement, upsertStatement } from "./postgres-statements.ts";
@@ -89,7 +89,8 @@ export async function lowerFence(
   const checked = checkedRow(row, "maxFenceAhead");
   const query = queryOf(db);
   const resource = subjectOf(fenced, row.resource, checked.table.join("."));
-  const { fence, limit } = loweringOf(fenced, resource, row.maxFenceAhead);
+  const clock = (): Promise<number> => postgresMs(query);
+  const { fence, limit } = await loweringOf(fenced, resource, row.maxFenceAhead, clock);
   const statement = lowerStatement(checked, fence, limit);
   const rows = await withColumnHint(checked, () => query(statement.text, [...statement.params]));
   return { lowered: rows.length };
@@ -104,7 +105,8 @@ async function changeRows(
 ): Promise<{ readonly changed: number; readonly inserted: number }> {
   const query = queryOf(db);
   const resource = subjectOf(fenced, options.resource, checked.table.join("."));
-  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
+  const clock = (): Promise<number> => postgresMs(query);
+  const fence = await plausibleFence(fenced, resource, options.maxFenceAhead, clock);
   const statement = make(fence);
   const [row] = await withColumnHint(checked, () => runAgainAfterDeadlock(query, statement));
   if (row === undefined) throw new StoreError("the statement of the guard returned no row");

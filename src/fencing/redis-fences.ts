@@ -5,7 +5,7 @@ import { admission } from "./fence-store.ts";
 import { parseFence } from "./guard.ts";
 import { lowerEach, type Lowering, type LowerableFenceStore } from "./lower-fence.ts";
 import { foreign, replyOf } from "./redis-replies.ts";
-import { redisConnection, runScript } from "./redis-run.ts";
+import { redisConnection, redisMs, runScript } from "./redis-run.ts";
 import { admitScript, lowerScript } from "./redis-scripts.ts";
 
 /** Longest time for which a value or a fence is kept. */
@@ -37,8 +37,11 @@ export function redisFences(
       return admission(fence, parseFence(reply, key));
     },
     lower: (fenced, lowerOptions = {}) =>
-      lowerEach(fenced, lowerOptions, (resource, lowering) =>
-        lowerKey(client, prefix + resource, lowering),
+      lowerEach(
+        fenced,
+        lowerOptions,
+        (resource) => redisMs(connection, prefix + resource),
+        (resource, lowering) => lowerKey(client, prefix + resource, lowering),
       ),
   };
 }

@@ -38,6 +38,17 @@ export async function runScript(
   }
 }
 
+/** Returns the time of the server that has the key, in ms since 1970. */
+export async function redisMs(connection: RedisConnection, key: string): Promise<number> {
+  try {
+    await connection.firstConnect?.();
+    const [seconds, micros] = (await connection.send(key, ["TIME"])) as readonly unknown[];
+    return Number(seconds) * 1_000 + Number(micros) / 1_000;
+  } catch (error) {
+    throw explained(key, error);
+  }
+}
+
 function explained(key: string, cause: unknown): StoreError {
   const message = messageOf(cause);
   const name = JSON.stringify(key.slice(0, 200));

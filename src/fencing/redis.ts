@@ -8,7 +8,7 @@ import { loweringOf, type LowerFenceResult } from "./lower-fence.ts";
 import { plausibleFence, type FenceLimitOptions } from "./plausible-fence.ts";
 import { keptMsMax, lowerKey } from "./redis-fences.ts";
 import { encoded, foreign, replyOf } from "./redis-replies.ts";
-import { redisConnection, runScript } from "./redis-run.ts";
+import { redisConnection, redisMs, runScript } from "./redis-run.ts";
 import { readScript, writeScript } from "./redis-scripts.ts";
 
 export type { Fenced } from "./guard.ts";
@@ -146,7 +146,8 @@ export async function lowerFence(
 ): Promise<LowerFenceResult> {
   knownOptions("options", options, ["maxFenceAhead"]);
   const resource = subjectOf(fenced, undefined, checkedKey(key));
-  const lowering = loweringOf(fenced, resource, options.maxFenceAhead);
+  const clock = (): Promise<number> => redisMs(redisConnection(client), key);
+  const lowering = await loweringOf(fenced, resource, options.maxFenceAhead, clock);
   return { lowered: (await lowerKey(client, key, lowering)) ? 1 : 0 };
 }
 
@@ -159,7 +160,8 @@ async function write(
 ): Promise<void> {
   const connection = redisConnection(client);
   const resource = subjectOf(fenced, options.resource, checkedKey(key));
-  const fence = plausibleFence(fenced, resource, options.maxFenceAhead);
+  const clock = (): Promise<number> => redisMs(connection, key);
+  const fence = await plausibleFence(fenced, resource, options.maxFenceAhead, clock);
   const reply = await runScript(connection, writeScript, key, [String(fence), ...args]);
   const [verdict, detail] = replyOf(reply);
   if (verdict === "ok") return;

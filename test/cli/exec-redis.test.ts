@@ -118,7 +118,7 @@ describe("exec on Redis", () => {
   test("break on three servers makes guards refuse the old holder", async () => {
     const store = redlock();
     const file = join(cli.folder(), "pids");
-    const args = ["exec", "r", "--store", store, "--ttl", "1s", "--json", "--", ...worker(file)];
+    const args = ["exec", "r", "--store", store, "--ttl", "4s", "--json", "--", ...worker(file)];
     const { ended } = cli.start(args);
     await linesOf(file, 2);
     const broken = await cli.run(["break", "r", "--yes", "--json", "--store", store]);

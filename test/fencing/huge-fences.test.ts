@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import mysql from "mysql2/promise";
 import { Pool } from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { FenceAheadError } from "../../src/index.ts";
 import { fenceGuard, memoryFences, throwIfFenceRejected } from "../../src/fencing/http.ts";
 import { withFence, type LowerableFenceStore } from "../../src/fencing/http.ts";
@@ -244,5 +244,66 @@ describe("lowering a fence refuses", () => {
       const error = await rejectionOf(redisGuards.lowerFence(client, fenceNow(), key));
       expect(error).toMatchObject({ code: "STORE" });
     }
+  });
+});
+
+describe("on a machine whose clock is three years behind", () => {
+  /** Loads the guards anew, because they keep the clock that they find when they load. */
+  async function loadBehind() {
+    const { now } = Date;
+    vi.resetModules();
+    vi.spyOn(Date, "now").mockImplementation(() => now() - 3 * 365 * 86_400_000);
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      vi.resetModules();
+    });
+    return {
+      postgres: await import("../../src/fencing/postgres.ts"),
+      mysql: await import("../../src/fencing/mysql.ts"),
+      redis: await import("../../src/fencing/redis.ts"),
+    };
+  }
+
+  it("accepts the fences of its leases, by the clock of each server", async () => {
+    const guards = await loadBehind();
+    const lease = leaseLike(fenceNow());
+    const update = { ...row, set: { note: "paid" } };
+    expect(await guards.postgres.fencedUpdate(pool, lease, update)).toEqual({ updated: 1 });
+    expect(await guards.mysql.fencedUpdate(mysqlPool, lease, update)).toEqual({ updated: 1 });
+    await guards.redis.fencedSet(client, lease, "balance:7", "1");
+    const own = await pool.connect();
+    onTestFinished(() => own.release());
+    await own.query("BEGIN");
+    await guards.postgres.guardFence(own, lease);
+    await own.query("COMMIT");
+    const session = await mysqlPool.getConnection();
+    onTestFinished(() => session.release());
+    await session.query("START TRANSACTION");
+    await guards.mysql.guardFence(session, lease);
+    await session.query("COMMIT");
+  });
+
+  it("still refuses a huge fence, and lowers none that is plausible", async () => {
+    const guards = await loadBehind();
+    const huge = leaseLike(nanoseconds());
+    const update = { ...row, set: { note: "paid" } };
+    const ahead = { code: "FENCE_AHEAD" };
+    const { postgres: onPostgres, mysql: onMysql, redis: onRedis } = guards;
+    await expect(onPostgres.fencedUpdate(pool, huge, update)).rejects.toMatchObject(ahead);
+    await expect(onMysql.fencedUpdate(mysqlPool, huge, update)).rejects.toMatchObject(ahead);
+    await expect(onRedis.fencedSet(client, huge, "balance:7", "1")).rejects.toMatchObject(ahead);
+    const earlier = fenceNow();
+    await guards.postgres.fencedUpdate(pool, earlier, update);
+    await guards.mysql.fencedUpdate(mysqlPool, earlier, update);
+    await guards.redis.fencedSet(client, earlier, "balance:7", "1");
+    await guards.postgres.postgresFences(pool).admit("invoice:42", earlier);
+    const lease = leaseLike(fenceNow());
+    const none = { lowered: 0 };
+    expect(await guards.postgres.lowerFence(pool, lease, row)).toEqual(none);
+    expect(await guards.mysql.lowerFence(mysqlPool, lease, row)).toEqual(none);
+    expect(await guards.redis.lowerFence(client, lease, "balance:7")).toEqual(none);
+    expect(await guards.postgres.postgresFences(pool).lower(lease)).toEqual(none);
+    expect(await guards.mysql.mysqlFences(mysqlPool).lower(lease)).toEqual(none);
+    expect(await guards.redis.redisFences(client).lower(lease)).toEqual(none);
   });
 });

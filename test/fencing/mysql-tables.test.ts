@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import mysql from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError } from "../../src/core/errors.ts";
@@ -6,6 +5,7 @@ import { assertFenced, fenceColumnSql, fencedUpdate, guardFence } from "../../sr
 import { guardTableSql, mysqlFences, type MysqlPool } from "../../src/fencing/mysql.ts";
 import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
 import { fenceNow, leaseLike, rejectionOf } from "./lease-like.ts";
+import { untilSessionWaits } from "./row-lock-waits.ts";
 
 let server: MariadbServer;
 let pool: mysql.Pool;
@@ -121,7 +121,7 @@ describe("an update of several rows that meets a deadlock", () => {
       // It has changed more than the update, so the server chooses the update as the victim.
       await other.query("UPDATE invoice SET note = UUID() WHERE id = 43");
       const update = fencedUpdate(db, 7n, both).catch((error: unknown) => error);
-      await someoneWaits();
+      await untilSessionWaits(pool);
       await other.query("UPDATE invoice SET note = UUID() WHERE id = 42");
       await other.commit();
       other.release();
@@ -132,19 +132,6 @@ describe("an update of several rows that meets a deadlock", () => {
     own.release();
   });
 });
-
-/** Waits until a session of the server waits for a row lock. */
-async function someoneWaits(): Promise<void> {
-  for (let look = 1; look <= 100; look += 1) {
-    const [waiting] = await pool.query<mysql.RowDataPacket[]>(
-      "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-    );
-    if (waiting.length > 0) return;
-    // The server refreshes this table only if it was not read for 100 ms.
-    await sleep(150);
-  }
-  throw new Error("no session came to wait for a row lock");
-}
 
 describe("a pool whose ROLLBACK fails", () => {
   it("gets no connection back that may be inside a transaction", async () => {

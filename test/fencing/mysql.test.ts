@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import callbackMysql from "mysql2";
 import mysql from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -9,6 +8,7 @@ import { guardFence, guardTableSql } from "../../src/fencing/mysql.ts";
 import type { FencedUpdate, MysqlDatabase } from "../../src/fencing/mysql.ts";
 import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
+import { untilSessionWaits } from "./row-lock-waits.ts";
 
 let server: MariadbServer;
 let pool: mysql.Pool;
@@ -54,19 +54,6 @@ async function transaction<Result>(
   } finally {
     connection.release();
   }
-}
-
-/** Waits until a session of the server waits for a row lock. */
-async function someoneWaits(): Promise<void> {
-  for (let look = 1; look <= 100; look += 1) {
-    const waiting = await rows(
-      "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-    );
-    if (waiting.length > 0) return;
-    // The server refreshes this table only if it was not read for 100 ms.
-    await sleep(150);
-  }
-  throw new Error("nobody came to wait for a row lock");
 }
 
 const write = (note: string): FencedUpdate => ({
@@ -247,7 +234,7 @@ describe("a fence column on MariaDB", () => {
     await transaction(async (connection) => {
       await fencedUpdate(connection, 9n, write("newer"));
       stale = rejectionOf(fencedUpdate(pool, 8n, write("stale")));
-      await someoneWaits();
+      await untilSessionWaits(pool);
     });
     expect(await stale).toMatchObject({ code: "FENCE_REJECTED", seen: 9n });
   });

@@ -78,7 +78,8 @@ describe("a value that Holdfast did not write", () => {
     }
     expect(await bench.values("taken")).toEqual([value, value, value]);
     expect(await locks.break(seen, { foreign: true })).toMatchObject({ broken: true });
-    expect(await bench.values("taken")).toEqual([null, null, null]);
+    // The lock that gave the break its fence is released on the last server a moment later.
+    await bench.untilFree();
   });
 
   test("our locks are listed and broken as before, with any text as label", async () => {
@@ -96,7 +97,7 @@ describe("a value that Holdfast did not write", () => {
     await bench.holdByForeigner([0], "a", uuid);
     const lease = await locks.acquire("a");
     expect(await locks.break("a")).toMatchObject({ holders: [{ fence: lease.fence }] });
-    expect(await bench.values("a")).toEqual([uuid, null, null]);
+    await eventually(async () => expect(await bench.values("a")).toEqual([uuid, null, null]));
     await bench.freeByForeigner([0], "a");
   });
 

@@ -350,7 +350,7 @@ export const mutants = [
         from: `    // Judged by the old validity first: a reply that comes after it proves nothing.
     this.judge(moment);
     if (!this.isActive) return whyEnded(this.#activity, this);`,
-        to: "",
+        to: `if (reply.kind !== "failed" && this.#activity !== undefined) this.#activity.loss = undefined;`,
       },
     ],
   },
