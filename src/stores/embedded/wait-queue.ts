@@ -86,7 +86,7 @@ export class WaitQueue {
    */
   next(keys: readonly string[], isFree: (key: string) => boolean): readonly Address[] {
     const told = new Map<string, Address>();
-    // perf: usually no call waits, and then this read is the only cost of a release.
+    // perf: usually no call waits for a lock, and then this check costs only one read.
     if (this.#counts().waiting === 0) return [];
     for (const key of keys) {
       const found = isFree(key) ? this.#firstFor(key, isFree) : undefined;
