@@ -1,4 +1,4 @@
-/** Time span in which a promise was suspended because a fault broke its assumptions, and why. */
+/** Time span in which a promise does not hold because a fault broke one of its assumptions. */
 export interface Break {
   readonly promise: "exclusion" | "fences";
   readonly why: string;

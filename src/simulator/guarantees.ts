@@ -13,15 +13,15 @@ interface Loss {
 }
 
 /**
- * Decides which faults break the assumptions of the protocol, and records that.
+ * Decides which faults break the assumptions of the protocol, and records these breaks.
  *
  * - Exclusion needs keys that live as long as their TTL. It is excused for one TTL after a lock was
  *   evicted, after a node's clock was set forward, and after a loss of data without admission.
- * - Fences need counters that never fall on a node that votes. Without admission, every loss of
- *   data starts a new epoch. With admission, only three cases start one: a clock step shortened a
- *   quarantine; all nodes were flushed; or a node was admitted by clocks alone (no node had data to
- *   copy) and the clocks were too far apart for the quarantine. Delays, duplicates and early expiry
- *   never start one.
+ * - Fences need counters that never decrease on a node that votes. Fences of different epochs are
+ *   not compared. Without admission, every loss of data starts a new epoch. With admission, only
+ *   three cases start a new epoch: a clock step shortened a quarantine; all nodes were flushed; or
+ *   a node was admitted by clocks alone (no node had data to copy) and the clocks differed too much
+ *   for the quarantine. Delays, duplicates and early expiry never start a new epoch.
  */
 export class Guarantees {
   readonly #scene: Scene;
@@ -109,8 +109,8 @@ export class Guarantees {
     }
     if (mode === "copy") return;
     const skewMs = Math.max(this.#greatestSkewMs, this.#greatestFence / 1_000 - epochMs - nowMs);
-    // Clocks suffice only if the quarantine is longer than the longest validity plus twice the
-    // skew.
+    // Admission by clocks alone is safe only if the quarantine is longer than the longest validity
+    // plus twice the skew.
     const { maxTtlMs } = this.#plan;
     if (this.#quarantineMs() <= maxTtlMs + 2 * skewMs) {
       this.#assumptions.breakFences(nowMs, `${node.name} was admitted on clocks that are not good`);

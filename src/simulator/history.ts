@@ -3,40 +3,40 @@
  * simulated runs and runs against real servers.
  */
 
-/** An attempt that a quorum granted. */
+/** Attempt to acquire that a quorum granted. */
 export interface GrantRecord {
   readonly client: string;
   readonly resources: readonly string[];
-  /** Time before the first command could be sent. */
+  /** Time before the first command of the attempt could be sent. */
   readonly startedMs: number;
   /** Time when the client had counted a quorum. */
   readonly completedMs: number;
   readonly fence: bigint | undefined;
 }
 
-/** Time span in which a client's lease reported `held` or `doubtful`, by the client's own clock. */
+/** Time span in which a client's lease reported `held` or `doubtful` to its user. */
 export interface TenureRecord {
   readonly client: string;
   readonly resource: string;
   readonly fence: bigint | undefined;
   readonly startedMs: number;
   readonly acquiredMs: number;
-  /** Last time at which the lease is known to have reported that. */
+  /** Last known time at which the lease reported `held` or `doubtful`. */
   readonly trustedUntilMs: number;
 }
 
-/** A quorum confirmed that a grant still stands, by `extend` or `prove`. */
+/** Confirmation by a quorum, through `extend` or `prove`, that a client still holds a lease. */
 export interface ConfirmationRecord {
   readonly client: string;
   readonly resources: readonly string[];
   readonly fence: bigint | undefined;
-  /** Completion time of the confirmed grant. */
+  /** Time when the client was granted the lease that is confirmed. */
   readonly grantedMs: number;
-  /** Time before the first request could be sent. */
+  /** Time before the first request of the `extend` or `prove` could be sent. */
   readonly startedMs: number;
 }
 
-/** All rules of the checkers. Each has a planted violation in the tests. */
+/** Names of all rules of the checkers. The tests contain a deliberate violation of each rule. */
 export const violationRules = [
   "stale-confirmation",
   "fence-order",

@@ -15,8 +15,9 @@ interface Lacking {
  * Checks that a client answers NOSCRIPT by sending the script's source at once.
  *
  * A node without the script is healthy and has not run the command. An attempt that waits for its
- * vote must therefore send the source in the same turn in which the NOSCRIPT reply arrives. An
- * attempt that counted the node as failed would only cost a retry, so no other check would find it.
+ * vote must therefore send the source in the same turn in which the NOSCRIPT reply arrives. If an
+ * attempt wrongly counted the node as failed, the client would only retry. No other check detects
+ * that error.
  */
 export class MissingScripts {
   readonly #scene: Scene;
@@ -28,7 +29,7 @@ export class MissingScripts {
     this.#report = report;
   }
 
-  /** Called before the process handles the reply. `attempts` has all its attempts by owner. */
+  /** Called before the process handles a reply. `attempts` are its attempts, by owner. */
   onHeard(
     from: string,
     to: string,
@@ -36,7 +37,7 @@ export class MissingScripts {
     attempts: ReadonlyMap<string, AttemptRecord>,
   ): void {
     if (!(reply instanceof Error) || !reply.message.startsWith("NOSCRIPT")) return;
-    // Only acquires and fence raises contain the owner of an undecided attempt.
+    // Only acquires, and updates of a stored fence, contain the owner of an undecided attempt.
     const owners = ownersIn(command).filter((word) => attempts.get(word)?.isDecided === false);
     if (owners.length === 0) return;
     const lacking = { from, to, owners: new Set(owners) };
@@ -44,14 +45,17 @@ export class MissingScripts {
     this.#scene.after(0, () => this.#judge(lacking));
   }
 
-  /** Called when the process passes a command to the driver, connected or not. */
+  /** Called when the process passes a command to the driver, even if it is not connected. */
   onSent(from: string, to: string, command: readonly string[]): void {
     const last = this.#last;
     if (command[0] !== "EVAL" || last?.from !== from || last.to !== to) return;
     for (const owner of ownersIn(command)) last.owners.delete(owner);
   }
 
-  /** Called when all code that the reply triggered has run. Reports owners without a resend. */
+  /**
+   * Called when all code that the NOSCRIPT reply triggered has run. Reports attempts that did not
+   * send the source.
+   */
   #judge(lacking: Lacking): void {
     const { from, to, owners } = lacking;
     if (this.#last === lacking) this.#last = undefined;

@@ -22,7 +22,7 @@ export class Orphans {
   readonly #witness: Witness;
   readonly #nodes: readonly SimulatedNode[];
   readonly #scenario: Scenario;
-  /** "node owner" of each lock that was set when its client could no longer learn of it. */
+  /** "node owner" of each lock that was set when its client could no longer detect it. */
   readonly #strays = new Set<string>();
   readonly #setBackMs = new Map<SimulatedNode, number>();
 
@@ -37,7 +37,7 @@ export class Orphans {
     this.#setBackMs.set(node, this.#scene.nowMs);
   }
 
-  /** Called for a command that ran after its connection closed or while its manager closed. */
+  /** Called when a command ran after its connection closed or while its manager closed. */
   onExecutedTooLate(node: SimulatedNode, command: readonly string[], reply: unknown): void {
     const isGrant = command[0] === "SET" || /^G( |$)/m.test(String(reply));
     if (!isGrant) return;
@@ -48,8 +48,8 @@ export class Orphans {
   }
 
   /**
-   * Reports leaked locks. All managers are closed and all nodes reachable, so each remaining lock
-   * was leaked, unless its owner crashed or the client could not know of it.
+   * Reports leaked locks. All managers are closed and all nodes are reachable. So each remaining
+   * lock was leaked, unless its client crashed or could not detect it.
    */
   report(inhabitants: readonly Inhabitant[]): void {
     const { resources } = this.#scenario.work;
@@ -68,12 +68,12 @@ export class Orphans {
     }
   }
 
-  /** True if the client could not know that the key was set or that it still exists. */
+  /** True if the client could not detect that the key was set or that it still exists. */
   #isExcused(node: SimulatedNode, key: string, attempt: AttemptRecord): boolean {
     if (this.#witness.wasAbandoned(attempt.owner)) return true;
     if (this.#strays.has(`${node.name} ${attempt.owner}`)) return true;
     if ((this.#setBackMs.get(node) ?? -1) >= attempt.startedMs) return true;
-    // A node with a slow clock keeps the key slightly longer than its client counts.
+    // By the client's clock, a node with a slow clock keeps the key slightly longer than the TTL.
     const { work, store } = this.#scenario;
     const lifeMs = Math.max(attempt.ttlMs, ...(work.lives ?? []));
     return node.server.data.pttl(key) < lifeMs * store.driftFactor;
@@ -81,8 +81,8 @@ export class Orphans {
 }
 
 /**
- * True if the node was not connected for all of the closing. Clean-up that is pending then is sent
- * once and not kept for a reconnect, so a driver without a connection sends nothing.
+ * True if the client had no connection to the node at some time since it began to close. A driver
+ * without a connection does not send the clean-up, and the client does not repeat it.
  */
 function wasOutOfReach(node: SimulatedNode, { client, links }: Inhabitant): boolean {
   const connectedSinceMs = links[node.index]?.connectedSinceMs ?? Infinity;

@@ -7,27 +7,28 @@ import type { Witness } from "./witness.ts";
 interface Releasing {
   readonly owner: string;
   readonly resources: readonly string[];
-  /** Nodes that had all keys of the lease until a command with its owner deleted them. */
+  /** Nodes that had all keys of the lease until a command with its owner deleted the keys. */
   readonly deletedAt: Set<SimulatedNode>;
-  /** Nodes on which a late command with its owner created a key again. */
+  /** Nodes on which a late command with the lease's owner created a key again. */
   readonly recreatedAt: Set<SimulatedNode>;
-  /** Nodes that had no key of the lease after a command with its owner. */
+  /** Nodes that had no key of the lease after a command with the lease's owner. */
   readonly goneAt: Set<SimulatedNode>;
 }
 
+/** Number of keys that a node had for a lease before a command. */
 interface Before {
   readonly releasing: Releasing;
   readonly held: number;
 }
 
 /**
- * Compares what releases return with what the nodes had.
+ * Compares the outcomes of releases with the keys on the nodes.
  *
- * - `false-loss`: `taken`, although a quorum had the lock until the release itself deleted it. The
- *   cause is a driver that sends the release twice: the second run finds no key. If the client
- *   trusted that reply, it would report finished work as lost.
- * - `false-release`: released, although fewer nodes than a quorum were without the lock at any time
- *   since the call.
+ * - `false-loss`: the outcome is `taken`, although a quorum had the lock until the release itself
+ *   deleted it. A driver that sends the release twice can cause this: the second run finds no key.
+ *   A client that trusts the second reply reports finished work as lost.
+ * - `false-release`: the outcome is `released`, although the lock was missing on fewer nodes than a
+ *   quorum since the call.
  */
 export class ReleaseOutcomes {
   readonly #nodes: readonly SimulatedNode[];

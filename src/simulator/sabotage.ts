@@ -5,22 +5,21 @@ import type { Link } from "./network/link.ts";
 import type { Scene } from "./scene.ts";
 
 /**
- * Puts a lie between the library and its world, so that a test can see each rule of the checkers
- * fire in a whole run. A rule that is switched off, or that is not called any more, then fails a
- * test although all worlds look clean.
+ * Wrappers that return wrong results, to test the checkers. Each test plants one error in a whole
+ * run and expects the matching rule to report it. So a test fails if a rule is no longer checked.
  */
 export interface Sabotage {
   /** Wraps the connection to a node. */
   readonly connection?: (link: Link) => RedisConnection;
-  /** Wraps the store below the recording: the checkers take what it returns for the truth. */
+  /** Wraps the store inside the `RecordingStore`: checkers and library receive its results. */
   readonly store?: (store: Store, scene: Scene) => Store;
-  /** Wraps the store above the recording: only the library sees what it returns. */
+  /** Wraps the `RecordingStore`: only the library receives the wrapper's results. */
   readonly recorded?: (store: Store, scene: Scene) => Store;
-  /** Wraps the lock manager: only the user's code sees what it returns. */
+  /** Wraps the lock manager: only the user's code receives the wrapper's results. */
   readonly locks?: (locks: Locks, scene: Scene) => Locks;
 }
 
-/** Returns the store with some of its methods replaced. `lies` gets the honest store. */
+/** Returns the store with some methods replaced. `lies` maps the real store to replacements. */
 export function lyingStore(store: Store, lies: (honest: OpenStore) => Partial<OpenStore>): Store {
   return {
     ...store,

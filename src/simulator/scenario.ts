@@ -112,7 +112,7 @@ export interface StorePlan {
   readonly maxTtlMs: number;
   readonly driftFactor: number;
   readonly driftFixedMs: number;
-  /** Undefined: the store's own default. */
+  /** Limit for the time until a node replies. Undefined: the store's own default. */
   readonly nodeTimeoutMs?: number;
 }
 
@@ -127,6 +127,6 @@ export interface Scenario {
   readonly faults: readonly Fault[];
   /** Length of the phase with faults; all faults are undone at its end. */
   readonly safetyMs: number;
-  /** Longest time after that in which every client must have acquired a lease. */
+  /** Limit for the time after `safetyMs` in which every client must acquire a lease. */
   readonly livenessMs: number;
 }

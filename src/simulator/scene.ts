@@ -15,7 +15,7 @@ export class Scene {
     this.trace = new Trace(trace);
   }
 
-  /** The world's virtual time. Code under test never sees it, only the clocks of its process. */
+  /** The world's virtual time. Code under test reads only the clocks of its process. */
   get nowMs(): number {
     return this.#nowMs;
   }
@@ -28,7 +28,7 @@ export class Scene {
     this.trace.add(this.#nowMs, lane, kind, text);
   }
 
-  /** Called before code of a process runs, because its microtasks must be drained afterwards. */
+  /** Called before code of a process runs. `step` then returns true for the current event. */
   enter(): void {
     this.#entered = true;
   }

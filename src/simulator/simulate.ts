@@ -1,11 +1,11 @@
 /**
- * Runs the real lock library in a simulated world and checks what it promises.
+ * Runs the real lock library in a simulated world and checks the library's promises.
  *
  * Problem: errors in a distributed lock need rare schedules, such as a late message, a clock step
  * and a crash within one TTL. Real servers almost never produce them, and a failure cannot be
  * replayed.
  *
- * Idea: the core uses no clock, timer or random source of its own. Here a world provides them:
+ * Idea: the core uses no clock, timer or random source of its own. The simulator provides them:
  * processes with drifting clocks, links that delay, lose and repeat messages, and models of Redis
  * nodes. One event queue drives everything in virtual time. All choices are drawn from the seed, so
  * the same scenario gives the same trace hash. Witness, votes, orphans and the checkers then
@@ -27,8 +27,8 @@ import type { Register } from "./workload/register.ts";
 /** Services that the simulator needs from its host. */
 export interface SimulatorHost {
   /**
-   * Runs all pending microtasks, including the ones they add. Returns undefined if that happens
-   * synchronously, or a promise if it needs a turn of the event loop.
+   * Runs all pending microtasks and the microtasks that they add. Returns undefined if all have
+   * run, or a promise if they need a turn of the event loop.
    */
   drain(): Promise<void> | undefined;
   /** Returns the unhandled rejections since the last call. */
@@ -45,7 +45,7 @@ export interface SimulationOptions {
 export interface SimulationReport {
   readonly scenario: Scenario;
   readonly violations: readonly Violation[];
-  /** Hash of the trace, if it is on. Two runs with the same events have the same hash. */
+  /** Hash of the trace. Two runs with the same events have the same hash. Constant if `off`. */
   readonly hash: string;
   readonly eventCount: number;
   readonly virtualMs: number;
@@ -57,7 +57,7 @@ export interface SimulationReport {
   readonly fenced: Register["tally"];
 }
 
-/** Limit for the events of a run. A world that does not end is reported as a violation. */
+/** Limit for the events of a run. A run that reaches the limit is reported as a violation. */
 const stepsMax = 5_000_000;
 
 /** Runs a scenario to its end. The same scenario gives the same report, bit for bit. */

@@ -3,20 +3,21 @@ import type { SeededRandom } from "./seeded-random.ts";
 
 /** Character of the faults that a seed chooses. */
 export type Temper =
-  /** Keeps all assumptions of exclusion, so every overlap of leases is a bug. */
+  /** Faults keep all assumptions of mutual exclusion, so every overlap of leases is a bug. */
   | "timed"
-  /** Keys vanish and clocks jump, so only the fences are promised. */
+  /** Keys vanish and clocks jump: leases may overlap, but fences must be correct. */
   | "untimed"
-  /** Like `untimed` without pauses and with all clients at once, so that votes interleave. */
+  /** Like `untimed`, but without pauses. All clients compete at once, so that votes interleave. */
   | "storm"
   /** Nodes lose their data, often several at the same time. */
   | "lossy"
-  /** Nodes lose their data one after the other, each after the previous one was admitted again. */
+  /** Nodes lose data one by one, each after the previous node was admitted again. */
   | "rolling"
-  /** Attempts begin before a loss of data and end after it was noticed. */
+  /** Attempts begin before a node loses its data, and end after clients detected the loss. */
   | "straddling"
-  /** Clocks of nodes are set forward while leases depend on a bare quorum. */
+  /** Clocks of nodes are set forward while leases have no more votes than a quorum. */
   | "stepping"
+  /** Random faults of all kinds. */
   | "mixed";
 
 const timedKinds: readonly FaultKind[] = [
@@ -89,7 +90,10 @@ function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] 
   }
 }
 
-/** Returns one loss of data per period in which a node can be quarantined and admitted again. */
+/**
+ * Returns one loss of data per period. A period is long enough for the quarantine and the admission
+ * of one node.
+ */
 function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, safetyMs, ttlMs, quarantineMs } = sizes;
   const stretchMs = quarantineMs + 2 * ttlMs;
@@ -105,7 +109,8 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
     const snapshotMs = Math.max(0, atMs - random.exponential(ttlMs));
     faults.push({ kind: "snapshot", atMs: snapshotMs, node });
     node = (node + random.integer(Math.min(1, nodeCount - 1), nodeCount - 1)) % nodeCount;
-    // Clients without a connection let a node's counter fall behind; new clients know no fence.
+    // While clients are cut off from a node, its fence counter stays smaller than on other nodes.
+    // A restarted client has not received any fence yet.
     for (let left = random.integer(0, 3); left > 0; left -= 1) {
       const cut = faultOf(random, "cut", sizes);
       const forMs = random.between(0, 2 * stretchMs);
@@ -120,9 +125,10 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * Returns faults around a loss of data on a first node. One slow client has its vote, waits for the
- * vote of a second node, and cannot reach the third. A new client looks at all nodes at the same
- * time. When the lost node is back, other clients reach only it and the third node.
+ * Returns faults around a loss of data on a first node. One slow client has the first node's vote,
+ * waits for the second node's vote, and cannot reach the third node. At the time of the loss, a
+ * restarted client checks all nodes. Afterwards, all clients but the slow one reach only the first
+ * and the third node.
  */
 function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs } = sizes;
@@ -142,7 +148,8 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
     faults.push({ ...crash, atMs: lostMs, forMs: 0.1, node: first });
     const forMs = random.between(0.1, ttlMs / 20);
     faults.push({ kind: "kill", atMs: lostMs, forMs, client: newcomer });
-    // Others are cut off from the second node; the new client only after its first look.
+    // All other clients are cut off from the second node. The restarted client is cut off after its
+    // first check of all nodes.
     for (let client = 0; client < clientCount; client += 1) {
       if (client === slow) continue;
       const atMs = client === newcomer ? lostMs + ttlMs / 5 : startMs;
@@ -160,8 +167,8 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * Returns faults in which a client holds a lease on a bare quorum, and replies of one more node
- * arrive late. Then the clock of a node of the quorum is set forward.
+ * Returns faults in which a client holds a lease with the votes of just a quorum, and replies of
+ * one more node arrive late. Then the clock of a node of the quorum is set forward.
  */
 function steppingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs } = sizes;
@@ -201,7 +208,7 @@ function kindsOf(random: SeededRandom, temper: Temper): readonly FaultKind[] {
   const pool = temper === "mixed" ? allKinds : timedKinds;
   const share = random.pick([0.2, 0.5, 0.9]);
   const kinds = pool.filter(() => random.chance(share));
-  // Losses of counters are left to the temper "lossy".
+  // With `untimed`, no fault deletes fence counters. Such faults belong to `lossy`.
   if (temper !== "untimed") return kinds;
   return kinds.filter((kind) => kind === "snapshot" || !lossyKinds.includes(kind));
 }

@@ -30,7 +30,7 @@ export function scenarioOf(seed: number): Scenario {
   const scaleMs = random.pick(isShort ? [40, 100, 300] : [40, 100, 300, 1_000, 4_000]);
   const ttlMs = Math.round(scaleMs * random.between(0.7, 1.5));
   const store = storeOf(random, temper, nodeCount, ttlMs);
-  // Clock rates use just under half of the drift allowance per side, so two sides stay below it.
+  // Each clock uses less than half of the drift allowance, so two clocks differ by less than it.
   const rateSpread = store.driftFactor * 0.45;
   const skewMs = random.pick(skewsOf(temper));
   const clientCount = random.integer(temper === "storm" ? 3 : 2, 4);
@@ -56,16 +56,17 @@ export function scenarioOf(seed: number): Scenario {
     work: workOf(random, temper, ttlMs),
     faults: faultsOf(random, temper, sizes),
     safetyMs,
-    // Each loop may hold for 8 TTLs when the faults end, and once more before its client stops.
+    // When the faults end, each loop may hold a lease for 8 TTLs. It may hold one more lease for
+    // 8 TTLs before its client stops.
     livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
   };
   return crowded(withLives(scenario));
 }
 
 /**
- * Gives each acquire and extend its own TTL, in some worlds. A lease can then outlive the TTL it
- * was acquired with, and a renewal can ask for less than is left. Uses its own random stream, so
- * that the rest of the scenario does not change.
+ * In some worlds, gives each acquire and extend its own TTL. An extend may then request a longer
+ * TTL than the acquire, or a shorter TTL than the time left. Uses its own random stream, so that
+ * the rest of the scenario does not change.
  */
 function withLives(scenario: Scenario): Scenario {
   const random = new SeededRandom(`lives ${scenario.seed}`);
@@ -79,8 +80,9 @@ function withLives(scenario: Scenario): Scenario {
 }
 
 /**
- * Lets many tasks of each client want the same lock for a short time, in some worlds, so that the
- * lock is handed over between them. Uses its own random stream, so that other worlds do not change.
+ * In some worlds, lets many tasks of each client need the same lock for a short time, so that tasks
+ * of one process hand the lock over. Uses its own random stream, so that the other worlds do not
+ * change.
  */
 function crowded(scenario: Scenario): Scenario {
   const random = new SeededRandom(`crowd ${scenario.seed}`);
@@ -108,8 +110,8 @@ function nodeCountsOf(temper: Temper): readonly number[] {
 }
 
 /**
- * Clock skews to choose from. With large skews, proposed fences stay below the counters, and fences
- * then grow one by one.
+ * Returns the clock skews to choose from. With large skews, most fences that clients suggest are
+ * smaller than the counters. Fences then grow by one per grant.
  */
 function skewsOf(temper: Temper): readonly number[] {
   if (temper === "storm" || temper === "rolling" || temper === "straddling") return [3_600_000];
@@ -138,7 +140,10 @@ function storeOf(
   };
 }
 
-/** Returns delays relative to the node timeout. Otherwise most worlds would grant no lease. */
+/**
+ * Returns the network plan. Its delays are proportional to the node timeout, because with longer
+ * delays most worlds would grant no lease.
+ */
 function linkOf(
   random: SeededRandom,
   temper: Temper,
@@ -170,11 +175,11 @@ function linkOf(
 function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["work"] {
   const isStorm = temper === "storm";
   const isBusy = isStorm || temper === "untimed";
-  // Between two losses some client must hold a lease, or none may acquire: an ordinary grant would
-  // raise the lost counter again.
+  // An ordinary grant after a loss of data stores a new fence where the counter was lost, and hides
+  // the loss. To keep grants rare, clients hold a lease or pause for long.
   const isLosing = temper === "rolling" || temper === "straddling";
   const isStepping = temper === "stepping";
-  // An attempt must be in flight at the moment of a loss, for a resource that others want too.
+  // When a node loses its data, an attempt must be in flight for a resource that others also need.
   const isStraddling = temper === "straddling";
   const thinks = isStraddling ? [0.05, 0.2, 1] : isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
   const holds = isLosing ? [0.02, 0.3] : isStepping ? [0.4, 1] : [0.02, 0.1, 0.4, 1];

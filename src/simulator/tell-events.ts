@@ -34,7 +34,7 @@ function why(error: Error): string {
   return ` (${error.message.slice(0, 160)})`;
 }
 
-/** Formats a command for the trace: a script by its name instead of its source. */
+/** Formats a command for the trace. Shows a script by its name instead of its source. */
 export function told(command: readonly string[]): string {
   const [name = "", script = "", , ...rest] = command;
   if (name !== "EVALSHA" && name !== "EVAL") return command.join(" ");

@@ -7,12 +7,12 @@ export interface TraceEvent {
   readonly text: string;
 }
 
-/** `hashed`: only a hash of all events. `kept`: the events as well. `off`: neither. */
+/** `hashed`: keeps a hash of all events. `kept`: keeps the hash and the events. `off`: nothing. */
 export type TraceMode = "off" | "hashed" | "kept";
 
 /** Running hash over all events: two runs are the same if their hashes are equal. */
 export class Trace {
-  /** False if no part of a run reads the events, so that their texts need not be made. */
+  /** True if events are recorded. If false, callers need not format the texts of events. */
   readonly isOn: boolean;
   readonly #kept: TraceEvent[] | undefined;
   #high = 0x811c9dc5 | 0;

@@ -4,15 +4,15 @@ import type { AttemptRecord } from "./process/recording-store.ts";
 import type { SimulatedProcess } from "./process/simulated-process.ts";
 
 /**
- * Tolerance for the steady clock: a wall clock has whole milliseconds, and the library ignores wall
- * clock differences below 2 ms.
+ * Tolerance for `SimulatedProcess.steadyMs`: a wall clock shows whole milliseconds, and the library
+ * ignores wall clock differences below 2 ms.
  */
 const steadySlackMs = 3;
 
-/** Tolerance for a loss that is reported just before the end. It contains `steadySlackMs`. */
+/** Tolerance for a lease that is lost just before its validity ends. Includes `steadySlackMs`. */
 const earlySlackMs = 6;
 
-/** Returns the validity left by the process's own clocks, computed independently of the library. */
+/** Returns the remaining validity by the process's clocks, computed without the library's code. */
 export function leftMs(machine: SimulatedProcess, record: AttemptRecord): number {
   return Math.min(
     record.validUntilMonotonicMs - machine.monotonicMs(),
@@ -22,8 +22,9 @@ export function leftMs(machine: SimulatedProcess, record: AttemptRecord): number
 }
 
 /**
- * Returns a description of a loss that names the end of the validity as its reason before that end,
- * or undefined. An extension whose reply arrived just now may have come too late for the library.
+ * Returns a description if a lease was lost as `expired` or `unreachable` although its validity was
+ * not over. Otherwise returns undefined. Excuses a lease whose extension succeeded at this same
+ * time, because the reply may have come too late for the library.
  */
 export function earlyLoss(
   machine: SimulatedProcess,

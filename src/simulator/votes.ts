@@ -5,20 +5,21 @@ import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Scene } from "./scene.ts";
 
+/** Step of a node's clock. */
 interface Step {
   readonly atMs: number;
   readonly byMs: number;
 }
 
-/** The last time report of a node that a process received. */
+/** Last reply with the server's time that a process received from a node. */
 interface Heard {
   readonly incarnation: number;
   readonly executedMs: number;
-  /** Time of the last step forward that the process could detect from it. */
+  /** Time of the last forward clock step that the process can detect from its replies. */
   readonly stepMs: number;
 }
 
-/** A reply at the moment of its arrival. */
+/** Reply of a node to a command, when it arrives at the client. */
 export interface HeardReply {
   readonly command: readonly string[];
   readonly incarnation: number;
@@ -30,10 +31,10 @@ export interface HeardReply {
 /**
  * Counts the nodes that support a lease.
  *
- * A node's vote dates from the last command with which it wrote or confirmed the key. It becomes
- * void when the process receives proof that the node's clock was set forward after that. The count
- * here is an upper bound of what a client can count, so a client that trusts a lease with fewer
- * votes than a quorum is wrong.
+ * A node's vote dates from the last command with which the node wrote or confirmed the key. The
+ * vote becomes void when a reply proves to the process that the node's clock was set forward later.
+ * No client can count more votes than `count` returns. So a client that trusts a lease for which
+ * `count` is less than a quorum is wrong.
  */
 export class Votes {
   readonly #scene: Scene;
@@ -62,13 +63,13 @@ export class Votes {
     this.#unsure.add(machine);
   }
 
-  /** Records a vote for each owner that the command names and that holds a key after it. */
+  /** Records a vote for each owner that the command contains and that holds a key afterwards. */
   onExecuted(node: SimulatedNode, command: readonly string[]): void {
     for (const key of this.#scenario.work.resources) {
       const value = node.server.data.get(key);
       if (value === undefined) continue;
       const { owner } = ownerAndFence(value);
-      // Named alone, or as the whole stored value.
+      // The command contains the owner alone, or the whole stored value.
       if (!command.includes(owner) && !command.includes(value)) continue;
       const confirmed = this.#confirmed.get(node) ?? new Map<string, number>();
       confirmed.set(owner, this.#scene.nowMs);
@@ -76,7 +77,10 @@ export class Votes {
     }
   }
 
-  /** Records the node's time in a reply. Returns true if it proves a step forward of the clock. */
+  /**
+   * Records the server's time in a reply. Returns true if the reply proves to the process that the
+   * node's clock was set forward.
+   */
   onHeard(machine: SimulatedProcess, node: SimulatedNode, heard: HeardReply): boolean {
     const { incarnation, sentMs, executedMs, reply } = heard;
     if (!hasTime(reply)) return false;
@@ -84,7 +88,7 @@ export class Votes {
     const nodes = this.#heard.get(machine) ?? new Map<SimulatedNode, Heard>();
     this.#heard.set(machine, nodes);
     const before = nodes.get(node);
-    // After a restart of the node the comparison starts anew: its clock may have changed meanwhile.
+    // Times before and after a restart of the node are not compared: its clock may have changed.
     const isSame = before?.incarnation === incarnation;
     const stepMs = isSame ? this.#stepBetween(node, before.executedMs, executedMs) : undefined;
     const last = isSame ? before.stepMs : -Infinity;
@@ -104,7 +108,10 @@ export class Votes {
     return count;
   }
 
-  /** Returns the time of the last step, if the sum of the steps is too large to be a delay. */
+  /**
+   * Returns the time of the last clock step between two replies. Returns undefined if there is no
+   * step, or if a network delay could explain the sum of the steps.
+   */
   #stepBetween(node: SimulatedNode, fromMs: number, untilMs: number): number | undefined {
     const steps = this.#steps.get(node)?.filter(({ atMs }) => atMs > fromMs && atMs <= untilMs);
     const last = steps?.at(-1);
@@ -113,12 +120,12 @@ export class Votes {
     const trustedMs = 3 * (this.#greatestTripMs / 2 + 1) + driftFixedMs;
     const allowedMs = trustedMs + driftFactor * (this.#scene.nowMs - fromMs);
     const sumMs = steps.reduce((sum, { byMs }) => sum + byMs, 0);
-    // Twice the allowance, because an earlier step back may have been too small to detect.
+    // The limit is twice the allowance: an earlier step back may have been too small to detect.
     return sumMs > 2 * allowedMs ? last.atMs : undefined;
   }
 }
 
-/** True if the reply begins with a stamp. */
+/** True if the reply begins with the server's time: "S seconds microseconds". */
 function hasTime(reply: unknown): boolean {
   return typeof reply === "string" && /^S \d+ \d+ /.test(reply);
 }

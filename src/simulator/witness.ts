@@ -12,18 +12,18 @@ interface Tenure {
   readonly record: AttemptRecord;
   readonly acquiredMs: number;
   trustedUntilMs: number;
-  /** Time since which the lease has been over by the wall clock without interruption. */
+  /** Time since when the wall clock has shown without interruption that the validity is over. */
   wallOverSinceMs: number | undefined;
   isOver: boolean;
 }
 
 /**
- * Longest time until the library notices an end that only the wall clock shows: its scheduler reads
- * that clock every second.
+ * Limit for the time until the library notices an end of the validity that only the wall clock
+ * shows. The library reads the wall clock every second.
  */
 const clockLookMs = 1_100;
 
-/** Watches every lease of a world through its public interface and records violations. */
+/** Watches every lease of a world through the public `Lease` interface. Records violations. */
 export class Witness {
   readonly violations: Violation[] = [];
   readonly grants: GrantRecord[] = [];
@@ -96,19 +96,19 @@ export class Witness {
     this.#mustRestOnQuorum(tenure);
   }
 
-  /** Called when the user drops a lease without a release. Its keys stay until they expire. */
+  /** Called when the user drops a lease without a release. The keys stay until they expire. */
   abandoned(lease: Lease): void {
     const tenure = this.#tenures.find((each) => each.lease === lease);
     if (tenure !== undefined) this.#abandoned.add(tenure.record.owner);
   }
 
-  /** True if the user dropped the lease and it was lost before the manager could release it. */
+  /** True if the user dropped a lease that was then lost before its manager was closed. */
   wasAbandoned(owner: string): boolean {
     return this.#abandoned.has(owner) && this.#lost.has(owner);
   }
 
   /**
-   * Called when the manager starts to close and releases what is held. Returns the world's time.
+   * Called when the lock manager of a process starts to close. Returns the world's current time.
    */
   closing(machine: SimulatedProcess): number {
     this.#closing.add(machine);
@@ -116,22 +116,22 @@ export class Witness {
   }
 
   /**
-   * Called when the work of `using` has ended. Returns for how long the lease had been over then,
-   * by the clocks of its process: `using` must not report success for such work.
+   * Called when the work of `using` has ended. Returns for how many ms the validity has been over
+   * by the clocks of the process (negative while valid). If it is over, `using` must not resolve.
    */
   overAfterWork(lease: Lease): number {
     const tenure = this.#tenures.find((each) => each.lease === lease);
     return tenure === undefined ? 0 : -leftMs(tenure.machine, tenure.record);
   }
 
-  /** Called when `using` resolved after its work had ended. */
+  /** Called when `using` resolved. `overMs` is the result of `overAfterWork`. */
   succeeded(machine: SimulatedProcess, overMs: number): void {
     if (overMs <= 0) return;
     const text = `using of ${machine.name} resolved, ${overMs.toFixed(3)} ms after the lease`;
     this.report("unreported-loss", text);
   }
 
-  /** Called when the user releases a lease; from now on it must not report `held`. */
+  /** Called when the user releases a lease. From now on the lease must not report `held`. */
   releasing(lease: Lease): void {
     const tenure = this.#active.find((each) => each.lease === lease);
     if (tenure === undefined) return;
@@ -152,8 +152,8 @@ export class Witness {
   }
 
   /**
-   * Called when a process received proof that a node's clock was set forward. Keys on that node may
-   * be gone, so each lease of the process must still have a quorum.
+   * Called when a reply proved to a process that a node's clock was set forward. Keys on that node
+   * may have expired early. Each lease of the process must still have a quorum of valid votes.
    */
   heardOfStep(machine: SimulatedProcess): void {
     this.#scene.after(0, () => {
@@ -168,7 +168,7 @@ export class Witness {
     for (const tenure of this.#active) if (tenure.machine === machine) this.#ask(tenure);
   }
 
-  /** Called when a wall clock was stepped: a lease may now be over, or no longer be over. */
+  /** Called when the wall clock of a process was stepped, so that leases may be over. */
   onClientStep(machine: SimulatedProcess): void {
     for (const tenure of this.#active) {
       if (tenure.machine === machine) this.#mustBeSignalled(tenure);
@@ -215,7 +215,8 @@ export class Witness {
   }
 
   /**
-   * Called when the lease's signal aborts. If the validity was not over, it was `held` until now.
+   * Called when the lease's signal aborts. If the validity is not over, the lease was `held` until
+   * now.
    */
   #onSignal(tenure: Tenure): void {
     const early = earlyLoss(tenure.machine, tenure.record, tenure.lease, this.#scene.nowMs);
@@ -226,7 +227,7 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  /** Schedules a check for the end of the validity by each clock of the process. */
+  /** Schedules two checks: when the monotonic clock and when the wall clock ends the validity. */
   #expectSignal(tenure: Tenure): void {
     const { machine, record } = tenure;
     const { nowMs } = this.#scene;
@@ -266,10 +267,10 @@ export class Witness {
     tenure.isOver = true;
   }
 
-  /** Returns how much longer the signal may take although the validity is over. */
+  /** Returns for how many more ms the signal may be missing although the validity is over. */
   #graceMs({ machine, wallOverSinceMs }: Tenure, byMonotonic: boolean): number {
-    // A paused process cannot signal. After it resumes, its timers run first. The timers that check
-    // the wall clock count monotonic time, which may have been held.
+    // A paused process cannot abort a signal. After a pause it gets some time for its due timers.
+    // The library reads the wall clock by timers. They count monotonic time, which a suspend stops.
     if (machine.isPaused) return 5;
     if (byMonotonic) return 3 - machine.runsForMs();
     const seenForMs = this.#scene.nowMs - (wallOverSinceMs ?? this.#scene.nowMs);

@@ -26,7 +26,8 @@ import { tellEvents, told } from "./tell-events.ts";
 import type { TraceMode } from "./trace.ts";
 
 /**
- * All parts of one simulation and its phases: faults (safety), healing (liveness), closing, over.
+ * All parts of one simulation. Its phases: faults happen (safety), faults are undone and all
+ * clients must make progress (liveness), managers close (closing), over.
  */
 export class World implements FaultTargets {
   readonly scene: Scene;
@@ -82,7 +83,7 @@ export class World implements FaultTargets {
   }
 
   /**
-   * Runs one event. Returns true if code of a process ran, so that its microtasks must be drained.
+   * Runs one event. Returns true if code of a process ran. The host must then run all microtasks.
    */
   step(): boolean {
     const entered = this.scene.step();
@@ -124,7 +125,7 @@ export class World implements FaultTargets {
 
   onResumed(machine: SimulatedProcess): void {
     this.scene.tell(machine.name, "resumed", "");
-    // A user reads the leases before any timer runs, in half of the cases.
+    // In half of the cases, the user's code reads its leases before any timer of the process runs.
     if (machine.random.chance(0.5)) this.witness.askAll(machine);
   }
 
@@ -279,7 +280,7 @@ export class World implements FaultTargets {
 
   #watchClosing(untilMs: number): void {
     const isDone = this.#present.every((each) => {
-      // Also waits for slow commands that may still arrive and be released.
+      // Closing also waits for slow commands: they may take locks that the client then releases.
       return each === undefined || (each.client.isDone && each.links.every((link) => link.isIdle));
     });
     if (!isDone && this.scene.nowMs < untilMs) {

@@ -6,7 +6,7 @@ export interface Message {
   readonly sentMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
-  /** True if it still arrives although its connection is closed. */
+  /** True if the command reaches the node even after its connection closed. */
   stray: boolean;
 }
 
@@ -16,9 +16,9 @@ interface HeldReply {
   readonly executedMs: number;
 }
 
-/** TCP connection: messages arrive in the order sent, or not at all. */
+/** TCP connection: messages arrive in the order in which they were sent, or not at all. */
 export class Connection implements NodeClient {
-  /** Incarnation of the server process that it connects to. */
+  /** Number of the server process to which this connection leads. */
   readonly incarnation: number;
   readonly pending: Message[] = [];
   heldRequests: Message[] = [];
@@ -47,7 +47,7 @@ export class Connection implements NodeClient {
     return this.#lastReplyMs;
   }
 
-  /** Removes a message from the pending ones. Returns false if it was not pending. */
+  /** Removes a message from `pending`. Returns false if the message was not in it. */
   settled(message: Message): boolean {
     const index = this.pending.indexOf(message);
     if (index < 0) return false;

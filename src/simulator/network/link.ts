@@ -13,13 +13,14 @@ import { Connection, type Message } from "./connection.ts";
 import { Listening } from "./listening.ts";
 
 export interface LinkPlan {
-  /** Mean delay of one direction, without the tail. */
+  /** Mean delay of a message in one direction, without the extra delay `tailMs`. */
   readonly delayMs: number;
   /** Share of messages that take `tailMs` longer on average. */
   readonly tailChance: number;
   readonly tailMs: number;
-  /** Share of commands in flight that still arrive after their connection broke, and how late. */
+  /** Share of commands in flight that still reach the node after their connection broke. */
   readonly strayChance: number;
+  /** Mean additional delay of a command that arrives after its connection broke. */
   readonly strayMs: number;
   /** True if the driver sends unanswered commands again on the next connection. */
   readonly resends: boolean;
@@ -27,15 +28,16 @@ export interface LinkPlan {
 
 /** Callbacks of the world's checkers for each command. */
 export interface LinkWatch {
-  /** Called when the process passed the command to the driver, connected or not. */
+  /** Called when the process passed the command to the driver, even if it is not connected. */
   onSent(command: readonly string[]): void;
   /** Called before the node runs the command. */
   onExecuting(command: readonly string[]): void;
   /**
-   * Called after the node ran it. `isStray`: the connection was closed, so no reply is delivered.
+   * Called after the node ran the command. `isStray` is true if the connection was closed, so that
+   * the client receives no reply.
    */
   onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
-  /** Called when the reply has arrived; the process reacts to it in a later microtask. */
+  /** Called when the reply has arrived. The process handles it in a later microtask. */
   onHeard(heard: HeardReply): void;
 }
 
@@ -46,7 +48,7 @@ interface Answer {
   readonly executedMs: number;
 }
 
-/** Link from one client to one node: a driver whose connection breaks and reconnects. */
+/** Driver with which one client reaches one node. Its connection can break and reconnects. */
 export class Link implements RedisConnection {
   readonly library = "simulated";
   readonly topology = "standalone";
@@ -110,7 +112,7 @@ export class Link implements RedisConnection {
   }
 
   /**
-   * Holds messages back in one or both directions, without an error. `heal` delivers them, as TCP.
+   * Holds messages back in one or both directions, without an error. `heal` delivers them.
    */
   cut(there: boolean, back: boolean): void {
     if (there) this.#cutsThere += 1;
@@ -142,7 +144,7 @@ export class Link implements RedisConnection {
     return (this.#connection?.pending.length ?? 0) === 0 && this.#unanswered.length === 0;
   }
 
-  /** World's time of the current connect; Infinity while not connected. */
+  /** World's time at which the current connection was made. Infinity while not connected. */
   get connectedSinceMs(): number {
     return this.#connection === undefined ? Infinity : this.#connectedSinceMs;
   }
@@ -151,12 +153,12 @@ export class Link implements RedisConnection {
     this.#lagMs = byMs;
   }
 
-  /** Resets the connection: both sides notice at once. */
+  /** Resets the connection. Both sides detect the reset at once. */
   break(): void {
     if (this.#connection !== undefined) this.#break(this.#connection, "reset");
   }
 
-  /** Called when the process is gone. Replies are dropped; commands in flight may still arrive. */
+  /** Called when the process crashed. Drops replies; commands in flight may still arrive. */
   abandon(): void {
     if (this.#connection !== undefined) this.#close(this.#connection);
     this.#unanswered.length = 0;
@@ -261,7 +263,7 @@ export class Link implements RedisConnection {
     this.#scene.after(delayMs, () => {
       if (this.machine.hasCrashed) return;
       const { node } = this;
-      // A driver waits for a reply to its handshake before it counts as connected.
+      // A driver is connected only after the reply to its handshake, so the node must be reachable.
       if (!this.#isReachable) return this.#connectLater(this.#random.between(5, 60));
       const connection = new Connection(node.incarnation, (ended) => this.#break(ended, "closed"));
       this.#connection = connection;

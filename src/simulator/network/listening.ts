@@ -22,7 +22,7 @@ const muteChance = 0.02;
 
 /**
  * Second connection of a driver, for subscriptions only. It breaks when its node crashes or at
- * random, and its subscriptions end with it. The process notices that later than the server.
+ * random, and its subscriptions end with it. The process detects the end later than the server.
  */
 export class Listening implements NodeSubscriber {
   readonly #ports: ListeningPorts;
@@ -71,7 +71,7 @@ export class Listening implements NodeSubscriber {
     const { random, isReachable, delayMs } = this.#ports;
     if (!isReachable()) return;
     if (!this.#isCalm && random.chance(lossChance)) {
-      // Half of them are lost with the connection, which the server notices before the process.
+      // Half of the lost messages are lost because the connection breaks.
       if (random.chance(0.5)) this.nodeCrashed();
       return;
     }
@@ -100,7 +100,7 @@ export class Listening implements NodeSubscriber {
     this.#isCalm = true;
   }
 
-  /** Called when the process is gone. */
+  /** Called when the process crashed. */
   abandon(): void {
     this.#channels.clear();
     this.#ports.node.subscribers.delete(this);

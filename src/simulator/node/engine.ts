@@ -10,26 +10,27 @@ import {
 const fenceMax = 9_007_199_254_740_991;
 
 export interface ScriptOperation {
-  /** A, W, T, R or P, as `_list.lua` has them. */
+  /** A or W (acquire), T (touch), R or P (release). Defined in `_list.lua`. */
   readonly code: string;
   readonly ttlMs: number;
   readonly locks: readonly string[];
   readonly queues: readonly string[];
-  /** Names of the locks' counters, however the script keeps them. */
+  /** Names of the fence counters: fields of the node record, or keys in a Cluster. */
   readonly counters: readonly string[];
-  /** Of an acquire: its owner. Of the others: the value that the owner left. */
+  /** Owner, for an acquire. For a touch or release, the value that the client stored last. */
   readonly value: string;
+  /** Fence that the client suggests. */
   readonly proposal: string;
   readonly place: PlaceAsked | undefined;
-  /** Entry that a release gives up ("-id") or keeps ("=id"). */
+  /** Queue entry that a release deletes ("-id") or keeps ("=id"), or an empty text. */
   readonly left: string;
 }
 
-/** The server as a script presents it to the rules. */
+/** Server state and limits that a script passes to the rules. */
 export interface View {
   readonly context: ScriptContext;
   readonly queues: Queues;
-  /** A lock's value is "owner|fence", otherwise the owner. */
+  /** True if a lock's value is "owner|fence". Without fences it is only the owner. */
   readonly fences: boolean;
   readonly refusal: string | undefined;
   readonly ttlMaxMs: number;
@@ -38,7 +39,7 @@ export interface View {
   raiseCounters(names: readonly string[], fence: string, isBehind: boolean): void;
 }
 
-/** The same rules as `_engine.lua`; a differential test compares the two. */
+/** Runs one operation as `_engine.lua` does. A differential test compares the results. */
 export function run(operation: ScriptOperation, view: View): string {
   if (operation.code === "R" || operation.code === "P") return release(operation, view);
   const refused = view.refusal ?? tooLong(operation, view);
@@ -66,7 +67,7 @@ function acquire(operation: ScriptOperation, view: View): string {
     found = holder.fence;
   }
   const granted = (fence: string): string => (fence === proposal ? "G" : `G ${fence}`);
-  // A repeat of our own acquire. Its time is not refreshed.
+  // The owner already holds all locks, so this acquire is a repeat. It does not extend the TTL.
   if (mine === locks.length) return granted(found ?? proposal);
   if (mine > 0) return `X PARTIAL ${mine}`;
   const leftMs = othersTurn(operation, view);
@@ -86,7 +87,7 @@ function nextFence({ proposal, counters, place }: ScriptOperation, view: View): 
   return Math.max(proposed, view.floor + block, ...least);
 }
 
-/** Raises, extends or proves. */
+/** Stores the lease's fence where a smaller one is stored, extends the TTL, or only proves. */
 function touch(operation: ScriptOperation, view: View): string {
   const { locks, counters, value: whole, ttlMs } = operation;
   const { data } = view.context;
@@ -109,7 +110,7 @@ function touch(operation: ScriptOperation, view: View): string {
   return "K";
 }
 
-/** Deletes what is the owner's, and gives up or keeps an entry in the queues. */
+/** Deletes the locks that the owner holds, and deletes or keeps the owner's queue entries. */
 function release({ locks, queues, value: whole, left }: ScriptOperation, view: View): string {
   const { data } = view.context;
   const owner = whole.replace(/\|\d+$/, "");
@@ -129,7 +130,10 @@ function split(value: string, view: View): { owner: string; fence: string | unde
   return view.fences ? ownerAndFence(value) : { owner: value, fence: undefined };
 }
 
-/** Returns for how long another waiter comes first; undefined if it is our turn, which is noted. */
+/**
+ * Returns for how many ms another waiter still comes first. If no waiter comes first, returns
+ * undefined and lets the caller's own queue entries expire soon.
+ */
 function othersTurn({ locks, queues, place }: ScriptOperation, view: View): number | undefined {
   for (const [index, lock] of locks.entries()) {
     const queue = view.queues.at(queues[index] ?? "", lock);
@@ -144,8 +148,8 @@ function othersTurn({ locks, queues, place }: ScriptOperation, view: View): numb
 }
 
 /**
- * Refused: enters the queues that keep it waiting, and leaves the rest. Returns the fewest waiters
- * that come before it.
+ * Called when an acquire must wait. Adds its entry to each queue in which it has to wait and
+ * removes it from the others. Returns the smallest number of waiters before it in those queues.
  */
 function wait({ locks, queues, place }: ScriptOperation, view: View): string {
   if (place === undefined) return "-";

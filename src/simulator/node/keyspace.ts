@@ -4,16 +4,16 @@ type Value = string | Map<string, string> | SortedSet;
 
 interface Entry {
   readonly value: Value;
-  /** By the server's own clock; undefined for a key that stays. */
+  /** Expiry time by the server's clock. Undefined if the key does not expire. */
   readonly expiresMs: number | undefined;
 }
 
-/** An error reply of the server, starting with its code. */
+/** Error reply of the server. The message starts with the error code. */
 export class ReplyError extends Error {
   override readonly name = "ReplyError";
 }
 
-/** The data of one server, with keys that expire by its own clock. */
+/** Data of one server. Its keys expire by the server's own clock. */
 export class Keyspace {
   readonly #nowMs: () => number;
   #entries = new Map<string, Entry>();
@@ -32,7 +32,7 @@ export class Keyspace {
     return value;
   }
 
-  /** As MGET gives it: nothing where the value is of another kind. */
+  /** Returns the text at a key like MGET: undefined if the value is not a text. */
   textOf(key: string): string | undefined {
     const value = this.#find(key)?.value;
     return typeof value === "string" ? value : undefined;
@@ -57,14 +57,14 @@ export class Keyspace {
     if (found === undefined) this.#entries.set(key, { value: set, expiresMs: undefined });
   }
 
-  /** A sorted set without members is no key. */
+  /** Removes members. Deletes the key if the set has no members left. */
   zrem(key: string, ...members: readonly string[]): void {
     const set = this.sortedSet(key);
     for (const member of members) set?.remove(member);
     if (set?.size === 0) this.#entries.delete(key);
   }
 
-  /** Any kind of value may be overwritten. */
+  /** Stores a text. Replaces an existing value of any type. */
   set(key: string, value: string, ttlMs: number | "keep" | undefined): void {
     const expiresMs =
       ttlMs === "keep"
@@ -96,7 +96,7 @@ export class Keyspace {
     return 1;
   }
 
-  /** -2 without the key, -1 for one that stays. */
+  /** Returns the TTL in ms, -2 if the key does not exist, or -1 if it does not expire. */
   pttl(key: string): number {
     const entry = this.#find(key);
     if (entry === undefined) return -2;
@@ -115,7 +115,7 @@ export class Keyspace {
     this.#entries = new Map();
   }
 
-  /** A copy that later writes do not touch, as a snapshot on disk. */
+  /** Returns a copy that later writes do not change, like a snapshot on disk. */
   snapshot(): ReadonlyMap<string, Entry> {
     const copy = new Map<string, Entry>();
     for (const [key, { value, expiresMs }] of this.#entries) {

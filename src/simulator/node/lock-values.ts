@@ -6,7 +6,10 @@ import { sha1 } from "./sha1.ts";
 const ownBytesMax = 2_048;
 const foreignBytesMax = 128;
 
-/** `_shown.lua`: a value of our own as it is, and of a foreign one the beginning. */
+/**
+ * Works like `_shown.lua`. Returns the whole text of a value that Holdfast stored, and only the
+ * beginning of any other value.
+ */
 export function shown(value: string): string {
   const bytes = new TextEncoder().encode(value);
   if (bytes.length <= ownBytesMax && /^hf:[!-~]+$/.test(value)) return value;
@@ -16,7 +19,10 @@ export function shown(value: string): string {
   return bytes.length > foreignBytesMax ? `${beginning}...` : beginning;
 }
 
-/** `_exactly.lua`: a text for a value that no other value has. */
+/**
+ * Works like `_exactly.lua`. Returns a text that identifies the value: the value itself, or its
+ * beginning with its length and SHA-1.
+ */
 export function exactly(value: string): string {
   const text = shown(value);
   if (text === value) return text;
@@ -24,12 +30,12 @@ export function exactly(value: string): string {
   return `${text} (${bytes.length} bytes, sha1 ${sha1(bytes)})`;
 }
 
-/** `_wrong-type.lua`: hashes are the only other type that a simulated node knows. */
+/** Works like `_wrong-type.lua`. A lock key of a simulated node holds a text or a hash. */
 export function wrongType(key: string): string {
   return `X WRONGTYPE hash ${key}`;
 }
 
-/** Sets all of these keys, or none where one holds another type; returns the refusal then. */
+/** Sets all keys. If one of them holds another type, sets none and returns the refusal. */
 export function setAll(
   data: Keyspace,
   keys: readonly string[],
@@ -46,7 +52,7 @@ export function setAll(
   return undefined;
 }
 
-/** `break-foreign.lua` */
+/** Works like `break-foreign.lua`. */
 export const breakForeign: ScriptBody = ({ data, keys, args }) => {
   const [key = ""] = keys;
   const value = data.textOf(key);
@@ -54,7 +60,7 @@ export const breakForeign: ScriptBody = ({ data, keys, args }) => {
   return `R ${data.delete(key)} 1`;
 };
 
-/** `inspect.lua` */
+/** Works like `inspect.lua`. */
 export const inspect: ScriptBody = (context) => {
   const { data, keys } = context;
   const [key = "", name = ""] = keys;

@@ -3,20 +3,20 @@ import { Queues } from "./queues.ts";
 import { mayVote } from "./record-scripts.ts";
 import { atOf, numberOr0, placeOf, type ScriptBody } from "./script-context.ts";
 
-/** Where a script has the parts of its operations. */
+/** Keys and arguments of a script from which its operations are decoded. */
 interface Parts {
   readonly locks: readonly string[];
   readonly queues: readonly string[];
-  /** Counters that are keys. Without them, shards are among the arguments, or there are none. */
+  /** Keys of the fence counters. If undefined, `args` names counters in the node record, if any. */
   readonly counters?: readonly string[];
   readonly args: readonly string[];
   readonly hasFences: boolean;
 }
 
 /**
- * `fenced.lua`: as if its operations had come one after the other, but for the queues, whose heads
- * are notified in the end. A test on a real server shows that the short ways of the script, which
- * look first and write last, end the same way.
+ * Works like `fenced.lua`: runs its operations one after the other, then notifies the first waiter
+ * of each queue. The Lua script has faster paths for common cases. A test on a real server shows
+ * that they give the same results.
  */
 export const fenced: ScriptBody = (context) => {
   const { data, keys, args } = context;
@@ -46,7 +46,7 @@ export const fenced: ScriptBody = (context) => {
   return runAll(view, operations, `S ${atOf(context)} ${rid}`);
 };
 
-/** `plain.lua` */
+/** Works like `plain.lua`. */
 export const plain: ScriptBody = (context) => {
   const { keys, args } = context;
   const lockCount = Number(args[0]);
@@ -66,7 +66,7 @@ export const plain: ScriptBody = (context) => {
   return runAll(view, operations, /^[AWT]/.test(args[2] ?? "") ? `S ${atOf(context)} -` : "-");
 };
 
-/** `cluster.lua` */
+/** Works like `cluster.lua`. */
 export const cluster: ScriptBody = (context) => {
   const { data, keys, args } = context;
   const [lockCount = 0, counterCount = 0, retentionMs = 0] = args.slice(0, 3).map(Number);
@@ -102,7 +102,10 @@ function runAll(view: View, operations: readonly ScriptOperation[], stamp: strin
   return [stamp, ...lines].join("\n");
 }
 
-/** Decodes runs of "code count locks", TTL, and arguments, as `_list.lua` has them. */
+/**
+ * Decodes operations in the format of `_list.lua`. For operations of one kind, the arguments are
+ * the heading "code count locks", the TTL, and then the arguments of each operation.
+ */
 function operationsOf({ locks, queues, counters, args, hasFences }: Parts): ScriptOperation[] {
   const operations: ScriptOperation[] = [];
   const [lock, queue, counter, arg] = [

@@ -6,25 +6,29 @@ const claimMs = 150;
 const placesMax = 10_000;
 const dropsMax = 100;
 
+/** Entry of one waiter in a queue. */
 interface Place {
   readonly id: string;
   readonly ticket: number;
   readonly lapseMs: number;
-  /** Its manager was subscribed when it took the place. */
+  /** True if the waiter's manager was subscribed when this entry was written. */
   readonly listened: boolean;
 }
 
-/** Those who wait for one lock, as a script sees them. */
+/** Queue of the waiters for one lock. */
 export interface Queue {
   readonly name: string;
   readonly lock: string;
-  /** Keeps its place after a vote that was not enough, and need not be notified. */
+  /**
+   * Id of the waiter that releases the lock after an attempt without a quorum. It keeps its entry
+   * and is not notified.
+   */
   keeper: string | undefined;
-  /** Lapsed places are left, beyond the limit for one call. */
+  /** True if expired entries may remain, because one call removes at most `dropsMax`. */
   hasMore: boolean;
 }
 
-/** The same steps as `_queue.lua`; a differential test compares the two. */
+/** Queues of waiters, as in `_queue.lua`. A differential test compares the results. */
 export class Queues {
   readonly #context: ScriptContext;
   readonly #nowMs: number;
@@ -38,7 +42,7 @@ export class Queues {
       sharded ? `${queue.name}:${base}` : `holdfast:wake:${base}`;
   }
 
-  /** The same queue for the same name, without places that have lapsed. */
+  /** Returns the queue of this name. The first call for a name removes expired entries. */
   at(name: string, lock: string): Queue {
     const known = this.#found.get(name);
     if (known !== undefined) return known;
@@ -48,7 +52,10 @@ export class Queues {
     return queue;
   }
 
-  /** The head, if it is another waiter that comes first. Without a ticket every waiter does. */
+  /**
+   * Returns the first waiter of the queue if it comes before the waiter `id`. If `ticket` is
+   * undefined, every waiter of the queue comes first.
+   */
   headBefore(queue: Queue, ticket: number | undefined, id: string): Place | undefined {
     const head = this.#headOf(queue);
     if (head === undefined || ticket === undefined) return head;
@@ -56,7 +63,7 @@ export class Queues {
     return head.ticket < ticket || head.id < id ? head : undefined;
   }
 
-  /** Takes a place, or keeps it, and returns how many have a smaller ticket. */
+  /** Adds or renews the entry of a waiter. Returns how many waiters have a smaller ticket. */
   stand(queue: Queue, ticket: number, id: string): number {
     const { data } = this.#context;
     const own = this.#placeOf(queue, id);
@@ -84,17 +91,17 @@ export class Queues {
     if (own !== undefined) this.#lapseSoon(queue, id, own);
   }
 
-  /** For how long `head` keeps the others from a free lock. */
+  /** Returns for how many ms the first waiter `head` still keeps others from a free lock. */
   leftMs(head: Place): number {
     return Math.max(0, Math.min(head.lapseMs - this.#nowMs, claimMs));
   }
 
-  /** Notifies the head of each queue whose lock is free now. */
+  /** Notifies the first waiter of each queue whose lock is free now. */
   notifyHeads(isFree: (lock: string) => boolean): void {
     for (const queue of this.#found.values()) if (isFree(queue.lock)) this.#notifyHead(queue);
   }
 
-  /** How many places of a queue have not lapsed. Changes nothing. */
+  /** Returns the number of entries that have not expired. Does not change the queue. */
   static waitersIn(context: ScriptContext, name: string): number {
     const nowMs = nowMsOf(context);
     const set = context.data.sortedSet(name);
@@ -125,7 +132,10 @@ export class Queues {
     }
   }
 
-  /** The next one's turn, if the head listened and has no subscriber now. */
+  /**
+   * Notifies the first waiter. If its manager was subscribed when it enqueued and is not
+   * subscribed now, removes its entry and notifies the next waiter instead.
+   */
   #notifyHead(queue: Queue): void {
     for (let drops = 0; drops < dropsMax; drops += 1) {
       const head = this.#headOf(queue);

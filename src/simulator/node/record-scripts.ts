@@ -6,18 +6,23 @@ import {
   type ScriptContext,
 } from "./script-context.ts";
 
-/** What the shared part of the granting scripts found: a refusal, or the run id, cut. */
+/** Result of the check that every granting script makes first. */
 export interface MayVote {
+  /** Verdict on every acquire and touch. Undefined if the node may vote. */
   readonly refusal: string | undefined;
+  /** First characters of the server's run id, or "-" if the script did not check it. */
   readonly rid: string;
 }
 
-/** As long as on a server, where it decides how the record is kept. */
+/** Long field value of the node record. It makes a real server store the record as a table. */
 const note = "holdfast-node-record:a-value-of-this-length-makes-it-a-table-and-no-list";
 
 const hourMs = 3_600_000;
 
-/** The same steps as `_record.lua`: may this node vote? */
+/**
+ * Works like `_record.lua`: decides if this node may vote, and updates the node record (the hash
+ * that Holdfast keeps on each server).
+ */
 export function mayVote(context: ScriptContext): MayVote {
   const { data, keys, args, runId } = context;
   const [record = ""] = keys;
@@ -58,7 +63,7 @@ export function mayVote(context: ScriptContext): MayVote {
   return { refusal: undefined, rid: cut };
 }
 
-/** A client with admission off shares a strict node. */
+/** Records when a client with admission off last used a node with strict admission. */
 function noteOff(context: ScriptContext): void {
   const { data, keys } = context;
   const [record = ""] = keys;
@@ -69,7 +74,7 @@ function noteOff(context: ScriptContext): void {
   }
 }
 
-/** `node-record.lua` */
+/** Works like `node-record.lua`. */
 export const nodeRecord: ScriptBody = (context) => {
   const { refusal } = mayVote(context);
   if (refusal?.startsWith("X") === true) return refusal;
@@ -77,7 +82,7 @@ export const nodeRecord: ScriptBody = (context) => {
   return ["W", atOf(context), String(context.uptimeSeconds), all.join(" ")].join(" ");
 };
 
-/** `admit.lua` */
+/** Works like `admit.lua`. */
 export const admit: ScriptBody = (context) => {
   const { data, keys, args, runId } = context;
   const [record = ""] = keys;

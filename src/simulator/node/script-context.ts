@@ -1,28 +1,28 @@
 import type { Keyspace } from "./keyspace.ts";
 
-/** What a script sees of the server it runs in. */
+/** State and functions of the server that a script can use. */
 export interface ScriptContext {
   readonly data: Keyspace;
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  /** By this server's clock, which stands still while a script runs. */
+  /** Time by this server's clock. It does not change while a script runs. */
   readonly time: { readonly seconds: number; readonly micros: number };
   readonly runId: string;
   readonly uptimeSeconds: number;
-  /** Returns how many are listening. */
+  /** Publishes a message and returns the number of subscribers. */
   readonly publish: (channel: string, message: string) => number;
   readonly listeners: (channel: string) => number;
 }
 
-/** An acquire's entry in the queues. */
+/** Entry that an acquire requests in the queues of its locks. */
 export interface PlaceAsked {
   readonly ticket: number;
-  /** How many fences it reserves. */
+  /** Number of fences that the acquire reserves. */
   readonly block: number;
   readonly id: string;
 }
 
-/** Decodes the last arguments of an acquire with an entry. */
+/** Decodes the arguments with which an acquire requests a queue entry. */
 export function placeOf([ticket, id = "", block = "1"]: readonly string[]): PlaceAsked {
   return { ticket: Number(ticket), id, block: Number(block) };
 }
@@ -37,17 +37,20 @@ export function nowMsOf({ time }: ScriptContext): number {
   return time.seconds * 1_000 + Math.floor(time.micros / 1_000);
 }
 
-/** No proposal lifts a counter beyond this: a minute (µs) ahead of the server's time. */
+/**
+ * Returns the limit to which a fence that a client suggests is reduced: the server's time in µs
+ * plus one minute.
+ */
 export function proposalMaxOf({ time }: ScriptContext): number {
   return (time.seconds + 60) * 1_000_000;
 }
 
-/** As Lua's `tonumber`, with what is missing as 0. */
+/** Converts a text to a number, and undefined to 0. */
 export function numberOr0(text: string | undefined): number {
   return text === undefined ? 0 : Number(text);
 }
 
-/** The value of a lock as owner and fence; a foreign value is all owner. */
+/** Splits a lock's value "owner|fence". A value of another format is returned as the owner. */
 export function ownerAndFence(value: string): { owner: string; fence: string | undefined } {
   const match = /^([^]*)\|(\d+)$/.exec(value);
   if (match === null) return { owner: value, fence: undefined };

@@ -11,7 +11,7 @@ export interface KnownScript {
   readonly body: ScriptBody;
 }
 
-/** The scripts that the simulated node runs. A differential test compares each with its Lua. */
+/** Scripts of a simulated node. A differential test compares each with its Lua source. */
 export const knownScripts: readonly KnownScript[] = [
   { ...lua.admit, body: admit },
   { ...lua.breakForeign, body: breakForeign },

@@ -4,26 +4,26 @@ import { scriptsBySha, scriptsBySource, type KnownScript } from "./scripts.ts";
 
 export interface ServerPlan {
   readonly version: string;
-  /** How much its clock gains on the world's: 1.001 is a thousandth fast. */
+  /** Rate of the server's clock relative to the world's time: 1.001 gains 1 ms per second. */
   readonly rate: number;
   readonly skewMs: number;
   readonly uptimeMs: number;
 }
 
 export interface ServerPorts {
-  /** The world's time. */
+  /** Returns the world's time. */
   readonly realMs: () => number;
   readonly newRunId: () => string;
-  /** Where what scripts publish goes, and to how many; nowhere when left out. */
+  /** Delivers a message to subscribers and returns their number. Undefined: no subscribers. */
   readonly publish?: (channel: string, message: string) => number;
-  /** How many listen to a channel; none when left out. */
+  /** Returns the number of subscribers of a channel. Undefined: no subscribers. */
   readonly listeners?: (channel: string) => number;
 }
 
-/** What the world's clocks show when a simulation begins. */
+/** Time that a wall clock without skew shows when a simulation begins. */
 export const epochMs = 1_800_000_000_000;
 
-/** A Redis server as far as Holdfast can tell: commands, scripts, expiry, restarts. */
+/** Model of a Redis server: the commands and scripts that Holdfast uses, expiry, restarts. */
 export class SimulatedServer {
   readonly clock: DriftingClock;
   readonly data: Keyspace;
@@ -31,7 +31,7 @@ export class SimulatedServer {
   readonly #ports: ServerPorts;
   #cache = new Set<string>();
   #runId: string;
-  /** Whole seconds of its own wall clock, as Redis keeps it. */
+  /** Start of the server process by its own wall clock, in whole seconds as in Redis. */
   #startedSeconds: number;
 
   constructor(plan: ServerPlan, ports: ServerPorts) {
@@ -47,7 +47,10 @@ export class SimulatedServer {
     return this.#runId;
   }
 
-  /** Another process with what was kept. Servers before 7 keep scripts in their snapshots too. */
+  /**
+   * Starts a new server process with the data in `kept`. Before version 7, snapshots of Redis also
+   * contain the cached scripts.
+   */
   restart(kept: Snapshot | undefined): void {
     this.#runId = this.#ports.newRunId();
     this.#startedSeconds = this.#seconds(this.#ports.realMs());
@@ -110,7 +113,7 @@ export class SimulatedServer {
     }
   }
 
-  /** Score, member, score, member, … */
+  /** Adds members. `pairs` is: score, member, score, member, and so on. */
   #zadd(key: string, pairs: readonly string[]): number {
     const before = this.data.sortedSet(key)?.size ?? 0;
     for (let index = 0; index + 1 < pairs.length; index += 2) {
@@ -136,7 +139,7 @@ export class SimulatedServer {
       } else throw new ReplyError("ERR syntax error");
     }
     if (onlyNew && wantsOld && this.#major < 7) throw new ReplyError("ERR syntax error");
-    // Read first: with GET, a value of another type is an error and nothing is written.
+    // The read comes first: with GET, a value of another type is an error and SET writes nothing.
     const old = wantsOld ? (this.data.get(key) ?? null) : null;
     const refused = onlyNew && this.data.pttl(key) !== -2;
     if (!refused) this.data.set(key, value, ttlMs);
@@ -194,7 +197,10 @@ export class SimulatedServer {
     return [...lines, `uptime_in_seconds:${uptime}`, ""].join("\r\n");
   }
 
-  /** A difference of two wall clock readings without their fractions: up to a second too much. */
+  /**
+   * Returns the uptime as the difference of two readings in whole seconds. It can be up to one
+   * second too long.
+   */
   #uptimeSeconds(realMs: number): number {
     return this.#seconds(realMs) - this.#startedSeconds;
   }

@@ -5,7 +5,7 @@ const rounds = [
   { add: 0xca62c1d6, mix: (b: number, c: number, d: number) => b ^ c ^ d },
 ] as const;
 
-/** SHA-1 in hexadecimal, as `redis.sha1hex` returns it. */
+/** Returns the SHA-1 in hexadecimal, like `redis.sha1hex`. */
 export function sha1(bytes: Uint8Array): string {
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
   padded.set(bytes);

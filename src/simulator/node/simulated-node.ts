@@ -3,21 +3,21 @@ import type { SeededRandom } from "../seeded-random.ts";
 import type { Snapshot } from "./keyspace.ts";
 import { SimulatedServer, type ServerPlan } from "./server.ts";
 
-/** What of its data a node has after a crash. */
+/** Part of its data that a node still has after a crash. */
 export type Kept = "all" | "snapshot" | "nothing";
 
-/** Something that ends when its node does. */
+/** Connection that is notified when its node crashes. */
 export interface NodeClient {
   nodeCrashed(): void;
 }
 
-/** A connection that does nothing but listen. */
+/** Connection that only receives published messages. */
 export interface NodeSubscriber extends NodeClient {
   listensTo(channel: string): boolean;
   published(channel: string, message: string): void;
 }
 
-/** One machine with a server on it, and what can befall it. */
+/** Machine that runs one server, with methods for its faults. */
 export class SimulatedNode {
   readonly index: number;
   readonly name: string;
@@ -31,7 +31,7 @@ export class SimulatedNode {
   #slowMs = 0;
   #queue: (() => void)[] = [];
   #downs = 0;
-  /** Counts processes: a connection belongs to one of them. */
+  /** Number of the current server process. Each connection belongs to one process. */
   #incarnation = 1;
   #silent = false;
 
@@ -65,7 +65,7 @@ export class SimulatedNode {
     return this.#downs > 0;
   }
 
-  /** Down, and its machine with it: nobody even refuses a connection. */
+  /** True if the whole machine is down, so that it does not even refuse connections. */
   get isSilent(): boolean {
     return this.isDown && this.#silent;
   }
@@ -74,7 +74,10 @@ export class SimulatedNode {
     return this.#freezes > 0;
   }
 
-  /** Hands `work` to the server, which does one thing after the other. Lost when it dies first. */
+  /**
+   * Runs `work` now, or queues it while the server is frozen or slow. A crash of the server drops
+   * the queued work.
+   */
   serve(work: () => void): void {
     if (!this.isFrozen && this.#slowMs === 0 && this.#queue.length === 0) {
       work();
@@ -114,7 +117,7 @@ export class SimulatedNode {
     for (const client of this.clients) client.nodeCrashed();
   }
 
-  /** Returns whether the server is up again, which it is after the last of overlapping crashes. */
+  /** Ends one crash. Returns true if the server runs again: no other crash overlaps. */
   restart(kept: Kept): boolean {
     this.#downs = Math.max(0, this.#downs - 1);
     if (this.isDown) return false;
@@ -124,7 +127,7 @@ export class SimulatedNode {
     return true;
   }
 
-  /** Neither frozen nor slow any more: what has piled up is done at once. */
+  /** Runs all queued work at once if the server is neither frozen nor slow any more. */
   #catchUp(): void {
     if (this.isFrozen || this.#slowMs > 0) return;
     const piled = this.#queue;
@@ -137,9 +140,9 @@ export class SimulatedNode {
     const [first] = queue;
     if (first === undefined) return;
     this.#scene.after(this.#random.exponential(this.#slowMs), () => {
-      // Done by a catching up, or lost in a crash, meanwhile.
+      // `#catchUp` has run this work meanwhile, or a crash has dropped it.
       if (this.#queue !== queue || queue[0] !== first) return;
-      // Frozen in the middle of its queue: the rest comes when it thaws.
+      // The server is frozen again: `thaw` continues with the queue.
       if (this.isFrozen) return;
       queue.shift();
       first();

@@ -1,4 +1,4 @@
-/** A sorted set of a server: members by score, and by name if scores are equal. */
+/** Sorted set of a server. Members are ordered by score, and by name if scores are equal. */
 export class SortedSet {
   readonly #scores: Map<string, number>;
   #ordered: readonly string[] | undefined;
@@ -25,7 +25,7 @@ export class SortedSet {
     if (this.#scores.delete(member)) this.#ordered = undefined;
   }
 
-  /** How many scores are `from` or more, and below `to`. */
+  /** Returns the number of scores of at least `from` and below `to`. */
   count(from: number, to: number): number {
     let count = 0;
     for (const score of this.#scores.values()) if (score >= from && score < to) count += 1;
@@ -39,7 +39,7 @@ export class SortedSet {
     return this.#ordered;
   }
 
-  /** As `ZRANGE 0 -1 WITHSCORES` gives it. */
+  /** Returns members and scores in the format of `ZRANGE 0 -1 WITHSCORES`. */
   pairs(): readonly string[] {
     return this.members().flatMap((member) => [member, String(this.score(member))]);
   }

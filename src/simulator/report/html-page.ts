@@ -13,7 +13,10 @@ export interface PageOptions {
   readonly replay?: string;
 }
 
-/** Returns the HTML page around the drawing: numbers, legend, violations. Loads no other files. */
+/**
+ * Returns an HTML page with the drawing `svg`, key numbers, a legend and the violations. The page
+ * loads no other files.
+ */
 export function pageOf(report: SimulationReport, svg: string, options: PageOptions): string {
   const { scenario, violations, breaks, hash } = report;
   const { replay = `npm run sim -- --seed ${scenario.seed}` } = options;

@@ -8,7 +8,7 @@ const left = 108;
 const width = 1_320;
 const plotWidth = width - left - 24;
 
-/** A span or mark on a lane, in the world's time. */
+/** Bar or dot in one lane (row of a client or node), in the world's time. */
 interface Shape {
   readonly lane: string;
   readonly kind: string;
@@ -18,7 +18,8 @@ interface Shape {
 }
 
 /**
- * Returns one self-contained page: a lane per client and node, leases as spans, faults as marks.
+ * Returns one self-contained page: a lane (row) per client and node, leases and faults as bars,
+ * other events as dots.
  */
 export function htmlTimeline(report: SimulationReport, options: PageOptions = {}): string {
   const { scenario, virtualMs } = report;
@@ -65,7 +66,7 @@ function leasesOf({ history }: SimulationReport): Shape[] {
   }));
 }
 
-/** Returns the faults that happened; all of them end with the safety phase. */
+/** Returns the faults that happened. All faults end with the safety phase. */
 function faultsOf({ faults, safetyMs }: Scenario): Shape[] {
   return faults.flatMap((fault) => {
     if (fault.atMs >= safetyMs) return [];

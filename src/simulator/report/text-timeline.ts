@@ -4,7 +4,7 @@ import type { TraceEvent } from "../trace.ts";
 export interface TimelineOptions {
   /** Includes every command that a node executed. @default false */
   readonly commands?: boolean;
-  /** Longest text of an event; longer ones are cut. @default 100 */
+  /** Limit for the length of an event's text; longer texts are cut. @default 100 */
   readonly width?: number;
   /** Command that reproduces this report. @default the command for its seed */
   readonly replay?: string;
