@@ -6,7 +6,9 @@ import type { Store } from "./core/store.ts";
 import { nodeRuntime } from "./runtime/node-runtime.ts";
 
 export interface CreateLocksOptions extends LockDefaults {
-  /** Clock, timers and randomness, for tests. `holdfast/testing` has one with a manual clock. */
+  /**
+   * Clock, timers and randomness, for tests. `holdfast/testing` has a runtime with a manual clock.
+   */
   readonly runtime?: Runtime;
 }
 

@@ -1,9 +1,9 @@
 /**
- * `holdfast/store`: what a store is written with. An application needs nothing of this.
+ * `holdfast/store`: types and functions for writing a store. Applications do not need this module.
  *
- * A store is an object that `createLocks` takes. It answers in outcomes (granted, held, failed),
- * never by exceptions for contention. The cases of `holdfast/testing` show whether it keeps what
- * the core relies on.
+ * A store is an object to pass to `createLocks`. Its methods return outcomes (granted, held,
+ * failed) and never throw for contention. The conformance cases of `holdfast/testing` check that a
+ * store does what the core relies on.
  */
 
 export { isOwner, labelOf } from "./core/owners.ts";

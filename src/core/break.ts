@@ -10,7 +10,10 @@ import type { ResolvedOptions } from "./options.ts";
 import { quoted } from "./report/quoted.ts";
 import type { Inspection } from "./store.ts";
 
-/** Longest wait until a broken holder's queue entry ends. A node keeps it for 150 ms. */
+/**
+ * Limit for the wait until the broken holder's entry in the store's queue expires. A node keeps
+ * such an entry for 150 ms.
+ */
 const entryMsMax = 500;
 
 export interface BreakOptions {
@@ -29,9 +32,10 @@ export type BreakOutcome =
       /** Owners that had the lock. More than one if rival attempts each had some of the nodes. */
       readonly holders: readonly Holder[];
       /**
-       * Greater than the fences of the holders. Pass it to a guard, which then rejects their
-       * writes. Undefined if the store does not fence, or if the lock could not be acquired for a
-       * moment. In the second case the next holder's fence is greater all the same.
+       * Fence that is greater than the fences of the holders. Pass it to a guard, which then
+       * rejects their writes. Undefined if the store does not fence, or if `break` could not
+       * acquire the lock to get a fence. In the second case the next holder's fence is still
+       * greater.
        */
       readonly fence: bigint | undefined;
     }
@@ -43,8 +47,9 @@ export type BreakOutcome =
     };
 
 /**
- * Takes the lock away from the holders that `seen` shows. A later holder keeps it. Then acquires
- * and releases the resource once, to get a fence that is greater than theirs.
+ * Takes the lock away from the holders that the inspection `seen` lists. A later holder keeps the
+ * lock. Then acquires and releases the resource once, to get a fence that is greater than the
+ * fences of those holders.
  */
 export async function breakLock(
   context: AcquireContext,
@@ -93,7 +98,8 @@ function holdersIn({ nodes }: Inspection): readonly Holder[] {
   const byOwner = new Map<string, Holder>();
   for (const { holder } of nodes) {
     const known = holder === undefined ? undefined : byOwner.get(holder.owner);
-    // A node that missed the fence raise of a second round shows a smaller fence.
+    // A grant can set a greater fence in a second round. A node that did not receive the second
+    // round reports the smaller fence, so the greatest one counts.
     const older = (known?.fence ?? -1n) < (holder?.fence ?? 0n);
     if (holder !== undefined && older) byOwner.set(holder.owner, holder);
   }
@@ -111,8 +117,8 @@ async function fenceAfter(
     new Acquisition(context, [resource], { ...once, waitMs }).start(asOutcome);
   let outcome = await take(0);
   const isFree = !("grant" in outcome) && outcome.kind === "held" && outcome.holder === undefined;
-  // The queue entry of the broken holder may outlive its lock for a moment. Calls of this manager
-  // that wait come first: one of them gets the lock next.
+  // The broken holder's entry in the store's queue may outlive the lock for a moment. Waiting calls
+  // of this manager come first: one of them gets the lock next.
   if (isFree && !context.queues.has(resource)) {
     outcome = await take(entryMsMax).catch(() => outcome);
   }
@@ -122,7 +128,8 @@ async function fenceAfter(
     return outcome.grant.fence;
   }
   if (outcome.kind !== "held") return undefined;
-  // A waiter was faster. Its fence serves as well, if it is greater.
+  // Another call acquired the resource first. The result is then the fence of that call, if it is
+  // greater than the fences of the broken holders.
   const { fence } = await context.store.inspect(resource);
   const isGreater = broken.every((holder) => (holder.fence ?? -1n) < (fence ?? -1n));
   return isGreater ? fence : undefined;

@@ -5,8 +5,8 @@ import { list, shown } from "./report/quoted.ts";
 export type { Holder } from "./report/holder.ts";
 
 /**
- * One tree of errors. Each has a stable `code`; `isHoldfastError` works across duplicate copies of
- * the package, because it looks at a registered symbol and not at the prototype.
+ * Errors of Holdfast. Each has a stable `code`. `isHoldfastError` also recognises errors of another
+ * copy of the package: it checks a registered symbol, not the prototype.
  */
 
 const brand: unique symbol = Symbol.for("holdfast.error") as never;
@@ -27,7 +27,7 @@ export type ErrorCode =
   | "CLOSED"
   | "INVALID_OPTION";
 
-/** What an error is about, and what caused it. */
+/** Resources that an error concerns, and the cause of the error. */
 export interface ErrorDetails {
   readonly resources?: readonly string[] | undefined;
   readonly cause?: unknown;
@@ -53,21 +53,24 @@ export class HoldfastError extends Error {
   }
 }
 
-/** True for a Holdfast error (with this code, if given), also of another copy of the package. */
+/**
+ * True if `value` is a Holdfast error, even from another copy of the package. If `code` is given,
+ * the error must also have that code.
+ */
 export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
   if (typeof value !== "object" || value === null || !(brand in value)) return false;
   return code === undefined || ("code" in value && value.code === code);
 }
 
-/** The resource was held by others until `wait` ran out. Nothing is broken. */
+/** Others held the resource until `wait` ran out. This is contention, not a fault. */
 export class AcquireTimeoutError extends HoldfastError {
   readonly attempts: number;
   readonly waitedMs: number;
   readonly holder: Holder | undefined;
   /**
-   * Votes of the nodes in the last attempt of this call, or of the call that it waited behind.
-   * Empty if there was none, and for stores without nodes. Failed and quarantined nodes leave fewer
-   * votes to win.
+   * Votes of the nodes in the last attempt of this call, or in the last attempt of the call in
+   * front of it in the manager's queue. Empty if no attempt was made, and for stores without nodes.
+   * Failed and blank nodes leave fewer nodes that can grant.
    */
   readonly votes: readonly Vote[];
 
@@ -98,8 +101,9 @@ export class AcquireTimeoutError extends HoldfastError {
 }
 
 /**
- * Result of one node in a round: `granted`, `held` by another, `unknown` (the reply was lost or
- * late: the command may have run), `failed` (it did not run), or `blank` (not admitted to vote).
+ * Result of one node in a round: `granted`, `held` (another owner has the lock), `unknown` (the
+ * reply was lost or late: the command may have run), `failed` (the command did not run), or `blank`
+ * (the node is not admitted to vote).
  */
 export type VoteKind = "granted" | "held" | "unknown" | "failed" | "blank";
 
@@ -133,13 +137,16 @@ export class QuorumError extends HoldfastError {
 }
 
 /**
- * Why a lease ended without our release: `expired` (its validity ran out), `taken` (a quorum no
- * longer has it), `unreachable` (it could not be renewed in time), `clock` (it is over by the wall
- * clock: a suspend or a clock step), `max-hold` (the limit for renewals was reached).
+ * Why a lease ended before its `release()`: `expired` (its validity ran out), `taken` (a quorum of
+ * nodes no longer has the lock), `unreachable` (renewals failed until its validity ran out),
+ * `clock` (its validity is over by the wall clock: the machine was suspended or the clock was set),
+ * `max-hold` (the lease reached `maxHold`, the limit for renewals).
  */
 export type LossReason = "expired" | "taken" | "unreachable" | "clock" | "max-hold";
 
-/** The lease ended without our release. Also the `reason` of the lease's `signal`. */
+/**
+ * The lease ended before its `release()`. This error is also the `reason` of the lease's `signal`.
+ */
 export class LeaseLostError extends HoldfastError {
   readonly reason: LossReason;
   /** Value that the work returned, if it finished after its lease was lost. */
@@ -166,7 +173,10 @@ export class LeaseReleasedError extends HoldfastError {
   }
 }
 
-/** A guard saw a greater fence: a later holder has written, this one is stale. */
+/**
+ * A guard rejected this fence because it had already stored a greater one. A later holder has
+ * written, so this lease is stale.
+ */
 export class FenceRejectedError extends HoldfastError {
   readonly fence: bigint;
   readonly seen: bigint | undefined;
@@ -184,11 +194,11 @@ export class FenceRejectedError extends HoldfastError {
 }
 
 /**
- * The store has something under the resource's key that Holdfast did not write. Waiting does not
- * help: use another name or prefix. A plain value can be broken with `foreign: true`.
+ * The store has a value under the resource's key that Holdfast did not write. Waiting does not
+ * help: use another name or prefix. `break` with `foreign: true` deletes a plain value.
  */
 export class ForeignHolderError extends HoldfastError {
-  /** Type of what the store has there: `string` for a plain value, otherwise for example `hash`. */
+  /** Type of the foreign value: `string` for a plain value, otherwise for example `hash`. */
   readonly type: string;
 
   constructor(type: string, message: string, details: ErrorDetails = {}) {
@@ -197,7 +207,7 @@ export class ForeignHolderError extends HoldfastError {
   }
 }
 
-/** The store's reply was unexpected, or it refused for a reason that waiting does not cure. */
+/** The store sent an unexpected reply, or refused for a reason that does not pass by waiting. */
 export class StoreError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
     super("STORE", message, details);
@@ -206,12 +216,13 @@ export class StoreError extends HoldfastError {
 
 /**
  * Why a replicated server cannot grant a lease right now: `acks` (too few replicas confirmed the
- * write), `min-replicas` (the server requires more replicas than it has), `demoted` (it has become
- * a replica), `replaced` (another server, or one with another history, replies in its place).
+ * write), `min-replicas` (the server requires more replicas than it has), `demoted` (the server has
+ * become a replica), `replaced` (another server replies in its place, or the server has another
+ * replication history).
  */
 export type ReplicationFault = "acks" | "min-replicas" | "demoted" | "replaced";
 
-/** Replicas or a failover prevent a grant. This may pass, so `acquire` keeps trying. */
+/** Replicas or a failover prevent a grant. The fault may pass, so `acquire` sends more attempts. */
 export class ReplicationError extends HoldfastError {
   readonly fault: ReplicationFault;
 
@@ -228,7 +239,7 @@ export class UnsupportedError extends HoldfastError {
   }
 }
 
-/** Too many calls of this manager already wait for the resource. This one was refused. */
+/** Too many calls of this manager already wait for the resource. The new call was refused. */
 export class TooManyWaitersError extends HoldfastError {
   constructor(resources: readonly string[], waiters: number) {
     const what = `${waiters} calls wait for ${list(resources)} already`;

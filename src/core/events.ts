@@ -18,7 +18,7 @@ export interface LockEvents {
     readonly elapsedMs: number;
     readonly error: Error | undefined;
   };
-  /** An attempt found the resource held; the next one comes after `retryInMs`. */
+  /** An attempt found the resource held. The next attempt comes after `retryInMs`. */
   contended: About & {
     readonly attempt: number;
     readonly holder: Holder | undefined;
@@ -31,9 +31,15 @@ export interface LockEvents {
     readonly remainingMs: number;
   };
   renewed: About & { readonly fence: bigint | undefined; readonly remainingMs: number };
-  /** A renewal failed; the lease still has `remainingMs` of its old validity. */
+  /**
+   * A renewal or a proof failed, or a server was replaced. The lease still has `remainingMs` of its
+   * validity.
+   */
   doubtful: About & { readonly remainingMs: number; readonly cause: unknown };
-  /** The lease ended without a release. The event includes what stalled this process meanwhile. */
+  /**
+   * The lease ended without a release. The event also reports stalls of this process during the
+   * lease.
+   */
   lost: About & {
     readonly fence: bigint | undefined;
     readonly reason: LossReason;
@@ -47,7 +53,7 @@ export interface LockEvents {
     readonly handedOver: boolean;
     readonly heldMs: number;
   };
-  /** A guard rejected a write because it had seen a greater fence. */
+  /** A guard rejected a write because it had already stored a greater fence. */
   "fence-rejected": About & {
     readonly resource: string;
     readonly fence: bigint;
@@ -58,21 +64,31 @@ export interface LockEvents {
   "node-failed": { readonly node: string; readonly vote: VoteKind; readonly cause: unknown };
   "node-recovered": { readonly node: string };
   /**
-   * Another server replies as this node, or the same one with another history: a failover or a
-   * restart. Leases that need this node's vote turn doubtful until they are proven again.
+   * Another server replies as this node, or the server has another replication history: there was a
+   * failover or a restart. Leases that need this node's vote are doubtful until they are proven
+   * again.
    */
   "node-replaced": { readonly node: string; readonly why: string };
   /** A node has lost its data, or was never admitted. It may not vote. */
   "node-blank": { readonly node: string; readonly why: string };
-  /** A blank node must wait until every lease that it may have forgotten is over. */
+  /**
+   * A blank node, which may not vote, must wait until every lease whose data it may have lost is
+   * over.
+   */
   "node-quarantined": { readonly node: string; readonly remainingMs: number };
-  /** A node may vote: after a copy of the fence counters, at first start, or by clocks alone. */
+  /**
+   * A blank node may vote now. `copy`: it received the fence counters of other nodes. `bootstrap`:
+   * it is the first start of all nodes. `clock`: too few nodes had counters, so its clock sets the
+   * fences.
+   */
   "node-admitted": { readonly node: string; readonly mode: "copy" | "bootstrap" | "clock" };
-  /** A node's clock stepped against ours by more than the drift allowance. */
+  /**
+   * A node's clock stepped by more than the drift allowance, compared with this machine's clock.
+   */
   "clock-jump": { readonly node: string; readonly stepMs: number };
   /** An acquisition needed a second round to agree on its fence. */
   "fence-raised": About & { readonly fence: bigint };
-  /** A problem of a server or of the set-up, noticed without a request to the doctor. */
+  /** A problem of a server or of the set-up that was found without a call of `doctor()`. */
   warning: Finding;
 }
 
@@ -83,13 +99,16 @@ export type LockListener<Name extends LockEventName> = (event: LockEvents[Name])
 export interface Emitter {
   /** Adds a listener. Returns a function that removes it. */
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
-  /** True if the event has a listener. Call it before an event is built that costs much. */
+  /** True if the event has a listener. Check this before you build an event that costs much. */
   wants(name: LockEventName): boolean;
-  /** Calls the listeners. A listener that throws is reported, and the others are called. */
+  /** Calls all listeners. If one throws, reports its error and still calls the others. */
   emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
 }
 
-/** Passes events to listeners and to the diagnostics port. perf: cheap without listeners. */
+/**
+ * Passes events to listeners and to the diagnostics port. perf: an event that has no listener costs
+ * almost nothing.
+ */
 export class LockEmitter implements Emitter {
   readonly #diagnostics: Diagnostics;
   readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();
@@ -104,7 +123,8 @@ export class LockEmitter implements Emitter {
       listeners = new Set();
       this.#listeners.set(name, listeners);
     }
-    // Wrapped, so that a function that is added twice is two listeners, each removed on its own.
+    // A new function for each call of `on`: a listener that is added twice is then called twice,
+    // and each of the two is removed separately.
     const added = (event: LockEvents[Name]): void => listener(event);
     listeners.add(added);
     return () => {

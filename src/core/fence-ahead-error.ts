@@ -4,12 +4,12 @@ import { quoted } from "./report/quoted.ts";
 const dayUs = 86_400_000_000n;
 
 /**
- * A guard refused a fence that is implausibly far ahead of the clock. Nothing was stored: such a
- * fence would refuse every later holder.
+ * A guard refused a fence that is implausibly far ahead of the clock, and did not store it. A guard
+ * that stored this fence would refuse the smaller fences of all later holders.
  */
 export class FenceAheadError extends HoldfastError {
   readonly fence: bigint;
-  /** Greatest fence that the guard accepted at that moment. */
+  /** Greatest fence that the guard would have accepted. */
   readonly limit: bigint;
 
   constructor(resource: string, fence: bigint, limit: bigint) {

@@ -29,7 +29,9 @@ import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from
 import { steadyRuntime } from "./time/instant.ts";
 import { TimerScheduler } from "./time/scheduler.ts";
 
-/** Creates a manager from its ports. `createLocks` calls it with the real ones. */
+/**
+ * Creates a manager. `createLocks` passes the runtime of Node.js, unless a test gives another one.
+ */
 export function lockManager(runtime: Runtime, store: Store, defaults?: LockDefaults): Locks {
   return new LockManager(runtime, store, defaults);
 }
@@ -40,13 +42,16 @@ class LockManager implements Locks {
   readonly #nesting: Nesting;
   readonly #signals = new CallerSignals();
   readonly #store: OpenStore;
-  /** perf (sequential): defaults for `acquire`, `tryAcquire` and `using`, made once. */
+  /**
+   * perf (sequential): the default options of `acquire`, `tryAcquire` and `using` are computed once
+   * per manager.
+   */
   readonly #defaults: ResolvedOptions;
   readonly #onceDefaults: ResolvedOptions;
   readonly #usingDefaults: ResolvedOptions;
   readonly #bounds: StoreBounds;
   readonly #stalls: Stalls | undefined;
-  /** Calls under way other than acquires. `close` waits for them: each has a time limit. */
+  /** Pending calls other than acquires. `close` waits for all of them. Each has a time limit. */
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
@@ -236,7 +241,7 @@ class LockManager implements Locks {
     const acquiring = [...calls].map((call) => call.end(new ClosedError()));
     await Promise.allSettled(this.#underWay);
     await Promise.all(acquiring);
-    // Includes leases that were granted in the meantime.
+    // These leases include the ones that were granted after `close` was called.
     const releases = keeper.leases.map((lease) => lease.close());
     await Promise.allSettled(releases);
     await this.#store.close();

@@ -12,25 +12,32 @@ export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 export interface Locks extends AsyncDisposable {
   /** What the store of this manager can promise. */
   readonly capabilities: StoreCapabilities;
-  /** Waits up to `wait`. Rejects with AcquireTimeoutError (held) or QuorumError (a fault). */
+  /**
+   * Acquires the resources, and waits up to `wait` while others hold them. Then rejects with
+   * AcquireTimeoutError if they are still held, or with QuorumError for a fault of nodes.
+   */
   acquire(resources: Resources, options?: LockOptions): Promise<Lease>;
-  /** Makes one attempt. Returns undefined if others hold the resource; faults are still errors. */
+  /** Makes one attempt. Returns undefined if others hold the resource. Rejects for a fault. */
   tryAcquire(resources: Resources, options?: LockOptions): Promise<Lease | undefined>;
   /**
    * Holds a lease while `work` runs, and renews it. Rejects with LeaseLostError if the work
-   * outlived its lease, with the work's `result`, or with its error as `cause`.
+   * outlived its lease. That error has the value of the work as `result`, or the error of the work
+   * as `cause`.
    */
   using<Result>(resources: Resources, work: Work<Result>): Promise<Result>;
   using<Result>(resources: Resources, options: LockOptions, work: Work<Result>): Promise<Result>;
-  /** Returns who holds the resource, as each node reports it. Changes nothing. */
+  /** Returns the holder of the resource, as each node reports it. Changes nothing. */
   inspect(resource: string): Promise<Inspection>;
-  /** Returns all resources that are held, by name. UnsupportedError if the store cannot list. */
+  /**
+   * Returns all held resources, sorted by name. Rejects with UnsupportedError if the store cannot
+   * list.
+   */
   list(): Promise<readonly Inspection[]>;
   /**
-   * Takes a lock away from its holder. The holder notices that at its next renewal and may write
-   * until then: pass the fence of the outcome to your guards. With an inspection, only the holders
-   * that it shows lose the lock; with a name, the current holder. Rejects with ForeignHolderError
-   * for what Holdfast did not write, unless `foreign` is true.
+   * Takes a lock away from its holder. If `seen` is an inspection, only the holders in it lose the
+   * lock. If `seen` is a name, the current holder does. The holder finds out at its next renewal
+   * and may write until then: pass the fence of the outcome to your guards. Rejects with
+   * ForeignHolderError for a value that Holdfast did not write, unless `foreign` is true.
    */
   break(seen: string | Inspection, options?: BreakOptions): Promise<BreakOutcome>;
   /** Returns the state of each node of the store. */
@@ -42,6 +49,9 @@ export interface Locks extends AsyncDisposable {
   doctor(): Promise<readonly Finding[]>;
   /** Adds a listener for one kind of event. Returns a function that removes it. */
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void;
-  /** Ends waits with ClosedError, stops renewals, releases what is held. Idempotent. */
+  /**
+   * Ends waits with ClosedError, stops renewals and releases all leases. A second call returns the
+   * same promise.
+   */
   close(): Promise<void>;
 }

@@ -9,10 +9,10 @@ import { list, quoted } from "./report/quoted.ts";
 
 /**
  * Work of a `using` made a call with `wait: "forever"` for a resource that the same `using` holds.
- * It would wait for itself.
+ * That call would wait for the end of the work, and the work for the end of the call.
  */
 export class SelfDeadlockError extends HoldfastError {
-  /** Label of the lease that holds it. */
+  /** Label of the lease that holds the resource. */
   readonly label: string | undefined;
   /** Start of that lease: milliseconds since 1970, by the wall clock of this machine. */
   readonly sinceMs: number;
@@ -44,12 +44,13 @@ class Enclosing {
 /**
  * Problem: work of a `using` that waits forever for a resource of the same `using` never ends.
  *
- * Idea: the work runs in an asynchronous context that has its lease. A call with `wait: "forever"`
- * for a resource of that lease, or of one around it, is refused.
+ * Idea: the work runs in an asynchronous context (see AsyncContext) that has the lease. A call with
+ * `wait: "forever"` is refused if that lease, or the lease of an enclosing `using`, holds one of
+ * its resources.
  *
  * perf: in Node.js 20 the first use of a context about doubles the cost of every promise of the
- * process. So contexts are used only from the manager's first call with `wait: "forever"` on. The
- * work of that call itself already runs in one.
+ * process. So a manager uses contexts only from its first call with `wait: "forever"` on. If that
+ * call is a `using`, its own work already runs in a context.
  */
 export class Nesting {
   readonly #context: AsyncContext | undefined;
@@ -61,7 +62,7 @@ export class Nesting {
     this.#host = host;
   }
 
-  /** Throws SelfDeadlockError if a call without an end would wait for its own work. */
+  /** Throws SelfDeadlockError if the work that makes this call holds one of the resources. */
   refuse(resources: readonly string[]): void {
     this.#isUsed = true;
     for (let around = this.#current(); around !== undefined; around = around.outer) {

@@ -19,10 +19,10 @@ export interface LockOptions {
    */
   readonly wait?: Duration | "forever";
   /**
-   * Renews in the background while held. `using` renews by default. `acquire` does not, so that a
-   * lease that is never released does not last until `maxHold`. `true` renews after a third of the
-   * TTL, which leaves time for two failures. A duration is the time between renewals; it must leave
-   * an eighth of the TTL for a second try.
+   * Renews the lease in the background while it is held. `using` renews by default. `acquire` does
+   * not, so that a lease that is never released does not last until `maxHold`. `true` renews after
+   * a third of the TTL, which leaves time for two failures. A duration is the time between
+   * renewals. It must leave an eighth of the TTL for a second try.
    */
   readonly renew?: boolean | Duration;
   /** @default "1h": a worker that hangs must not hold its resource for ever. */
@@ -30,7 +30,7 @@ export interface LockOptions {
   readonly retry?: RetryOptions;
   /** Ends the wait. It does not end a lease that was already granted. */
   readonly signal?: AbortSignal;
-  /** Shown to others who find the resource held. Up to 200 characters. */
+  /** Text that other clients receive with the holder of a held resource. Up to 200 characters. */
   readonly label?: string;
 }
 
@@ -39,9 +39,12 @@ export type LockDefaults = Omit<LockOptions, "signal">;
 
 export interface ResolvedOptions {
   readonly ttlMs: number;
-  /** Infinity for `"forever"`. */
+  /** Longest wait for a held resource. Infinity for `"forever"`. */
   readonly waitMs: number;
-  /** A number is the time between renewals in ms. Undefined: the default of the method. */
+  /**
+   * True to renew after a third of the TTL. A number is the time between renewals in ms. Undefined
+   * for the default of the method.
+   */
   readonly renew: boolean | number | undefined;
   readonly maxHoldMs: number;
   readonly retryMinMs: number;
@@ -109,7 +112,9 @@ export function resolveOptions(
   };
 }
 
-/** Cuts the built-in default TTL to the store's limit. A longer TTL that is given is an error. */
+/**
+ * Reduces a default TTL to the store's limit. A TTL that the user gives must not exceed the limit.
+ */
 function checkedTtl(defaults: ResolvedOptions, maxTtlMs: number): ResolvedOptions {
   return defaults.ttlMs <= maxTtlMs ? defaults : { ...defaults, ttlMs: maxTtlMs };
 }
@@ -136,7 +141,10 @@ function orDefault(
   return value === undefined ? fallbackMs : durationMs(option, value, { minMs, maxMs });
 }
 
-/** Checks a default as well: its interval may be too long for the TTL of this call. */
+/**
+ * Returns `renew` in milliseconds. Checks a default, too, because its interval may be too long for
+ * the TTL of this call.
+ */
 function checkedRenew(
   value: boolean | Duration | undefined,
   ttlMs: number,

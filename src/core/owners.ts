@@ -1,16 +1,18 @@
 import type { Random } from "./ports.ts";
 import type { Holder } from "./report/holder.ts";
 
-/** Prefix of every owner, so that no value of another client is taken for one of ours. */
+/** Prefix of every owner. Values of other clients do not have it. */
 const mark = "hf:";
 
 /** Form of an owner: mark, 22 random characters, `-`, counter in base 36, `@` and encoded label. */
 const shape = /^hf:[\w-]{22}-[1-9a-z][0-9a-z]{0,10}(?:@[\w.!~*'()%-]+)?$/;
 
 /**
- * Makes the unique values that attempts write in the store: a random base drawn once, a counter,
- * and the label if there is one. Never reused, not even for a retry of the same call: a late
- * release of an earlier attempt would otherwise delete a later one's lock.
+ * Creates owners: unique values that attempts write in the store. An owner has a random base, which
+ * is drawn once per manager, a counter, and the label if there is one.
+ *
+ * Each attempt gets a new owner, even if the same call sends it. Otherwise a late release of an
+ * earlier attempt would delete the lock of a later attempt.
  */
 export class Owners {
   readonly #base: string;
@@ -25,7 +27,7 @@ export class Owners {
     return owner.startsWith(`${this.#base}-`);
   }
 
-  /** Returns the holder, marked if it is this manager. */
+  /** Returns the holder, with `self: true` if this manager holds the resource. */
   withSelf(holder: Holder | undefined): Holder | undefined {
     return holder !== undefined && this.isOurs(holder.owner) ? { ...holder, self: true } : holder;
   }
@@ -33,7 +35,7 @@ export class Owners {
   next(label: string | undefined): string {
     this.#count += 1;
     const unique = `${this.#base}-${this.#count.toString(36)}`;
-    // Encoded, so that a label can hold no `|` and no space, which the wire format uses.
+    // The wire format uses `|` and spaces as separators, so the label is encoded without them.
     return label === undefined || label === "" ? unique : `${unique}@${encodeURIComponent(label)}`;
   }
 }

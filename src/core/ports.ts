@@ -15,12 +15,12 @@ export interface Instant {
   readonly steadyMs: number;
 }
 
-/** Cancels a timer; calling it late or twice does nothing. */
+/** Cancels a timer. A late or second call does nothing. */
 export interface CancelTimer {
   (): void;
   /**
-   * Changes whether the pending timer keeps the process running. Left out if a new timer is as
-   * cheap.
+   * Changes whether the pending timer keeps the process running. Left out if the cost of a new
+   * timer is no greater.
    */
   readonly keepAlive?: (keepAlive: boolean) => void;
 }
@@ -31,15 +31,18 @@ export interface Clock {
   /** Returns a time that counts while the machine is suspended, but can be set. */
   wallMs(): number;
   /**
-   * Runs `callback` once, `delayMs` from now or later. With `keepAlive` the pending timer keeps the
-   * process running; without it, it never does.
+   * Runs `callback` once, `delayMs` from now or later. The pending timer keeps the process running
+   * if `keepAlive` is true, and only then.
    */
   setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
   /** Longest delay of a timer on an idle machine. */
   readonly timerSlackMs: number;
 }
 
-/** A clock that returns both times at once. The core and the stores use this one. */
+/**
+ * A clock that returns the monotonic and the steady time in one reading. The core and the stores
+ * use this clock.
+ */
 export interface SteadyClock extends Clock {
   now(): Instant;
 }
@@ -51,11 +54,14 @@ export interface Random {
   uniqueBase(): string;
 }
 
-/** Receives events besides `locks.on`. Must cost nothing while there are no subscribers. */
+/**
+ * Receives the events of managers, in addition to the listeners of `locks.on`. Costs almost nothing
+ * while no channel has a subscriber.
+ */
 export interface Diagnostics {
   hasSubscribers(name: string): boolean;
   publish(name: string, event: unknown): void;
-  /** Called when a listener of the user threw. Must report it without throwing. */
+  /** Called when a listener of the user threw `error`. Must report the error without throwing. */
   listenerFailed(error: unknown): void;
 }
 
@@ -63,21 +69,35 @@ export interface Diagnostics {
 export interface Stalls {
   /** Called when a manager is created. */
   open?(): void;
-  /** Called when a manager is closed. The last one ends the measuring and drops the results. */
+  /**
+   * Called when a manager is closed. The close of the last manager ends the measuring and deletes
+   * the results.
+   */
   close?(): void;
-  /** Called when a lease is requested. The first call starts the measuring; others are cheap. */
+  /**
+   * Called when a lease is requested. The first call starts the measuring. Later calls are cheap.
+   */
   watch(): void;
-  /** Returns the longest stall that ended after `sinceMs` (monotonic), or up to 1 s before it. */
+  /**
+   * Returns the longest stall that ended after the monotonic time `sinceMs`. The result may also
+   * include stalls that ended up to 1 s before `sinceMs`.
+   */
   maxMs(sinceMs: number): number;
-  /** Returns the longest garbage collection since `sinceMs`. Left out if it cannot be measured. */
+  /**
+   * Returns the longest garbage collection since `sinceMs`. Left out if collections are not
+   * measured.
+   */
   maxGcMs?(sinceMs: number): number;
-  /** Returns how long the machine slept since `sinceMs`, or up to 1 s before it. Optional. */
+  /**
+   * Returns for how long the machine was suspended since `sinceMs`. The result may also include
+   * time up to 1 s before `sinceMs`. Left out if this is not measured.
+   */
   suspendedMs?(sinceMs: number): number;
 }
 
-/** A value that follows a chain of asynchronous calls, as AsyncLocalStorage keeps it. */
+/** Passes a value along a chain of asynchronous calls, as AsyncLocalStorage does. */
 export interface AsyncContext {
-  /** Runs `work`. In it, and in all that it starts, `current()` returns `value`. */
+  /** Runs `work`. `current()` returns `value` in the work and in all calls that the work starts. */
   run<Result>(value: object, work: () => Result): Result;
   current(): object | undefined;
 }
@@ -86,7 +106,10 @@ export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
   readonly diagnostics: Diagnostics;
-  /** Left out if there is none: then work that waits for itself is not refused. */
+  /**
+   * Left out if the platform has no such context. A call that waits for its own work is then not
+   * refused.
+   */
   readonly asyncContext?: AsyncContext;
   /** Left out if stalls cannot be measured. */
   readonly stalls?: Stalls;

@@ -1,8 +1,14 @@
 import { InvalidOptionError } from "./errors.ts";
 
-/** Longest name. A longer one is almost always a value that was passed by mistake. */
+/**
+ * Limit for the length of a name. A longer name is almost always a value that was passed by
+ * mistake.
+ */
 export const resourceLengthMax = 4_096;
-/** Most names in one call: one script takes all of them, and blocks the server meanwhile. */
+/**
+ * Limit for the names in one call. One script locks all names of a call, and blocks the server
+ * while it runs.
+ */
 export const resourceCountMax = 256;
 
 /**
@@ -35,7 +41,7 @@ function checked(name: unknown): string {
     );
   }
   if (!name.isWellFormed()) {
-    // A lone surrogate becomes U+FFFD on the wire: two different names would be one lock.
+    // A lone surrogate is sent as U+FFFD. Two different names would then be one lock.
     throw new InvalidOptionError("resource", "well-formed Unicode", name);
   }
   return name;

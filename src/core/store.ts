@@ -12,34 +12,42 @@ export interface StoreCapabilities {
   readonly multiResource: boolean;
 }
 
-/** What can cancel one call: the caller's signal, or the close of its manager. */
+/** Cancellation of one call, by the caller's signal or by the close of its manager. */
 export interface Cancellation {
   readonly cancelled: boolean;
-  /** Sets the one listener, called at the cancellation; undefined removes it. */
+  /**
+   * Sets the only listener, which is called at the cancellation. Undefined removes the listener.
+   */
   listen(listener: (() => void) | undefined): void;
-  /** Resolves when `work` does, or earlier if cancelled. `work` must not reject. */
+  /** Resolves when `work` resolves or the call is cancelled. `work` must not reject. */
   orUntil(work: Promise<void>): Promise<void>;
 }
 
 /** One attempt to acquire. */
 export interface AcquireRequest {
-  /** Sorted, without duplicates, at least one. */
+  /** At least one name, sorted, without duplicates. */
   readonly resources: readonly string[];
-  /** Unique to this attempt. */
+  /** Value that identifies this attempt. No other attempt has the same owner. */
   readonly owner: string;
   readonly ttlMs: number;
-  /** Read before the first byte of this attempt is sent. Validity counts from here. */
+  /**
+   * Time of a clock reading before the first byte of this attempt is sent. Validity counts from
+   * here.
+   */
   readonly started: Instant;
   /**
-   * End of the caller's wait, by the monotonic clock; left out if it has none. The attempt must end
-   * within one node timeout after it.
+   * End of the caller's wait, by the monotonic clock. Left out if the wait has no end. The attempt
+   * must end at most one node timeout after the wait.
    */
   readonly waitEndsMs?: number;
-  /** When cancelled, the attempt ends as failed at once, and cleans up after itself. */
+  /**
+   * When the call is cancelled, the attempt ends at once as failed, and then deletes what it left
+   * in the store.
+   */
   readonly cancellation: Cancellation;
 }
 
-/** A granted attempt, as the store knows it. Passed back to the store in every later call. */
+/** A granted attempt. The core passes this object back to the store in every later call. */
 export interface Grant {
   readonly resources: readonly string[];
   readonly owner: string;
@@ -55,15 +63,22 @@ export type AttemptOutcome =
       /** Others hold the resource: contention, not a fault. */
       readonly kind: "held";
       readonly holder: Holder | undefined;
-      /** Pause before the next attempt, unless a notification comes first; undefined if unknown. */
+      /**
+       * Pause before the next attempt, unless a notification comes first. Undefined if the store
+       * cannot say when the resource may be free.
+       */
       readonly retryInMs?: number | undefined;
       /**
-       * Number of waiters before this one, if the store notifies it when it is first. A greater
-       * rank has longer pauses; left out, the pauses are those of the first. Only the first waiter,
-       * 0, polls at short intervals while a client of another library holds the resource.
+       * Number of waiters before this one in the store's queue. Left out if the store has no queue.
+       * The greater the rank, the longer the core pauses between two attempts. A missing rank
+       * counts as 0. Only with rank 0 the core polls at short intervals while a client of another
+       * library holds the resource.
        */
       readonly rank?: number | undefined;
-      /** True if too few nodes granted and no owner has a quorum: rivals may collide again. */
+      /**
+       * True if neither this attempt nor any other owner has a quorum of nodes. Rival attempts may
+       * collide again.
+       */
       readonly split?: boolean;
       /** Returns the vote of each node, for the error of a wait that ends with this refusal. */
       readonly votes?: () => readonly Vote[];
@@ -72,7 +87,7 @@ export type AttemptOutcome =
   | {
       readonly kind: "failed";
       readonly error: HoldfastError;
-      /** False if waiting does not cure it: wrong set-up, missing permission. */
+      /** False if another attempt would fail in the same way: wrong set-up, missing permission. */
       readonly retryable: boolean;
       readonly cleanup: Promise<void> | undefined;
     };
@@ -81,7 +96,7 @@ export type ExtendOutcome =
   | { readonly kind: "extended"; readonly validityMs: number }
   /** Too few nodes still have the lock: another owner may hold it. The lease is over. */
   | { readonly kind: "gone" }
-  /** Too few nodes replied. The old validity stands. */
+  /** Too few nodes replied. The lease keeps its old validity. */
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 /** Called once per grant, with its index in the list and the time at which the reply arrived. */
@@ -97,8 +112,9 @@ export type ReleaseOutcome =
   | {
       readonly released: true;
       /**
-       * True if the lock was handed over to the next waiting call of the same manager, without a
-       * request: the store may not have had it any more. Left out if the store had and deleted it.
+       * True if the manager handed the lock over to its next waiting call, without a request. The
+       * store may have lost the lock before that. Left out if the store still had the lock and
+       * deleted it.
        */
       readonly handedOver?: true;
     }
@@ -115,25 +131,28 @@ export interface NodeInspection {
 export interface Inspection {
   readonly resource: string;
   /**
-   * `held`: one owner on a quorum. `free`: a quorum has no lock. `split`: neither, for example
-   * during rival attempts. `unknown`: too few nodes replied.
+   * `held`: one owner has the lock on a quorum of nodes. `free`: a quorum of nodes has no lock.
+   * `split`: neither of these, for example during rival attempts. `unknown`: too few nodes replied.
    */
   readonly state: "held" | "free" | "split" | "unknown";
   /** True if Holdfast did not write the value: it may be another client's lock, or no lock. */
   readonly foreign?: true;
-  /** True if the lock has no expiry on a quorum of nodes: it does not end by itself. */
+  /** True if the lock has no expiry on a quorum of nodes, and so does not end by itself. */
   readonly neverExpires?: true;
   readonly label: string | undefined;
   readonly fence: bigint | undefined;
   /** Time for which a quorum of nodes still has the lock. */
   readonly remainingMs: number | undefined;
-  /** Number of waiters in the store's queue, about one per manager. Left out if it keeps none. */
+  /**
+   * Number of waiters in the store's queue, about one per manager. Left out if the store has no
+   * queue.
+   */
   readonly waiters?: number;
   readonly nodes: readonly NodeInspection[];
 }
 
 export type BreakAnswer =
-  /** At least one of the owners had the lock, and none of them can have it any more. */
+  /** At least one of the owners had the lock, and now none of them can have it. */
   | { readonly kind: "broken" }
   /** None of the owners had the lock. */
   | { readonly kind: "gone" }
@@ -144,14 +163,14 @@ export interface NodeStatus {
   readonly node: string;
   /** `off` if admission is off or the store has none, `unknown` before the node's first reply. */
   readonly admission: "admitted" | "quarantined" | "unknown" | "off";
-  /** Time until a quarantined node may vote, as far as known. */
+  /** Time until a quarantined node may vote. Undefined if unknown. */
   readonly quarantineRemainingMs: number | undefined;
   readonly runId: string | undefined;
   readonly version: string | undefined;
   readonly lastFault: unknown;
 }
 
-/** What a manager lends to the store that it opens. */
+/** Parts of a manager that its store uses. */
 export interface StoreContext {
   readonly runtime: SteadyRuntime;
   readonly scheduler: Scheduler;
@@ -169,49 +188,68 @@ export interface StoreContext {
 }
 
 /**
- * One wait for resources in the store: an entry in its queue, and notifications of when to send an
- * attempt. Safety rests on neither: a lost message costs only time.
+ * One waiting call as the store sees it: an entry in the store's queue, and notifications that an
+ * attempt may succeed. Mutual exclusion depends on neither: a lost message costs only time.
  */
 export interface Waiting {
-  /** Like `OpenStore.attempt`. A refused attempt keeps the waiter's entry in the queue. */
+  /**
+   * Like `OpenStore.attempt`. A refused attempt also adds an entry to the queue, or keeps the
+   * existing one.
+   */
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
-  /** Sets the listener, called when an attempt may succeed; undefined removes it. */
+  /**
+   * Sets the listener, which is called when an attempt may succeed. Undefined removes the listener.
+   */
   listen(listener: (() => void) | undefined): void;
-  /** Leaves the queue, when the wait ends without a grant. Takes limited time, never rejects. */
+  /**
+   * Removes the entry from the queue after a wait without a grant. Takes limited time, never
+   * rejects.
+   */
   leave(): Promise<void>;
 }
 
-/** A store in use by one manager. Every promise settles within a limit that its options set. */
+/**
+ * A store in use by one manager. Every promise settles within a time limit that the options of the
+ * store set.
+ */
 export interface OpenStore {
   /** Tries once to lock all resources of the request, all or nothing. Never waits for a holder. */
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
-  /** Begins a wait. If left out, or undefined for these resources, waiters poll. */
+  /**
+   * Begins a wait for resources. Waiting calls poll if this method is left out or returns
+   * undefined.
+   */
   waiting?(resources: readonly string[]): Waiting | undefined;
   /**
-   * Returns for how long this manager leaves these resources to clients of other libraries before
-   * its next attempt; 0 if it does not. Left out if there are no such clients.
+   * Returns what is left of the gap for these resources; 0 if there is none. In a gap this manager
+   * sends no attempts, so that clients of other libraries can get the resources. Left out if there
+   * are no such clients.
    */
   gapRemainingMs?(resources: readonly string[]): number;
-  /** Gives the grant a new TTL, counted from now. Never shortens what it has. */
+  /**
+   * Gives the grant a new TTL, counted from now. Never shortens the time that the grant has left.
+   */
   extend(grant: Grant, ttlMs: number): Promise<ExtendOutcome>;
   /**
    * Extends many grants at once. Calls `onExtended` once per grant, as soon as its outcome is
-   * certain, and not before this returns. Left out if grants are always extended one by one.
+   * certain, but only after this method has returned. Left out if grants are always extended one by
+   * one.
    */
   extendMany?(grants: readonly Grant[], ttlMs: number, onExtended: OnExtended): void;
-  /** Checks that the store still has the grant, without a change of its expiry. */
+  /** Checks that the store still has the lock of this grant. Does not change the expiry. */
   prove(grant: Grant): Promise<ProveOutcome>;
   /**
-   * Turns the grant into that of the next holder: gives it a greater, reserved fence, without a
-   * request. Returns false if that is not possible. Left out if no fences are reserved.
+   * Turns `grant` into a grant for the next holder, without a request: sets a greater fence, which
+   * the store has reserved. Returns false if there is no reserved fence. Left out if the store
+   * reserves no fences.
    */
   handOver?(grant: Grant): boolean;
-  /** Deletes what the store has of this grant, and nothing of a later one. */
+  /** Deletes the lock of this grant from the store. Keeps the lock of a later grant. */
   release(grant: Grant): Promise<ReleaseOutcome>;
   inspect(resource: string): Promise<Inspection>;
   /**
-   * Returns everything that is not free, in no order. Left out if the store cannot list; rejects
-   * with UnsupportedError if only its client cannot.
+   * Returns all resources that are not free, in any order. Left out if the store cannot list.
+   * Rejects with UnsupportedError if only the client of this store cannot.
    */
   list?(): Promise<readonly Inspection[]>;
   /** Deletes the lock on `resource` on each node where one of these owners has it. */
@@ -219,19 +257,19 @@ export interface OpenStore {
   nodes(): Promise<readonly NodeStatus[]>;
   /** Returns problems of servers and set-up, for leases of `ttlMs`. Never rejects. */
   doctor(ttlMs: number): Promise<readonly Finding[]>;
-  /** Ends the store's own activity, after its pending releases, which take limited time. */
+  /** Waits for pending releases, which take limited time, and ends the store's own activity. */
   close(): Promise<void>;
 }
 
-/** What `createLocks` takes. Made by `memory()`, `redis(client)`, `redlock(clients)`, … */
+/** Argument of `createLocks`. Made by `memory()`, `redis(client)`, `redlock(clients)`, … */
 export interface Store {
   readonly name: string;
   readonly capabilities: StoreCapabilities;
   /** Longest TTL of a lock. */
   readonly maxTtlMs: number;
   /**
-   * Returns how long a lease of this TTL is valid: the TTL minus the drift allowance. Left out if
-   * that is the whole TTL.
+   * Returns for how long a lease of this TTL is valid: the TTL minus the drift allowance. Left out
+   * if a lease is valid for its whole TTL.
    */
   validityMs?(ttlMs: number): number;
   open(context: StoreContext): OpenStore;

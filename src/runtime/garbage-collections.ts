@@ -5,7 +5,10 @@ const leastMs = 10;
 /** Number of collections to keep. */
 const keptMax = 64;
 
-/** Longest gap between two collections that count as one pause: almost no work runs in it. */
+/**
+ * Collections that follow each other within this time count as one pause: almost no work runs
+ * between them.
+ */
 const gapMsMax = 5;
 
 interface Collection {
@@ -15,7 +18,7 @@ interface Collection {
 
 /** Records the long garbage collections of this process, as Node.js reports them. */
 export class GarbageCollections {
-  /** Oldest first. */
+  /** Recorded collections, the oldest first. */
   #kept: Collection[] = [];
   #observer: PerformanceObserver | undefined;
 

@@ -13,7 +13,7 @@ import {
 } from "./real-time.ts";
 import { LoopStalls } from "./stalls.ts";
 
-/** Least delay of a timer that means a stall, and not only other callbacks. */
+/** Least delay of a timer that counts as a stall. Other callbacks cause shorter delays. */
 const stallMs = 5;
 
 const clock: Clock = {
@@ -23,7 +23,7 @@ const clock: Clock = {
     const dueMs = monotonicMs() + delayMs;
     let hop: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After a stall: lets Node.js first report its cause, perhaps a garbage collection.
+      // After a stall, Node.js first reports the garbage collection that may have caused it.
       if (monotonicMs() - dueMs < stallMs) callback();
       else hop = setImmediate(callback);
     }, delayMs);

@@ -8,9 +8,10 @@ import { runInNewContext } from "node:vm";
  * depend on clocks that disagree.
  *
  * Idea: this module saves timers and clocks once, when it is loaded. Fake timers that are installed
- * later have no effect on it: leases and waits use real time.
+ * later have no effect on leases and waits, which use the saved timers and clocks.
  *
- * Limit: timers that were replaced before are not found. `fakeTimersAtLoad` is true then.
+ * Limit: if timers were replaced before this module is loaded, it saves the fake ones.
+ * `fakeTimersAtLoad` is then true.
  */
 
 export const setTimeout: typeof timers.setTimeout = timers.setTimeout;
@@ -18,7 +19,7 @@ export const clearTimeout: typeof timers.clearTimeout = timers.clearTimeout;
 export const setImmediate: typeof timers.setImmediate = timers.setImmediate;
 export const clearImmediate: typeof timers.clearImmediate = timers.clearImmediate;
 
-/** CLOCK_MONOTONIC: it is never set, but stands still while the machine is suspended. */
+/** Returns CLOCK_MONOTONIC, which is never set, but stands still while the machine is suspended. */
 export const monotonicMs: () => number = performance.now.bind(performance);
 
 export const wallMs: () => number = isNative(Date.now) ? Date.now : dateOfItsOwn();
@@ -34,7 +35,9 @@ function dateOfItsOwn(): () => number {
   return runInNewContext("Date.now") as () => number;
 }
 
-/** True if `timer` is by Sinon (also in Vitest and Jest), Jest's legacy timers or `node:test`. */
+/**
+ * True if `timer` comes from Sinon (also in Vitest and Jest), Jest's legacy timers or `node:test`.
+ */
 function isFakeTimer(timer: object & { readonly name: string }): boolean {
   return "clock" in timer || "_isMockFunction" in timer || timer.name.startsWith("bound ");
 }

@@ -6,28 +6,32 @@ import { GarbageCollections } from "./garbage-collections.ts";
 interface Span {
   readonly endMs: number;
   readonly stallMs: number;
-  /** Time since boot minus our clock, at the end of the span. */
+  /**
+   * Time since boot minus monotonic time, at the end of the span. Grows while the machine sleeps.
+   */
   readonly aheadMs: number;
 }
 
-/** Time between two samples, and least stall that is seen. Each sample wakes the process up. */
+/** Time between two samples, and least stall that is measured. Each sample wakes the process up. */
 const resolutionMs = 100;
 const spanMsMin = 1_000;
 const spansMax = 64;
 
 /**
  * Measures stalls of this process's event loop, from the first lease until the last manager is
- * closed. Uses Node.js's own monitor, whose timer does not keep the process running. Results are
- * kept for spans of time, so that an old stall is not blamed for the loss of a later lease.
+ * closed. Uses Node.js's own monitor, whose timer does not keep the process running. Keeps one
+ * result per span of time, so that the report of a lease does not include older stalls.
  */
 export class LoopStalls implements Stalls {
   readonly #nowMs: () => number;
-  /** Returns the time since boot, with sleep. `#nowMs` stands still while the machine sleeps. */
+  /**
+   * Returns the time since boot, including sleep. `#nowMs` stands still while the machine sleeps.
+   */
   readonly #uptimeMs: () => number;
   readonly #collections = new GarbageCollections();
-  /** Oldest first. */
+  /** Ended spans, the oldest first. */
   readonly #spans: Span[] = [];
-  /** Number of open managers. The measuring goes on while there is one. */
+  /** Number of open managers. The measuring continues while at least one is open. */
   #managers = 0;
   #histogram: IntervalHistogram | undefined;
   #spanBeganMs = 0;
@@ -84,7 +88,8 @@ export class LoopStalls implements Stalls {
   }
 
   #endSpan(histogram: IntervalHistogram): void {
-    // Whole milliseconds, like the start of a lease: a lease that starts now excludes this span.
+    // Rounds down to whole milliseconds, like the start of a lease. A lease that starts now then
+    // excludes this span.
     const endMs = Math.floor(this.#nowMs());
     this.#spans.push({ endMs, stallMs: stallOf(histogram), aheadMs: this.#aheadMs });
     histogram.reset();

@@ -14,13 +14,13 @@ import type { TimerScheduler } from "../time/scheduler.ts";
 import { leaveGap, Waiter } from "./waiter.ts";
 
 /**
- * Problem: a held resource must be waited for with few requests, and a grant is worth something
- * only if it is still valid when its reply arrives.
+ * Problem: a call must wait for a held resource with few requests, and a grant is useful only if it
+ * is still valid when its reply arrives.
  *
- * Idea: a loop of attempts. Each has a new owner, and its validity counts from before it is sent.
- * Usually the first is granted, and that is all. Otherwise the call pauses until this manager
- * releases the resource (`local-queue.ts`), the store notifies it, the holder's lease should be
- * over, or a timer ends. The timer covers lost messages.
+ * Idea: a loop of attempts. Each attempt has a new owner, and its validity counts from before it is
+ * sent. Usually the first attempt is granted. Otherwise the call pauses until this manager releases
+ * the resource (`local-queue.ts`), the store notifies the call, the holder's lease should be over,
+ * or a timer ends. The timer covers lost messages.
  *
  * Limits: calls of one manager are served in order for a single resource only. When the loop ends,
  * it waits until the store has deleted what the last attempt left.
@@ -35,7 +35,7 @@ export interface AcquireContext {
   readonly owners: Owners;
   readonly queues: LocalQueues;
   readonly keeper: Keeper;
-  /** Calls that are not over, with their cleanup. Each removes itself at its end. */
+  /** Calls that have not ended, including their cleanup. Each call removes itself at its end. */
   readonly calls: Set<Acquisition>;
 }
 
@@ -45,17 +45,17 @@ export interface Acquired {
   readonly started: Instant;
   readonly attempts: number;
   readonly waitedMs: number;
-  /** Validity from `started`: less than the grant's own after a hand-over. */
+  /** Validity, counted from `started`. After a hand-over it is less than that of the grant. */
   readonly validityMs: number;
 }
 
-/** What the last refusal showed, of this call or of the one in front of it. */
+/** Last refused attempt of this call, or of the call in front of it. */
 interface Seen {
   readonly holder: Holder | undefined;
   readonly votes?: (() => readonly Vote[]) | undefined;
 }
 
-/** What a call makes of its grant, or of a refusal if its `wait` is 0. */
+/** Turns a grant into the result of a call. Also turns a refusal into a result, if `wait` is 0. */
 interface Take<Result> {
   granted(call: Acquisition, acquired: Acquired, moment: Instant): Result;
   refused(call: Acquisition, refused: Refused): Result;
@@ -89,7 +89,7 @@ export class Acquisition extends CallCancellation {
     this.#reject?.(this.reason);
   }
 
-  /** Cancels the call. Resolves when it is over, with its cleanup. */
+  /** Cancels the call. Resolves when the call has ended, including its cleanup. */
   async end(reason: unknown): Promise<void> {
     this.cancel(reason);
     await this.#done;
@@ -113,7 +113,8 @@ export class Acquisition extends CallCancellation {
       const isAlone = waiter === undefined && gapMs <= 0;
       for (let attempts = 1; ; attempts += 1) {
         if (waiter !== undefined) {
-          // perf (contended): inlined. One more promise, and the attempt misses the release's call.
+          // perf (contended): inlined. With one more promise the attempt is late for the release's
+          // call.
           for (let ms = waiter.standByMs(waitEndsMs); ms > 0; ms = waiter.standByMs(waitEndsMs)) {
             await waiter.pause(ms, false);
           }
@@ -162,7 +163,7 @@ export class Acquisition extends CallCancellation {
         if (this.cancelled) await outcome.cleanup;
       }
     } catch (error) {
-      // Rejects the caller now. Leaving the store's queue below may take a node timeout.
+      // Rejects the caller's promise now, because `leave` below may take a node timeout.
       this.#reject?.(error);
     } finally {
       if (waiter !== undefined) await waiter.leave();
@@ -171,7 +172,7 @@ export class Acquisition extends CallCancellation {
     }
   }
 
-  /** Returns what the caller gets for a refusal, or throws its error. */
+  /** Returns the caller's result for a refused attempt, or throws the error of the call. */
   #refuse<Result>(take: Take<Result>, refused: Refused, attempts: number, beganMs: number): Result {
     if (this.cancelled) throw this.reason;
     if (this.options.waitMs === 0) return take.refused(this, refused);
@@ -188,27 +189,29 @@ export class Acquisition extends CallCancellation {
   ): number {
     if (refused.kind === "held") waiter.refused(refused);
     const isNotified = waiter.store !== undefined;
-    // The first attempt took no entry in the store's queue. The next one does, without a pause.
+    // The first attempt adds no entry to the store's queue. The second one does, without a pause.
     if (isNew && isNotified && waiter.isFirst) return 0;
     const leftMs = waitEndsMs - this.#context.runtime.clock.monotonicMs();
     return Math.max(0, Math.min(backoff.pauseMsAfter(refused, isNotified), leftMs));
   }
 
-  /** Releases what was granted to a cancelled call, and throws the reason. */
+  /** Releases the grant of a call that was cancelled, and throws the reason of the cancellation. */
   async #giveBack(grant: Grant): Promise<never> {
     this.#context.queues.over(grant);
     await this.#context.store.release(grant);
     throw this.reason;
   }
 
-  /** True if calls of this manager already wait for the resource. A `wait` of 0 goes ahead. */
+  /** True if this call must queue behind others of this manager. A call with `wait` 0 does not. */
   #isBehindOthers(): boolean {
     const { resources, options } = this;
     if (options.waitMs === 0 || resources.length > 1) return false;
     return this.#context.queues.has(resources[0] ?? "");
   }
 
-  /** Returns the error of a failed wait: the store's own for a fault, a timeout for contention. */
+  /**
+   * Returns the error of a failed wait: the store's error for a fault, a timeout for contention.
+   */
   failure(refused: Refused, attempts: number, waitedMs: number): Error {
     if (refused.kind === "failed") return refused.error;
     return this.#timeout(attempts, waitedMs, refused);
@@ -221,7 +224,7 @@ export class Acquisition extends CallCancellation {
     return new AcquireTimeoutError(this.resources, { attempts, waitedMs, holder, votes });
   }
 
-  /** Re-checks the validity when the reply arrived, at `received`. Emits the `attempt` event. */
+  /** Checks that a grant is still valid at `received`, and emits the `attempt` event. */
   #checked(
     reply: AttemptOutcome,
     attempt: number,
@@ -247,7 +250,7 @@ export class Acquisition extends CallCancellation {
     events.emit("contended", { ...about, attempt, holder: owners.withSelf(seen), retryInMs });
   }
 
-  /** Makes the lease of a grant. `moment` is now. */
+  /** Creates the lease of a grant. `moment` is the present time. */
   lease(acquired: Acquired, moment: Instant): HeldLease {
     const { keeper, events } = this.#context;
     const { grant, attempts, waitedMs } = acquired;
@@ -261,7 +264,7 @@ export class Acquisition extends CallCancellation {
   }
 }
 
-/** A lease. A refusal is an error. */
+/** Results of `acquire` and `using`: a lease. Throws for a refusal. */
 export const orThrow: Take<HeldLease> = {
   granted: (call, acquired, moment) => call.lease(acquired, moment),
   refused(call, refused) {
@@ -269,7 +272,9 @@ export const orThrow: Take<HeldLease> = {
   },
 };
 
-/** A lease, or undefined if others hold the resource. A fault is an error. */
+/**
+ * Results of `tryAcquire`: a lease, or undefined if others hold the resource. Throws for a fault.
+ */
 export const orUndefined: Take<HeldLease | undefined> = {
   granted: (call, acquired, moment) => call.lease(acquired, moment),
   refused(_, refused) {
@@ -278,7 +283,7 @@ export const orUndefined: Take<HeldLease | undefined> = {
   },
 };
 
-/** The grant itself, without a lease, or the refusal. */
+/** Results inside the core: the grant itself, without a lease, or the refusal. */
 export const asOutcome: Take<Acquired | Refused> = {
   granted: (_, acquired) => acquired,
   refused: (_, refused) => refused,

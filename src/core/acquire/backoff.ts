@@ -3,22 +3,26 @@ import type { AttemptOutcome } from "../store.ts";
 
 export type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
-/** Longest pause between the attempts of the first waiter. Covers lost notifications. */
+/** Limit for pauses of the first waiter in the store's queue. Covers lost notifications. */
 const firstPauseMsMax = 1_000;
-/** Longest pause of the waiters behind it. The store keeps a queue entry for longer than this. */
+/**
+ * Limit for pauses of the other waiters. The store keeps their queue entries for longer than this.
+ */
 const pauseMsMax = 4_000;
 /** Number of waiters that send an attempt when the holder's lease should be over. */
 const eagerWaiters = 3;
-/** Delay of the second of them after the first, and of the third after the second. */
+/** Delay between the attempts of two such waiters that follow each other in the queue. */
 const eagerStepMs = 10;
 
 /**
  * Pauses of one call between its attempts.
  *
- * If the store does not notify waiters, or if rivals each have some nodes, a pause is random
- * (decorrelated jitter): between the minimum and three times the previous one, up to the maximum.
- * Rivals that once attempted at the same moment then drift apart. Otherwise a pause ends with the
- * holder's lease, with a limit that grows with the rank of the waiter.
+ * A pause is random if the store does not notify waiters, or if rivals each locked some of the
+ * nodes. It lasts from the minimum up to three times the previous pause, or up to the maximum
+ * (decorrelated jitter). Rivals that once attempted at the same moment then drift apart.
+ *
+ * Any other pause ends with the holder's lease. Its limit grows with the number of waiters in
+ * front.
  */
 export class Backoff {
   readonly #random: Random;
@@ -54,7 +58,8 @@ export class Backoff {
     const rank = (refused.kind === "held" ? refused.rank : undefined) ?? 0;
     const everyMs = Math.min(Math.min(this.#maxMs, firstPauseMsMax) * (rank + 1), pauseMsMax);
     const mostMs = isSplit ? this.nextMs() : everyMs * spread;
-    // Free, but reserved for the first waiter. Few are notified when that ends, so all retry then.
+    // The resource is free, but reserved for the first waiter for a moment. The store notifies few
+    // waiters when the reservation ends, so all of them send an attempt then.
     const isFree = refused.kind === "held" && refused.holder === undefined;
     if (rank >= eagerWaiters && !isFree) return mostMs;
     const afterMs = Math.min(rank, eagerWaiters) * eagerStepMs;

@@ -1,8 +1,8 @@
 import type { Cancellation } from "../store.ts";
 
 /**
- * Cancels one call, when the caller's signal aborts or the manager closes. perf: lighter than an
- * AbortSignal. Users cannot reach it, so that none of their listeners can slow or break it.
+ * Cancellation of one call, by the caller's signal or by the close of the manager. perf: costs less
+ * than an AbortSignal. Users have no access to it, so their listeners cannot slow or break it.
  */
 export class CallCancellation implements Cancellation {
   #reason: { readonly value: unknown } | undefined;
@@ -55,7 +55,7 @@ export class CallCancellation implements Cancellation {
 /**
  * Signals that callers passed to the calls of one manager. Many calls may share one signal, but
  * Node.js warns of a leak when a signal has more than ten listeners. So each signal gets one
- * listener, which is removed with the last of its calls.
+ * listener, which is removed when the signal's last call ends.
  */
 export class CallerSignals {
   readonly #bindings = new Map<AbortSignal, SignalBinding>();
@@ -77,7 +77,7 @@ class SignalBinding {
   readonly #signal: AbortSignal;
   readonly #bindings: Map<AbortSignal, SignalBinding>;
   readonly #onAbort: () => void;
-  /** perf: most signals have one call, which needs no set. */
+  /** Calls of this signal. perf: most signals have one call, which needs no set. */
   #first: CallCancellation | undefined;
   #others: Set<CallCancellation> | undefined;
 
@@ -98,7 +98,7 @@ class SignalBinding {
     this.#others.add(call);
   }
 
-  /** Removes `call`. The listener is removed with the last one. */
+  /** Removes `call`. Removes the listener if that was the last call. */
   remove(call: CallCancellation): void {
     if (this.#first === call) this.#first = undefined;
     else this.#others?.delete(call);

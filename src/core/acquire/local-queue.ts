@@ -2,14 +2,19 @@ import { TooManyWaitersError, type Holder, type Vote } from "../errors.ts";
 import type { Instant } from "../ports.ts";
 import type { Grant, OpenStore } from "../store.ts";
 
-/** Limit per resource. A longer queue means that something is stuck: new calls are rejected. */
+/**
+ * Limit for the calls that wait for one resource. A longer queue means that work is stuck, so new
+ * calls are rejected.
+ */
 const waitersMax = 10_000;
-/** Longest time for hand-overs among a manager's own calls, after which others get a chance. */
+/**
+ * Limit for the time of hand-overs among the calls of one manager. Then other managers may acquire.
+ */
 const handOversMsMax = 25;
-/** Least share of the validity that must be left for the next holder. */
+/** Least share of the validity that must be left for a hand-over to the next call. */
 const leastShare = 3 / 4;
 
-/** What a waiting call must want to take over a lease: the same TTL and label. */
+/** Options that a waiting call must have to take over a lease: the TTL and label of that lease. */
 export interface Wanted {
   readonly ttlMs: number;
   readonly label: string | undefined;
@@ -18,7 +23,7 @@ export interface Wanted {
 /** A lock that one call of a manager hands over to the next, without a request to the store. */
 export interface Offer {
   readonly grant: Grant;
-  /** When it was handed over. Validity counts from here: what the previous holder had left. */
+  /** Time of the hand-over. `validityMs`, what the previous holder had left, counts from here. */
   readonly started: Instant;
   readonly validityMs: number;
 }
@@ -27,7 +32,7 @@ export interface Offer {
 export interface QueuedCall {
   /** Called when the call may send an attempt. Can come at any time, and more than once. */
   wake(): void;
-  /** True if the call waits, for a lease with these options. */
+  /** True if the call still waits, and wants a lease with this TTL and label. */
   accepts(wanted: Wanted): boolean;
   /** Gives the call the lock that it waits for. */
   take(offer: Offer): void;
@@ -43,17 +48,24 @@ export interface Refusal {
 interface LocalQueue {
   /** Waiting calls with their numbers. Numbers grow with each call that joins any queue. */
   readonly calls: Map<QueuedCall, number>;
-  /** Owner of a lease of this manager on the resource. No call sends attempts until it is over. */
+  /**
+   * Owner of a lease of this manager on the resource. Calls send no attempts until that lease ends.
+   */
   heldBy: string | undefined;
-  /** When the store granted that lease. A hand-over does not change it. */
+  /**
+   * Time at which the store granted the lease of `heldBy`. A hand-over does not change the time.
+   */
   sinceMs: number;
   /** Number of the newest call when the call in front last sent an attempt. */
   newestAtAttempt: number;
-  /** Number of the newest call that may take over: it waited when the granted attempt was sent. */
+  /**
+   * Number of the newest call that may take over the lock. A call may if it already waited when the
+   * granted attempt was sent.
+   */
   newestHeir: number;
-  /** Last known holder: from the last refusal of the call in front, or from a grant since. */
+  /** Last known holder, from the last refusal of the call in front or from a later grant. */
   holder: Holder | undefined;
-  /** Votes in that refusal; undefined once a call of this manager was granted the resource. */
+  /** Votes in the last refusal of the call in front. Undefined after a later grant. */
   votes: (() => readonly Vote[]) | undefined;
 }
 
@@ -63,13 +75,13 @@ interface LocalQueue {
  * Problem: if each of 1,000 calls that wait for one resource sent attempts, they would load the
  * nodes. And between two calls of one process, a release and an attempt are two needless requests.
  *
- * Idea: only the call in front sends attempts; the calls behind it send nothing. While a lease of
- * this manager holds the resource, no call does. When that lease is released, `handOver` can pass
- * the lock to the call in front without a request; otherwise that call sends an attempt.
+ * Idea: only the call in front sends attempts. While a lease of this manager holds the resource, no
+ * call sends any. When that lease is released, `handOver` can pass the lock to the call in front
+ * without a request. Otherwise that call sends an attempt.
  *
  * Limits: hand-overs end after 25 ms, so that other managers get a chance. Only calls that already
  * waited when the granted attempt was sent may take over: a newer call might miss a break of the
- * lock that happened before it began. A queue exists only while calls wait.
+ * lock that happened before the call. A queue exists only while calls wait.
  */
 export class LocalQueues {
   readonly #queues = new Map<string, LocalQueue>();
@@ -134,11 +146,11 @@ export class LocalQueues {
 
   /**
    * Hands the lock of a lease over to the next waiting call, under a greater fence that the store
-   * has reserved. No request is sent. That call must want the same TTL and label, and must have
+   * has reserved. No request is sent. The next call must want the same TTL and label, and must have
    * waited before the granted attempt was sent. Enough of the validity, `leftMs`, must be left.
    *
-   * Returns what the old lease keeps for its users, its resources and its fence. Returns undefined
-   * if the lock was not handed over.
+   * Returns a copy of the grant with the old fence, for the old lease. Returns undefined if the
+   * lock was not handed over.
    */
   handOver(
     store: OpenStore,
@@ -177,7 +189,10 @@ export class LocalQueues {
     if (queue !== undefined) queue.newestHeir = 0;
   }
 
-  /** Called when `call` gives up. If it was the one that sends attempts, the next one does. */
+  /**
+   * Called when `call` gives up. If it was the call that sends attempts, the next call takes its
+   * place.
+   */
   leave(resource: string, call: QueuedCall): void {
     const queue = this.#queues.get(resource);
     if (queue === undefined) return;
@@ -188,8 +203,8 @@ export class LocalQueues {
   }
 
   /**
-   * Called when a lease of this manager is released or lost: wakes the calls in front. A lease that
-   * was lost before and is released now leaves a later lease of this manager as it is.
+   * Called when a lease of this manager is released or lost: wakes the calls in front. Does nothing
+   * for a lost lease that is released late, if this manager holds a newer lease.
    */
   over({ resources, owner }: Pick<Grant, "resources" | "owner">): void {
     if (this.#queues.size === 0) return;

@@ -4,26 +4,27 @@ import type { LocalQueues, Offer, QueuedCall, Refusal, Wanted } from "./local-qu
 import type { Scheduler } from "../time/scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "../store.ts";
 
-/** Longest single pause, for waits without an end. */
+/** Limit for a single pause. A longer wait consists of several pauses. */
 const pauseMsMax = 60_000;
 
 type WaitContext = Pick<AcquireContext, "scheduler" | "store" | "queues">;
 
 /**
  * One call that waits: its entries in the manager's local queue and in the store's queue, and its
- * pauses. A call for several resources joins no local queue: its order would depend on all of them.
+ * pauses. A call for several resources joins no local queue, because its place would depend on the
+ * queues of all its resources.
  */
 export class Waiter implements QueuedCall {
-  /** The store's side of the wait; undefined if the store has none. */
+  /** The call's wait in the store. Undefined if the store has no queue. */
   readonly store: Waiting | undefined;
   readonly #gaps: Pick<OpenStore, "gapRemainingMs">;
   readonly #scheduler: Scheduler;
   readonly #queues: LocalQueues;
-  /** Resource of its local queue; undefined if it is in none. */
+  /** Resource whose local queue the call joined. Undefined if it joined none. */
   readonly #resource: string | undefined;
   readonly #call: Acquisition;
   #resume: (() => void) | undefined;
-  /** Set if `wake()` came between two pauses; the next `pause()` returns at once. */
+  /** True if `wake()` was called between two pauses. The next `pause()` then returns at once. */
   #woken = false;
   #offer: Offer | undefined;
   #leaving: Promise<void> | undefined;
@@ -35,7 +36,8 @@ export class Waiter implements QueuedCall {
     this.#call = call;
     const { resources } = call;
     this.#resource = resources.length === 1 ? resources[0] : undefined;
-    // First, because a full queue throws. Then the wait in the store is not begun.
+    // Joins the local queue before the wait in the store begins, because `join` throws if the local
+    // queue is full.
     if (this.#resource !== undefined) queues.join(this.#resource, this);
     this.store = store.waiting?.(resources);
   }
@@ -45,7 +47,10 @@ export class Waiter implements QueuedCall {
     return this.#resource === undefined || this.#queues.isFirst(this.#resource, this);
   }
 
-  /** True if it may send an attempt: it is first in the local queue, and no gap is open. */
+  /**
+   * True if the call may send an attempt: it is first in the local queue, and there is no gap. In a
+   * gap the manager leaves the resources to clients of other libraries.
+   */
   get maySend(): boolean {
     return this.isFirst && this.#gapRemainingMs === 0;
   }
@@ -55,8 +60,9 @@ export class Waiter implements QueuedCall {
   }
 
   /**
-   * Returns for how long to pause before `maySend` is checked again. 0 if it may send an attempt,
-   * or if the wait is over: lock handed over, cancelled, or `waitEndsMs` has passed.
+   * Returns for how long to pause before `maySend` is checked again. 0 if the call may send an
+   * attempt, or if its wait is over: it was cancelled, a lock was handed over, or `waitEndsMs` has
+   * passed.
    */
   standByMs(waitEndsMs: number): number {
     const leftMs = waitEndsMs - this.#scheduler.clock.monotonicMs();
@@ -64,7 +70,7 @@ export class Waiter implements QueuedCall {
     return this.isFirst ? Math.min(this.#gapRemainingMs, leftMs) : leftMs;
   }
 
-  /** Returns the last holder that is known in the local queue. */
+  /** Returns the last holder that the local queue has recorded. */
   get holder(): Holder | undefined {
     return this.#resource === undefined ? undefined : this.#queues.holderOf(this.#resource);
   }
@@ -98,7 +104,9 @@ export class Waiter implements QueuedCall {
     this.wake();
   }
 
-  /** Called before an attempt is sent: earlier wake-ups are no reason for another attempt. */
+  /**
+   * Called before an attempt is sent. Clears earlier wake-ups, because this attempt answers them.
+   */
   attemptBegins(): void {
     this.#woken = false;
     if (this.#resource !== undefined) this.#queues.attemptBegins(this.#resource);
@@ -130,11 +138,11 @@ export class Waiter implements QueuedCall {
   }
 
   /**
-   * Resolves after `ms`, or when woken or cancelled. With `isOpenToStore` a notification from the
-   * store ends the pause as well, at once if it came before.
+   * Resolves after `ms`, or when woken or cancelled. If `isOpenToStore`, a notification from the
+   * store ends the pause as well. A notification that came before the pause ends it at once.
    *
-   * perf (contended): one promise only. The attempt of a call that is woken by a release is then
-   * ready before the release is sent, and shares its script call.
+   * perf (contended): a pause uses one promise only. If a release wakes the call, its attempt is
+   * then ready before the release is sent, and both share one script call.
    */
   pause(ms: number, isOpenToStore = true): Promise<void> {
     if (this.#call.cancelled || this.#woken) {
@@ -149,11 +157,11 @@ export class Waiter implements QueuedCall {
         this.#scheduler.cancel(task);
         resolve();
       };
-      // Keeps the process running, also for a wait without an end.
+      // This task keeps the process running, even during a wait without an end.
       const dueMs = this.#scheduler.clock.monotonicMs() + Math.min(ms, pauseMsMax);
       const task = this.#scheduler.at(dueMs, true, () => this.wake());
       this.#call.listen(() => this.wake());
-      // Last, because the store may call the listener at once.
+      // Adds this listener last, because the store may call it at once.
       if (isOpenToStore) this.store?.listen(() => this.wake());
     });
   }
@@ -161,7 +169,7 @@ export class Waiter implements QueuedCall {
 
 /**
  * Resolves when the gap is over or the call is cancelled. In the gap, clients of other libraries
- * may get the resources. A new call that waits behind no other waits for its end first.
+ * may get the resources. A new call that joins no queue waits here before its first attempt.
  */
 export async function leaveGap(
   { scheduler }: WaitContext,

@@ -12,13 +12,13 @@ export interface Doubt {
 /** An extension under way. */
 export interface SentRequest {
   readonly started: Instant;
-  /** `doubtCountOf` the lease when it was sent. */
+  /** Value of `doubtCountOf` for the lease when the request was sent. */
   readonly doubts: number;
 }
 
 /**
- * What happens to a lease beside being held: requests under way, doubt, its signal, its end.
- * perf (held): allocated when needed and dropped when idle.
+ * Details that only some leases need: requests under way, doubt, the signal, the end. perf (held):
+ * a lease allocates this object when needed, and drops it when idle.
  */
 export interface Activity {
   controller: AbortController | undefined;
@@ -26,15 +26,18 @@ export interface Activity {
   closed: ClosedError | undefined;
   doubt: Doubt | undefined;
   /**
-   * Counts how often the store has called the lease into doubt: a server was replaced. It never
-   * falls: a reply to a request that was sent before the last time confirms nothing.
+   * Number of times that the store has made the lease doubtful because a server was replaced. The
+   * count never falls. A reply confirms the lease only if the count has not grown since the
+   * request.
    */
   doubtCount: number;
   /** True if a background renewal is under way, or queued behind an extension. */
   renewing: boolean;
-  /** Starts the extension that waits for the renewal; undefined if none does. */
+  /** Starts the extension that waits for the end of the renewal. Undefined if none waits. */
   afterRenewal: (() => void) | undefined;
-  /** Settles after the last queued extension; never rejects. Undefined if there is none. */
+  /**
+   * Settles after the last queued extension, never rejects. Undefined if no extension is queued.
+   */
   extending: Promise<void> | undefined;
   releasing: Promise<ReleaseOutcome> | undefined;
   /** True if the lease ended by its own release. */
@@ -56,7 +59,9 @@ function newActivity(renewing: boolean): Activity {
   };
 }
 
-/** perf (renew): shared by all leases whose only activity is a renewal under way. */
+/**
+ * Activity of a lease that only has a renewal under way. perf (renew): all these leases share it.
+ */
 export const onlyRenewing: Activity = Object.freeze(newActivity(true));
 
 /** Returns an activity that belongs to one lease, and so may be changed. */
@@ -81,7 +86,10 @@ function isIdle(activity: Activity): boolean {
   );
 }
 
-/** Returns the state of a lease, as far as is known. perf (held): it is not stored. */
+/**
+ * Returns the state of a lease without reading the clocks. perf (held): the state is computed and
+ * not stored.
+ */
 export function stateOf(activity: Activity | undefined): LeaseState {
   if (activity === undefined) return "held";
   if (activity.loss !== undefined) return "lost";
@@ -89,7 +97,7 @@ export function stateOf(activity: Activity | undefined): LeaseState {
   return activity.doubt === undefined ? "held" : "doubtful";
 }
 
-/** Returns why the lease has ended; undefined if it has not, as far as is known. */
+/** Returns why the lease has ended, or undefined if it has not. Does not read the clocks. */
 export function whyEnded(
   activity: Activity | undefined,
   { resources }: Pick<Lease, "resources">,
@@ -110,9 +118,12 @@ function queueBefore(activity: Activity): Promise<void> | undefined {
 }
 
 /**
- * Runs `extend` after the extensions and the renewal before it. Calls `onIdle` when the activity
- * can be dropped. One at a time: with two rounds under way, it would be unknown which of them set
- * the expiry on a node. In order: renewals that are due again must not delay the user's call.
+ * Runs `extend` after all earlier extensions and a renewal under way. Calls `onIdle` when the
+ * activity can be dropped.
+ *
+ * Extensions run one at a time: with two rounds under way, it would be unknown which of them set
+ * the expiry on a node. They run in the order of their calls, so that renewals which are due again
+ * do not delay the user's extension.
  */
 export function inTurn(
   activity: Activity,
@@ -131,7 +142,10 @@ export function inTurn(
   return extended;
 }
 
-/** Called when the renewal is over. Starts a waiting extension; returns what is still in use. */
+/**
+ * Called when the renewal is over. Starts an extension that waits for that. Returns the activity,
+ * or undefined if it can be dropped.
+ */
 export function withoutRenewal(activity: Activity | undefined): Activity | undefined {
   if (activity === undefined || activity === onlyRenewing) return undefined;
   activity.renewing = false;
@@ -142,14 +156,17 @@ export function withoutRenewal(activity: Activity | undefined): Activity | undef
 
 /* ---------------------------------------------------------------------- doubt */
 
-/** Returns the count to pass to `settleDoubt` at the reply. Read before a request is sent. */
+/**
+ * Returns the doubt count. The caller reads it before a request is sent, and passes it to
+ * `settleDoubt` after the reply.
+ */
 export function doubtCountOf(activity: Activity | undefined): number {
   return activity?.doubtCount ?? 0;
 }
 
 /**
- * Clears the doubt after a confirmation. Returns an error if the count has grown since the request:
- * the server that confirmed it may be the one that was replaced.
+ * Clears the doubt after the store has confirmed the lease. Returns an error if the doubt count has
+ * grown since the request: the confirmation may come from the server that was replaced.
  */
 export function settleDoubt(
   activity: Activity | undefined,
@@ -174,9 +191,10 @@ interface Judged {
  * Returns the signal of a lease, created at its first use.
  *
  * Problem: after a pause (a blocked event loop, a stopped process) other callbacks can run before
- * our timer does. They would see a signal that is not aborted, for a lease that is long over.
+ * our timer does. They would read a signal that is not aborted, for a lease that is long over.
  *
- * Idea: each read of the signal checks the clocks first, and aborts it if the lease is over.
+ * Idea: each read of the signal first checks the clocks, and aborts the signal if the lease is
+ * over.
  *
  * Limit: code that only listens for `abort` is called when our timer runs, or at the next read.
  */
@@ -190,7 +208,10 @@ export function signalOf(activity: Activity, lease: Judged): AbortSignal {
   return activity.controller.signal;
 }
 
-/** Makes each read of `controller.signal` judge the lease first, which aborts it if it is over. */
+/**
+ * Makes each read of `controller.signal` judge the lease first. That aborts the signal of a lease
+ * that is over.
+ */
 function judgeBeforeReading(controller: AbortController, lease: Judged): void {
   const { signal } = controller;
   Object.defineProperties(signal, {

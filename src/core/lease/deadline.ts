@@ -6,21 +6,26 @@ import type { Task } from "../time/scheduler.ts";
 import { clockStepMs } from "../time/instant.ts";
 import { stallReport, type StallReport } from "../time/stall-report.ts";
 
-/** Least validity of a lease that is not over: callers see whole milliseconds. */
+/**
+ * Least remaining validity. A lease with less is over, because callers receive whole milliseconds.
+ */
 const leastLeftMs = 1;
 /** Tolerance for rounding errors in sums of fractional milliseconds. */
 const roundingMs = 0.01;
 
-/** Divisor of the TTL for how early a renewal may run: 100 ms for a TTL of 10 s. */
+/** A renewal may run early by this part of the TTL: by 100 ms for a TTL of 10 s. */
 const earlyShare = 100;
-/** Longest delay of a renewal that keeps its rhythm. A longer one delayed other leases, too. */
+/**
+ * Longest delay after which a renewal keeps its phase. A longer delay comes from a stall, which
+ * probably delayed the renewals of other leases as well.
+ */
 const lateMsMax = 200;
 /** Value of `#renewAtMs` for a lease that is not renewed. */
 const never = -1;
 
 /**
- * Time of a lease's next renewal, and of its end: a task of the scheduler. The lease is over when
- * either time of an `Instant` passes its end, and at `maxHold` at the latest.
+ * Task of the scheduler for one lease: its next renewal, and its end. The lease is over when the
+ * monotonic or the steady time passes its end, and after `maxHold` at the latest.
  *
  * perf (held): the times are whole milliseconds, rounded down, because V8 allocates no memory for
  * small integers. Methods are `private` and not #private, which would add a field to each lease.
@@ -29,7 +34,7 @@ export class Deadline implements Task {
   /** Written by the scheduler. */ dueMs = 0;
   /** Written by the scheduler. */ heapIndex = -1;
   readonly lease: HeldLease;
-  /** Shared by leases with the same options. */
+  /** Options of the lease. Leases with the same options share this object. */
   readonly terms: LeaseTerms;
   readonly #startedMs: number;
   #untilMs: number;
@@ -58,7 +63,10 @@ export class Deadline implements Task {
     return false;
   }
 
-  /** How early the task may run. Renewals share a round; the end is never early. */
+  /**
+   * Longest time by which the task may run early. A renewal may, to be sent together with others.
+   * The end of a lease may not.
+   */
   get earlyMs(): number {
     return this.dueMs < this.nextRenewalMs ? 0 : earlyMsOf(this.terms);
   }
@@ -68,7 +76,7 @@ export class Deadline implements Task {
     return this.#startedMs;
   }
 
-  /** Returns what stalled this process since the lease began, with a stall under way. */
+  /** Returns the stalls of this process since the lease began, including a stall under way. */
   stalls(): StallReport {
     const { gainedMs, host } = this.terms;
     const { clock, scheduler, stalls } = host;
@@ -95,13 +103,18 @@ export class Deadline implements Task {
     else this.lease.schedule(moment);
   }
 
-  /** Returns when the end is so near, as known at `moment`. */
+  /**
+   * Returns the time at which the end is so near that a timer could miss it, as known at `moment`.
+   */
   private endDueMs(moment: Instant): number {
     const endMs = moment.monotonicMs + this.leftMs(moment);
     return Math.ceil(endMs - roundingMs) - leastLeftMs - this.terms.host.clock.timerSlackMs;
   }
 
-  /** Schedules the end, or the next renewal if that comes first and none is under way. */
+  /**
+   * Schedules this task for the end, or for the next renewal if that comes first. While a renewal
+   * is under way, only the end is scheduled.
+   */
   schedule(isRenewing: boolean, moment: Instant): void {
     const renewAtMs = isRenewing ? Infinity : this.nextRenewalMs;
     const { scheduler } = this.terms.host;
@@ -127,17 +140,19 @@ export class Deadline implements Task {
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
     const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
-    // After a stall or a manual extension, a new phase keeps many leases from renewing in step.
+    // After a stall or a manual extension many leases would renew at the same time. A new phase for
+    // each prevents that.
     const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
     this.#renewAtMs = Math.floor(started.monotonicMs + afterMs);
   }
 
-  /** Returns the clock or limit that ended it, or that its validity ran out. */
+  /** Returns the reason for the end of a lease that is over. */
   whyOver(isDoubtful: boolean): LossReason {
     const { monotonicMs, steadyMs } = this.terms.host.clock.now();
     const leftMs = this.#untilMs - monotonicMs;
     const steadyLeftMs = this.#steadyUntilMs - steadyMs;
-    // A step only if time is left by the monotonic clock and the difference is no slewing.
+    // The wall clock has stepped only if the monotonic clock still has time left, and if slewing
+    // cannot explain the difference between the two.
     if (leftMs > dueLeftMs(this.terms) && leftMs - steadyLeftMs >= clockStepMs) return "clock";
     if (this.#untilMs >= this.#startedMs + this.terms.maxHoldMs) return "max-hold";
     return isDoubtful ? "unreachable" : "expired";
@@ -154,7 +169,8 @@ function dueLeftMs({ host }: LeaseTerms): number {
 }
 
 function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
-  // At most a quarter of a short interval: else the next renewal would be due with each reply.
+  // At most a quarter of the interval. For a short interval, a hundredth of the TTL could be so
+  // much that each reply finds the next renewal due.
   return Math.min(ttlMs / earlyShare, renewEveryMs / 4);
 }
 

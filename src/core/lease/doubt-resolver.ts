@@ -3,8 +3,9 @@ import type { HeldLease } from "./held-lease.ts";
 import type { Scheduler, Task } from "../time/scheduler.ts";
 
 /**
- * Proves leases that the store has called into doubt: at once, and again after pauses, until the
- * store confirms or denies them, or their validity is over. Leases without renewal are included.
+ * Proves leases that turned doubtful because a server was replaced. Sends the first proof at once,
+ * and others after pauses, until the store confirms or denies the lease, or its validity is over.
+ * Includes leases without renewal.
  */
 export class DoubtResolver {
   readonly #scheduler: Scheduler;
@@ -28,13 +29,13 @@ export class DoubtResolver {
     this.#pauses.delete(lease);
   }
 
-  /** Never rejects: the result shows in the lease's state and events. */
+  /** Proves the lease once. Never rejects: the result shows in the lease's state and events. */
   async #prove(lease: HeldLease): Promise<void> {
     this.#pauses.set(lease, undefined);
     try {
       await lease.prove();
     } catch {}
-    // Lost or released in the meantime: its end has called `forget`.
+    // A lease that was lost or released in the meantime has called `forget` at its end.
     if (!this.#pauses.has(lease)) return;
     if (lease.state !== "doubtful") return this.forget(lease);
     const dueMs = this.#scheduler.clock.monotonicMs() + spacingMs(lease.terms);

@@ -29,9 +29,9 @@ import { durationMs, type Duration } from "../time/durations.ts";
 
 /**
  * Problem: replies can be late or lost, and a process can stop for longer than its lease lasts.
- * Idea: a state machine that local clocks end, never a reply. Every public read calls `judge`
- * first, so that a lease whose timer is late is never shown as held.
- * Limit: work that does not read the lease may run on after the loss. The fence covers that.
+ * Idea: local clocks end the lease, even without any reply. Every public read checks the clocks
+ * first, so that a lease whose timer is late is never reported as held.
+ * Limit: work that does not read the lease may run on after the loss. Guards reject its fence.
  */
 export class HeldLease implements Lease {
   // perf (held): methods are `private` and not #private, which would add a field to each lease.
@@ -51,7 +51,7 @@ export class HeldLease implements Lease {
   get startedMs(): number {
     return this.#deadline.startedMs;
   }
-  /** Set if the manager was closed while the lease was held. */
+  /** Error of the lease, if the manager was closed while the lease was held. */
   get closed(): ClosedError | undefined {
     return this.#activity?.closed;
   }
@@ -110,7 +110,7 @@ export class HeldLease implements Lease {
     this.assertHeld();
     const activity = this.own;
     const extend = (): Promise<void> => {
-      this.assertHeld(); // Again: it may have been released while this call was queued.
+      this.assertHeld(); // Again: a release may have come while this call was queued.
       return this.extendNow(ttlMs);
     };
     await inTurn(activity, extend, () => {
@@ -139,7 +139,7 @@ export class HeldLease implements Lease {
     await this.release();
   }
 
-  /** Declares the loss if the validity is over. Every public read calls it first. */
+  /** Ends the lease as lost if its validity is over. Every public read calls this first. */
   judge(moment?: Instant): void {
     if (!this.isActive) return;
     if (this.#deadline.isOver(moment ?? this.terms.host.clock.now())) this.lose();
@@ -151,11 +151,11 @@ export class HeldLease implements Lease {
     if (reason !== undefined) this.lose(reason);
   }
 
-  /** Turns doubtful if the store's `judge` returns a cause for the grant, and is proven again. */
+  /** Makes the lease doubtful, and proves it again, if the store's `judge` returns a cause. */
   callIntoDoubt(judge: (grant: Grant) => Error | undefined): void {
     const cause = this.isActive ? judge(this.#grant) : undefined;
     if (cause === undefined) return;
-    // Only a request that is sent after this can confirm the lease.
+    // Only a request that is sent from now on can confirm the lease.
     this.own.doubtCount += 1;
     this.turnDoubtful(cause);
     this.terms.host.doubts.resolve(this);
@@ -176,7 +176,7 @@ export class HeldLease implements Lease {
     return this.#activity?.renewing === true;
   }
 
-  /** Renews in the background. perf (renew): usually no memory in the lease. */
+  /** Renews in the background. perf (renew): usually the lease needs no memory for that. */
   private renew(started: Instant): void {
     if (this.#activity === undefined) this.#activity = onlyRenewing;
     else this.own.renewing = true;
@@ -254,7 +254,7 @@ export class HeldLease implements Lease {
 
   lose(reason: LossReason = this.#deadline.whyOver(this.#activity?.doubt !== undefined)): void {
     const cause = this.#activity?.doubt?.cause;
-    // Before the deadline is cancelled: an overdue timer is the sign of a stall under way.
+    // Read before the deadline is cancelled, because its overdue timer shows a stall under way.
     const stalls = this.#deadline.stalls();
     const loss = new LeaseLostError(this.resources, reason, { cause });
     const activity = this.own;
@@ -284,10 +284,10 @@ export class HeldLease implements Lease {
       if (events.wants("released")) emitReleased(this, handedOver);
       return handedOver;
     }
-    // perf (contended): before the release, so that the next call's attempt can travel with it.
+    // perf (contended): wakes the next call first, so that its attempt is sent with the release.
     queues.over(grant);
     const reply = await store.release(grant);
-    // A release that arrived after the end finds nothing, and says nothing about the time before.
+    // A release after the end finds no lock, even if the lease was held until its end.
     const isTaken = !reply.released && reply.reason === "taken";
     const isLate = isTaken && this.#deadline.isOver(clock.now());
     const reason = activity.loss?.reason ?? (isLate ? "expired" : undefined);

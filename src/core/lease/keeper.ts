@@ -8,7 +8,7 @@ import type { Instant } from "../ports.ts";
 import type { Holder } from "../report/holder.ts";
 import type { Grant } from "../store.ts";
 
-/** Makes the leases of a manager, and finds them. The local clocks decide when each ends. */
+/** Creates the leases of a manager, and returns those that are held. */
 export class Keeper {
   readonly #host: LeaseHost;
   #terms: LeaseTerms | undefined;
@@ -18,7 +18,7 @@ export class Keeper {
     host.scheduler.onClockStep(() => this.#judgeAll());
   }
 
-  /** Makes the lease of a grant, and schedules its first renewal or its end. */
+  /** Creates the lease of a grant, and schedules its first renewal or its end. */
   hold(
     { grant, started, validityMs }: Acquired,
     options: ResolvedOptions,
@@ -29,14 +29,16 @@ export class Keeper {
     return lease;
   }
 
-  /** Returns the held leases. Each is a scheduled task, at least for its end. */
+  /** Returns the held leases. Each of them has a task in the scheduler, at least for its end. */
   get leases(): HeldLease[] {
     return this.#host.scheduler.lasting.flatMap((task) => {
       return task instanceof Deadline ? [task.lease] : [];
     });
   }
 
-  /** Returns a holder that is this manager with the start of its lease. */
+  /**
+   * Returns the holder. If it is this manager, adds the start of the lease that holds the resource.
+   */
   withSince(resources: readonly string[], holder: Holder | undefined): Holder | undefined {
     if (holder?.self !== true) return holder;
     const lease = this.leases.find((held) => {
@@ -45,12 +47,15 @@ export class Keeper {
     return lease === undefined ? holder : { ...holder, sinceMs: wallStartMs(lease) };
   }
 
-  /** Ends the leases for whose grant `judge` returns a reason. */
+  /** Ends each lease as lost if `judge` returns a reason for its grant. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.leases) lease.reconsider(judge);
   }
 
-  /** Turns leases doubtful if `judge` returns a cause for their grant, and proves them again. */
+  /**
+   * Makes each lease doubtful if `judge` returns a cause for its grant. Then proves the lease
+   * again.
+   */
   doubt(judge: (grant: Grant) => Error | undefined): void {
     for (const lease of this.leases) lease.callIntoDoubt(judge);
   }
@@ -59,12 +64,15 @@ export class Keeper {
     for (const lease of this.leases) {
       const moment = this.#host.clock.now();
       lease.judge(moment);
-      // The step has moved the end of the lease, and so the time to wake up for it.
+      // The clock step has moved the end of the lease, so its task must be scheduled again.
       lease.schedule(moment);
     }
   }
 
-  /** perf (held): returns the same object for consecutive leases with the same options. */
+  /**
+   * Returns the terms of a lease. perf (held): consecutive leases with the same options get the
+   * same object.
+   */
   #termsOf({ ttlMs, maxHoldMs, label, renew }: ResolvedOptions, started: Instant): LeaseTerms {
     const terms = this.#terms;
     const gainedMs = Math.round(started.steadyMs - started.monotonicMs);
@@ -87,7 +95,7 @@ export function wallStartMs({ terms, startedMs }: HeldLease): number {
   return Math.round(clock.wallMs() - (clock.monotonicMs() - startedMs));
 }
 
-/** True if the lease is held or doubtful, by the clocks. */
+/** True if the lease is held or doubtful. The read of `state` checks the clocks. */
 export function isHeld({ state }: HeldLease): boolean {
   return state === "held" || state === "doubtful";
 }

@@ -3,7 +3,7 @@ import type { LockEvents } from "../events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Grant, ReleaseOutcome } from "../store.ts";
 
-/** Key of a lease's method for guards. A registered symbol, so that guards need not import it. */
+/** Key of the lease method that guards call. A registered symbol, so that guards need no import. */
 const rejectionSymbol = Symbol.for("holdfast.lease.fenceRejected");
 /** Key of the method that `console.log` calls. Registered, so that no Node.js module is needed. */
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
@@ -11,11 +11,11 @@ const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
 type Loss = Omit<LockEvents["lost"], "resources" | "label" | "heldMs">;
 type RejectionEvent = Omit<LockEvents["fence-rejected"], "resources" | "label">;
 
-/** A lease as logs show it. Named so because `console.log` prints the name of the class. */
+/** View of a lease for logs. The class is named `Lease` because `console.log` prints its name. */
 class Lease {
   readonly resources: readonly string[];
   readonly label: string | undefined;
-  /** As text: JSON has no `bigint`. Undefined if the store does not fence. */
+  /** Fence as text, because JSON has no `bigint`. Undefined if the store does not fence. */
   readonly fence: string | undefined;
   readonly state: string;
 

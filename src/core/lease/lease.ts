@@ -9,35 +9,43 @@ import type { RenewalPhases, Renewals } from "./renewals.ts";
 
 export type LeaseState = "held" | "doubtful" | "lost" | "released";
 
-/** Proof of holding resources, until it is released or lost. */
+/** One acquisition of resources. The caller holds them until the lease is released or lost. */
 export interface Lease extends AsyncDisposable {
   readonly resources: readonly string[];
   readonly label: string | undefined;
-  /** Grows with every acquisition of the resource. Throws UnsupportedError if not fenced. */
+  /**
+   * Number that grows with every acquisition of the resource. Reading it throws UnsupportedError if
+   * the store does not fence.
+   */
   readonly fence: bigint;
   /**
-   * Aborts with LeaseLostError at the end of the validity at the latest, whatever the store does.
-   * Aborts with ClosedError if the manager is closed.
+   * Signal that aborts with LeaseLostError at the end of the validity at the latest, even if no
+   * node replies. Aborts with ClosedError if the manager is closed.
    */
   readonly signal: AbortSignal;
   readonly state: LeaseState;
-  /** Returns what is left of the validity by local clocks, rounded down. 0 once it is over. */
+  /** Returns the validity that is left by local clocks, rounded down. 0 if the lease is over. */
   remainingMs(): number;
-  /** Throws LeaseLostError or LeaseReleasedError if over. Call it right before a side effect. */
+  /**
+   * Throws LeaseLostError, LeaseReleasedError or ClosedError if the lease is over. Call this right
+   * before a side effect.
+   */
   assertHeld(): void;
   /**
-   * Checks in the store that the lease is still ours. If not, the lease is lost and the result is
-   * false. Rejects if too few nodes reply: then the lease is doubtful.
+   * Checks that the store still has the lock of this lease. If not, the lease is lost and the
+   * result is false. Rejects if too few nodes reply; the lease is then doubtful.
    */
   prove(): Promise<boolean>;
   /**
-   * Gives the same lease a new validity. Never shortens it, never re-creates a lost lease. Rejects
-   * with LeaseLostError, or with QuorumError: then the old validity still stands.
+   * Gives this lease a new validity. Never shortens the validity, never re-creates a lost lease.
+   * Rejects with LeaseLostError if the lease is over. Rejects with QuorumError if too few nodes
+   * reply; the old validity then stands.
    */
   extend(ttl?: Duration): Promise<void>;
   /**
-   * Ends the lease. Never rejects for an expired lease; a second call returns the first outcome.
-   * With `handedOver` in it no request was sent: call `prove()` before, if it matters.
+   * Ends the lease. Never rejects for an expired lease. A second call returns the first outcome. If
+   * the outcome has `handedOver`, no request was sent. Call `prove()` before the release if you
+   * must be sure that the store still had the lock.
    */
   release(): Promise<ReleaseOutcome>;
 }
@@ -63,9 +71,9 @@ export interface LeaseTerms {
   readonly host: LeaseHost;
   readonly ttlMs: number;
   readonly maxHoldMs: number;
-  /** Time between renewals, in whole milliseconds; undefined for none. */
+  /** Time between renewals, in whole milliseconds. Undefined if the lease is not renewed. */
   readonly renewEveryMs: number | undefined;
   readonly label: string | undefined;
-  /** Gain of the wall clock on the monotonic one until the start, in whole milliseconds. */
+  /** Steady time minus monotonic time at the start of the lease, in whole milliseconds. */
   readonly gainedMs: number;
 }

@@ -3,10 +3,13 @@ import type { HeldLease } from "./held-lease.ts";
 import type { SteadyClock } from "../ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "../store.ts";
 
-/** Used instead of `queueMicrotask`, which fake timers of a test replace. */
+/** Starts microtasks by `then`. Fake timers of a test may replace `queueMicrotask`. */
 const resolved = Promise.resolve();
 
-/** Golden ratio: each phase falls into one of the widest gaps between the earlier ones. */
+/**
+ * Golden ratio. With this step, each new phase falls into one of the widest gaps between the
+ * earlier phases.
+ */
 const step = (Math.sqrt(5) - 1) / 2;
 
 /**
@@ -19,8 +22,8 @@ export class RenewalPhases {
   #next = 0;
 
   /**
-   * Returns the share of the interval to wait before the first renewal. At least half, so that
-   * short work needs no renewal.
+   * Returns the share of the interval to wait before the first renewal. The share is at least half,
+   * so that short work needs no renewal.
    */
   next(): number {
     const phase = 1 - this.#next / 2;
@@ -36,7 +39,7 @@ interface Due extends SentRequest {
 }
 
 /**
- * Sends the renewals of leases to the store. perf (renew): those that start together are sent
+ * Sends the renewals of leases to the store. perf (renew): renewals that start together are sent
  * together, if the store has `extendMany`.
  */
 export class Renewals {

@@ -15,7 +15,8 @@ export async function runUsing<Result>(
   work: (lease: Lease) => Result | PromiseLike<Result>,
 ): Promise<Result> {
   const settled = await settle(lease, work);
-  // Read before the release, so that a slow release cannot turn finished work into lost work.
+  // Reads the state before the release. Otherwise a slow release could report work that finished in
+  // time as lost.
   const lost = lease.state === "lost" ? lease.signal.reason : undefined;
   const outcome = await lease.release();
   const reason = lossReason(lost, outcome);
@@ -29,7 +30,7 @@ export async function runUsing<Result>(
     const { result } = settled;
     throw new LeaseLostError(lease.resources, reason, { result, cause: loss?.cause });
   }
-  // Compared by identity: the work may also fail because another lease was lost.
+  // Compares the two error objects, because the work may also fail with the loss of another lease.
   if (loss !== undefined && settled.error === loss) throw loss;
   throw new LeaseLostError(lease.resources, reason, { cause: settled.error });
 }
@@ -46,8 +47,9 @@ async function settle<Result>(
 }
 
 /**
- * Returns why the lease was lost while the work ran, if it was. `taken` at the release is such a
- * loss, which no clock shows (a flushed or evicted key). A release without a reply is none.
+ * Returns why the lease was lost while the work ran; undefined if it was not. The outcome `taken`
+ * of the release is a loss that no clock shows: for example, the key was flushed or evicted. A
+ * release without a reply does not count as a loss.
  */
 function lossReason(
   lost: unknown,

@@ -1,12 +1,15 @@
-/** `error`: locks do not work or do not exclude. `warning`: they may not. `info`: good to know. */
+/**
+ * `error`: locks do not work, or do not exclude each other. `warning`: this may happen. `info`: a
+ * fact without a risk.
+ */
 export type FindingLevel = "error" | "warning" | "info";
 
-/** One thing that the doctor found. Plain data: `JSON.stringify` keeps all of it. */
+/** One result of `doctor()`. Plain data: `JSON.stringify` keeps all of it. */
 export interface Finding {
   readonly level: FindingLevel;
-  /** Stable across versions, for programs. The texts may change. */
+  /** Code for programs, stable across versions. The texts may change. */
   readonly code: string;
-  /** Node that the finding is about. Left out if it is about all nodes or about this process. */
+  /** Node that the finding concerns. Left out if it concerns all nodes or this process. */
   readonly node?: string;
   readonly what: string;
   readonly why: string;
@@ -15,7 +18,7 @@ export interface Finding {
 
 const levels: readonly FindingLevel[] = ["error", "warning", "info"];
 
-/** Returns the most severe first; findings of one level keep their order. */
+/** Returns the findings, the most severe first. Findings of one level keep their order. */
 export function sortFindings(findings: readonly Finding[]): readonly Finding[] {
   return levels.flatMap((level) => findings.filter((finding) => finding.level === level));
 }
@@ -32,8 +35,8 @@ export function renderFindings(findings: readonly Finding[]): string {
 }
 
 /**
- * Returns a finding for a stall of more than a third of the TTL, the interval of renewals. A stall
- * of two thirds is an error: it can end a lease before the lease is renewed.
+ * Returns a finding for a stall of more than a third of the TTL, which is the interval of renewals.
+ * A stall of two thirds of the TTL is an error: a lease can end before its late renewal.
  */
 export function stallFinding(stallMs: number, ttlMs: number): Finding | undefined {
   if (stallMs * 3 <= ttlMs) return undefined;

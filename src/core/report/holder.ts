@@ -2,18 +2,22 @@ import { quoted } from "./quoted.ts";
 
 /** What is known about the holder of a resource. A foreign client leaves no label and no fence. */
 export interface Holder {
-  /** Owner in the store. A foreign value is cut; an inspection adds its length and its SHA-1. */
+  /**
+   * Owner in the store. Only the start of a foreign value; an inspection adds its length and SHA-1.
+   */
   readonly owner: string;
   /** True if Holdfast did not write the value: it may be another client's lock, or no lock. */
   readonly foreign?: true;
-  /** True if the manager that reports this holds the resource itself, under another lease. */
+  /**
+   * True if the manager that reports this holder holds the resource itself, under another lease.
+   */
   readonly self?: true;
   /**
-   * Start of that lease of the manager: milliseconds since 1970, by the wall clock of this machine.
-   * Left out for a holder elsewhere.
+   * Start of the lease if `self` is true: milliseconds since 1970, by the wall clock of this
+   * machine. Left out for a holder elsewhere.
    */
   readonly sinceMs?: number;
-  /** True if it has no expiry: it does not end by itself. */
+  /** True if the lock has no expiry: it does not end by itself. */
   readonly neverExpires?: true;
   readonly label?: string;
   readonly fence?: bigint;

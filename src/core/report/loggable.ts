@@ -1,15 +1,15 @@
 /**
- * Problem: users log events and inspections as JSON. `JSON.stringify` throws for a fence, a
- * `bigint`, and writes `{}` for an error.
+ * Problem: users log events and inspections as JSON. `JSON.stringify` throws for a fence, which is
+ * a `bigint`, and writes `{}` for an error.
  *
- * Idea: the objects get a `toJSON` that writes a fence as text, and an error as its message.
+ * Idea: these objects get a `toJSON` that writes a fence as text, and an error as its message.
  */
 
 const thrown = new Set(["cause", "error", "lastFault"]);
 
-/** Returns a copy that `JSON.stringify` can write, and that looks the same otherwise. */
+/** Returns a copy that `JSON.stringify` can write. Otherwise the copy looks like `value`. */
 export function loggable<Value extends object>(value: Value): Value {
-  // Not enumerable, so that comparisons, spread copies and `console.log` see the plain object.
+  // `toJSON` is not enumerable: comparisons, spread copies and `console.log` do not show it.
   return Object.defineProperty({ ...value }, "toJSON", { value: toJson });
 }
 
@@ -36,7 +36,7 @@ export function messageOf(cause: unknown): string {
 
 function jsonFields(value: object): Record<string, unknown> {
   const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
-    // Any value can be thrown, also a cycle or a large object. So it is always shown as text.
+    // Code can throw any value, also a cycle or a large object, so a thrown value becomes text.
     return [name, thrown.has(name) && field !== undefined ? messageOf(field) : jsonOf(field)];
   });
   return Object.fromEntries(fields) as Record<string, unknown>;

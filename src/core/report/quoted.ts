@@ -1,6 +1,6 @@
 const quotedLengthMax = 250;
 
-/** Returns text from outside for a message: quoted, on one line, and cut to a limit. */
+/** Returns untrusted text for use in a message: quoted, on one line, and cut to a limit. */
 export function quoted(text: string): string {
   const cut = text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text;
   return JSON.stringify(cut).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
@@ -8,12 +8,12 @@ export function quoted(text: string): string {
   });
 }
 
-/** Returns names of resources for a message. */
+/** Returns the names of resources as text for a message. */
 export function list(resources: readonly string[]): string {
   return resources.map((resource) => `"${resource}"`).join(", ");
 }
 
-/** Returns an invalid argument for a message, as short text. */
+/** Returns an invalid argument as short text for a message. */
 export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
   if (typeof value === "bigint") return `${value}n`;

@@ -25,11 +25,11 @@ export function durationMs(option: string, value: unknown, bounds: DurationBound
   return ms;
 }
 
-/** Limit for the texts that are kept with their value. Programs use few different ones. */
+/** Limit for the number of texts in `kept`. Programs use few different texts. */
 const keptMax = 100;
-/** Limit for their length: a valid text may have any number of digits. */
+/** Limit for the length of a text in `kept`. A valid text may have any number of digits. */
 const keptLengthMax = 20;
-/** perf (sequential): the value of each text that was parsed, because most calls repeat a few. */
+/** perf (sequential): parsed texts with their values, because most calls repeat a few texts. */
 const kept = new Map<string, number>();
 
 function parse(value: unknown): number | undefined {
@@ -38,7 +38,7 @@ function parse(value: unknown): number | undefined {
   const known = kept.get(value);
   if (known !== undefined) return known;
   const ms = parseText(value);
-  // An invalid text is not kept: it may have any size.
+  // Does not keep an invalid text, which may have any size.
   if (ms === undefined || value.length > keptLengthMax) return ms;
   if (kept.size >= keptMax) kept.clear();
   kept.set(value, ms);
@@ -49,6 +49,6 @@ function parseText(text: string): number | undefined {
   const match = pattern.exec(text);
   if (match === null) return undefined;
   const unit = match[2] as keyof typeof unitMs;
-  // Rounded to a thousandth so that "0.1s" is 100 and not 100.00000000000001.
+  // Rounds to a thousandth, so that "0.1s" is 100 and not 100.00000000000001.
   return Math.round(Number(match[1]) * unitMs[unit] * 1_000) / 1_000;
 }

@@ -1,17 +1,20 @@
 import type { Clock, Instant, Runtime, SteadyClock, SteadyRuntime } from "../ports.ts";
 
 /**
- * Least gain of the wall clock on the monotonic one that is a step: a suspend, or the clock was
- * set. Smaller gains come from slewing.
+ * Least gain of the wall clock on the monotonic clock that counts as a step: the machine was
+ * suspended or the clock was set. Smaller gains come from slewing.
  */
 export const clockStepMs = 20;
 
-/** Returns what is left now of `validityMs` since `started`. */
+/** Returns how much of `validityMs`, counted from `started`, is left now. */
 export function leftMs(clock: SteadyClock, started: Instant, validityMs: number): number {
   return leftAt(clock.now(), started, validityMs);
 }
 
-/** Returns what is left of `validityMs` since `started`, by the time of which less is left. */
+/**
+ * Returns how much of `validityMs`, counted from `started`, is left at `moment`. The monotonic and
+ * the steady time may differ: the smaller result counts.
+ */
 export function leftAt(moment: Instant, started: Instant, validityMs: number): number {
   return Math.min(
     started.monotonicMs + validityMs - moment.monotonicMs,
@@ -21,19 +24,23 @@ export function leftAt(moment: Instant, started: Instant, validityMs: number): n
 
 /**
  * Problem: the monotonic clock stands still while the machine sleeps, and the wall clock can be set
- * back. If both happen, neither clock shows that a lease is over: the monotonic one has lost the
- * sleep, and the wall clock has it, but minus the step back.
+ * back. If both happen, neither clock shows that a lease is over: the monotonic clock misses the
+ * sleep, and the step back hides the sleep in the wall clock.
  *
- * Idea: one time made of both, the monotonic time plus all that the wall clock *gains* on it from
- * one reading to the next. A gain (a sleep, or a step forward) counts for good. A loss counts as
- * nothing, and the next gain is measured from there.
+ * Idea: one steady time made of both clocks. It is the monotonic time plus all gains of the wall
+ * clock on the monotonic clock from one reading to the next. A gain (a sleep, or a step forward)
+ * counts for good. A loss (a step back) does not count, and later gains are measured from the new
+ * offset.
  *
  * Limits: a sleep and a step back between the same two readings cancel each other out. The
  * scheduler reads the clocks at least once a second while anything is scheduled. A wall clock that
  * is set forward ends leases early, which is safe.
  */
 
-/** Least movement of the wall clock: it counts whole milliseconds, so less may be rounding. */
+/**
+ * Least change of the offset that counts. The wall clock counts whole milliseconds, so a smaller
+ * change may be rounding.
+ */
 const noiseMs = 2;
 
 class FollowedClock implements SteadyClock {
@@ -67,7 +74,8 @@ class FollowedClock implements SteadyClock {
     let monotonicMs = clock.monotonicMs();
     let offsetMs = clock.wallMs() - monotonicMs;
     if (offsetMs >= this.#offsetMs + noiseMs) {
-      // The process may have been stopped between the two readings, which is no gain: read again.
+      // The process may have been stopped between the readings of the two clocks, which looks like
+      // a gain. A second reading excludes that.
       monotonicMs = clock.monotonicMs();
       offsetMs = Math.min(offsetMs, clock.wallMs() - monotonicMs);
     }
@@ -81,7 +89,7 @@ class FollowedClock implements SteadyClock {
   }
 }
 
-/** One steady clock per clock, so that managers that share a clock see the same steps. */
+/** Steady clock of each clock. Managers that share a clock then count the same steps. */
 const followed = new WeakMap<Clock, SteadyClock>();
 
 export function steadyClock(clock: Clock): SteadyClock {

@@ -8,11 +8,16 @@ export interface Task {
   heapIndex: number;
   /** True if the process keeps running while the task is scheduled. */
   readonly keepAlive: boolean;
-  /** True for the time limit of a request, which is mostly cancelled long before it is due. */
+  /** True for the time limit of a request, which is usually cancelled long before it is due. */
   readonly isBrief?: boolean;
-  /** How early the task may run, if the timer fires for another task: both then share a round. */
+  /**
+   * Longest time by which the task may run early, if the timer fires for another task. Both tasks
+   * then send their requests in one round.
+   */
   readonly earlyMs?: number;
-  /** Called when due. `moment` is when the batch of due tasks began to run, or slightly later. */
+  /**
+   * Called when due. `moment` is the time at which the batch of due tasks began, or slightly later.
+   */
   run(moment: Instant): void;
 }
 
@@ -21,44 +26,48 @@ export interface Scheduler {
   readonly clock: SteadyClock;
   /** Runs `callback` once at `dueMs` (monotonic) or later. The returned task can be cancelled. */
   at(dueMs: number, keepAlive: boolean, callback: () => void): Task;
-  /** Schedules `task` at `dueMs`, or moves it there if it was scheduled already. */
+  /** Schedules `task` at `dueMs`. Moves a task that is already scheduled. */
   schedule(task: Task, dueMs: number): void;
-  /** Cancels a scheduled task. Does nothing for any other. */
+  /** Cancels a scheduled task. Does nothing for a task that is not scheduled. */
   cancel(task: Task): void;
 }
 
 /** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
-/** perf (renew): number of tasks due together that share one reading of the clocks. */
+/** perf (renew): number of tasks in one batch of due tasks that share one reading of the clocks. */
 const lookEvery = 32;
 
 /**
- * Problem: a manager waits for very many things at once: renewals, ends of leases, time limits of
+ * Problem: a manager waits for very many times at once: renewals, ends of leases, time limits of
  * requests, retry pauses. A timer for each is expensive. And while the machine is suspended, timers
  * and the monotonic clock stand still.
  *
- * Idea: a heap of tasks, and one timer for the first of them. The timer fires at least once a
- * second and reads both clocks. A step of the wall clock is reported before due tasks run. A second
- * timer only keeps the process running while a task needs that. If the first did that, it would be
- * set again at each change, and a busy process could postpone due tasks again and again.
+ * Idea: a heap of tasks, and one timer for the task that is due first. The timer fires at least
+ * once a second and reads both clocks. A step of the wall clock is reported before due tasks run. A
+ * second timer keeps the process running while a task needs that. If the first timer did that as
+ * well, it would be set again at each change, and a busy process could postpone due tasks again and
+ * again.
  *
  * Limits: tasks run late while the event loop is blocked, and up to a second late after a suspend.
- * So leases also check the clocks when they are read.
+ * So leases also check the clocks when their state is read.
  */
 export class TimerScheduler implements Scheduler {
   readonly clock: SteadyClock;
-  /** perf: brief tasks come and go fast. A heap of their own keeps them apart from many leases. */
+  /**
+   * perf: brief tasks are added and removed often. Their own small heap makes that cheap, even if
+   * many leases are in the other heap.
+   */
   readonly #brief = new TaskHeap();
   readonly #lasting = new TaskHeap();
   #keepAliveCount = 0;
   #armedForMs = Infinity;
   #cancel: CancelTimer | undefined;
   #letExit: CancelTimer | undefined;
-  /** True if `#letExit` keeps the process running now. */
+  /** True if the timer behind `#letExit` keeps the process running now. */
   #keeps = false;
   #running = false;
-  /** Gain of the wall clock at the last step. */
+  /** Gain of the wall clock on the monotonic clock when the last step was reported. */
   #gainedMs: number;
   #stepped: (() => void) | undefined;
 
@@ -81,7 +90,9 @@ export class TimerScheduler implements Scheduler {
     return this.#lasting.tasks;
   }
 
-  /** Returns how late the armed timer is: for this long the event loop has been blocked. */
+  /**
+   * Returns by how much the armed timer is late, which is how long the event loop has been blocked.
+   */
   get overdueMs(): number {
     if (this.#cancel === undefined) return 0;
     return Math.max(0, this.clock.monotonicMs() - this.#armedForMs);
@@ -100,7 +111,7 @@ export class TimerScheduler implements Scheduler {
     if (task.heapIndex < 0) return;
     if (task.keepAlive) this.#keepAliveCount -= 1;
     this.#heapOf(task).remove(task);
-    // perf: an armed timer that finds nothing due costs less than a new timer for each cancel.
+    // perf: keeps the timer armed. A timer that finds no due task costs less than a new timer.
     if (this.size === 0 && this.#cancel?.keepAlive === undefined) this.#disarm();
     if (!this.#running) this.#keepProcess();
   }
@@ -137,7 +148,7 @@ export class TimerScheduler implements Scheduler {
     if (this.#armedForMs <= first.dueMs) return;
     const nowMs = this.clock.monotonicMs();
     const dueMs = Math.min(first.dueMs, nowMs + sleepMsMax);
-    // An overdue timer is about to fire. A new one could only fire later.
+    // Keeps an overdue timer, which is about to fire. A new timer could only fire later.
     if (this.#armedForMs <= Math.max(dueMs, nowMs)) return;
     this.#disarm();
     this.#armedForMs = dueMs;
@@ -154,7 +165,9 @@ export class TimerScheduler implements Scheduler {
     this.#armedForMs = Infinity;
   }
 
-  /** Keeps the process running, or lets it exit. Re-uses a timer whose `keepAlive` can change. */
+  /**
+   * Keeps the process running, or lets it exit. Re-uses the timer if its `keepAlive` can change.
+   */
   #keepProcess(): void {
     const isWanted = this.#keepAliveCount > 0;
     if (this.#keeps === isWanted) return;
@@ -175,12 +188,12 @@ export class TimerScheduler implements Scheduler {
     this.#running = true;
     try {
       let moment = this.#watchClocks();
-      // A task may schedule itself again for now: the limit keeps the loop finite.
+      // A task may schedule itself again for the present moment. The limit keeps the loop finite.
       for (let left = this.size; left > 0; left -= 1) {
         const first = this.#first();
         if (first === undefined) break;
         const dueMs = first.dueMs - (first.earlyMs ?? 0);
-        // Reads the clocks again, because the tasks before this one took time.
+        // Reads the clocks again, because the tasks that have already run took time.
         if (dueMs > moment.monotonicMs || left % lookEvery === 0) moment = this.clock.now();
         if (dueMs > moment.monotonicMs) break;
         this.cancel(first);
@@ -195,7 +208,8 @@ export class TimerScheduler implements Scheduler {
   #watchClocks(): Instant {
     const moment = this.clock.now();
     const gained = gainedMs(moment);
-    // Measured from the last step, not from the last reading, so that small gains add up.
+    // The gain counts from the last reported step, not from the last reading, so that small gains
+    // add up.
     if (gained - this.#gainedMs < clockStepMs) return moment;
     this.#gainedMs = gained;
     this.#stepped?.();
@@ -207,7 +221,7 @@ function gainedMs({ monotonicMs, steadyMs }: Instant): number {
   return steadyMs - monotonicMs;
 }
 
-/** A binary heap of tasks, the next one due first. Each task stores its index. */
+/** Binary heap of tasks. The first is the one that is due next. Each task stores its index. */
 class TaskHeap {
   readonly #tasks: Task[] = [];
 

@@ -1,21 +1,23 @@
 import type { Instant, Stalls, SteadyClock } from "../ports.ts";
 
-/** What stalled this process while it held a lease. */
+/** Stalls of this process while it held a lease. */
 export interface StallReport {
   /** Longest stall of the event loop since the lease began, as far as it was measured. */
   readonly stallMs: number;
-  /** Longest garbage collection since then; 0 below 10 ms, or if it is not measured. */
+  /** Longest garbage collection since the lease began. 0 if below 10 ms or not measured. */
   readonly gcMs: number;
-  /** Time for which the machine slept since then; 0 below a second, or if it is not measured. */
+  /**
+   * Time for which the machine was suspended since the lease began. 0 if below 1 s or not measured.
+   */
   readonly suspendedMs: number;
-  /** The same as text; undefined if nothing stalled the process. */
+  /** Text that explains the stalls. Undefined if nothing stalled the process. */
   readonly why: string | undefined;
 }
 
 interface Sources {
   readonly clock: SteadyClock;
   readonly stalls: Stalls | undefined;
-  /** Delay of the scheduler's timer at this moment: a stall that is still under way. */
+  /** Current delay of the scheduler's timer: the length of a stall that has not ended yet. */
   readonly overdueMs: number;
 }
 
@@ -31,7 +33,7 @@ export function stallReport({ clock, stalls, overdueMs }: Sources, began: Instan
   const suspendedMs = sleptMs >= leastSuspendMs ? sleptMs : 0;
   const { monotonicMs, steadyMs } = clock.now();
   const heldMs = monotonicMs - sinceMs;
-  // Allowance for a slewed clock, which gains a little all the time.
+  // Allowance for slewing: a wall clock that is corrected slowly gains a little all the time.
   const slewMs = heldMs / 1_000;
   const wallAheadMs = steadyMs - began.steadyMs - heldMs - slewMs;
   return { stallMs, gcMs, suspendedMs, why: explain(stallMs, gcMs, suspendedMs, wallAheadMs) };

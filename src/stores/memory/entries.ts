@@ -4,13 +4,13 @@ export interface Entry {
   readonly expiresMs: number;
 }
 
-/** Entries to check for each new one. With only one, expired entries could outgrow the rest. */
+/** Number of entries to check for each new entry. With only one, expired entries could pile up. */
 const looksPerEntry = 2;
 
 /**
- * The locks of one memory store. An expired entry is removed when it is read. Each new entry also
- * checks two others, so that names that are not used again do not pile up. That needs no timer, and
- * no scan of all entries at once.
+ * The locks of one memory store. An expired entry is removed when it is read. `set` also checks two
+ * other entries, so that expired entries of names that are not used again do not pile up. This
+ * needs no timer, and no scan of all entries at once.
  */
 export class Entries {
   readonly #byResource = new Map<string, Entry>();
@@ -42,7 +42,10 @@ export class Entries {
     this.#byResource.delete(resource);
   }
 
-  /** Checks the next entry. The iterator of a Map stays valid while entries come and go. */
+  /**
+   * Removes the next entry if it has expired. The iterator of a Map stays valid while entries
+   * change.
+   */
   #lookAtNext(nowMs: number): void {
     const next = this.#sweep.next();
     if (next.done === true) this.#sweep = this.#byResource.entries();

@@ -34,8 +34,8 @@ interface Shared {
 const node = "memory";
 
 /**
- * Creates a store inside one process, for tests and development. Managers that share it exclude
- * each other. Nothing outlives the process, and other processes do not see it.
+ * Creates a store inside one process, for tests and development. Managers that share the store
+ * exclude each other. Its locks end with the process, and do not exclude other processes.
  */
 export function memory(options: MemoryOptions = {}): Store {
   knownOptions("options", options, ["maxTtl"]);
@@ -145,7 +145,10 @@ class MemoryStore implements OpenStore {
     return Promise.resolve();
   }
 
-  /** Returns the time that leases use, too: an entry expires together with its lease. */
+  /**
+   * Returns the steady time. Leases also end by the steady time, so an entry expires together with
+   * its lease.
+   */
   #nowMs(): number {
     return this.#clock.now().steadyMs;
   }
