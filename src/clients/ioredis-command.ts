@@ -26,7 +26,7 @@ export interface CommandTaker {
 export function sharedCommands(
   client: CommandTaker,
 ): ((command: readonly string[]) => Promise<unknown>) | undefined {
-  // With a key prefix the library changes the words while it encodes them.
+  // A key prefix makes the library change the words while it encodes them.
   if ((client.options?.keyPrefix ?? "") !== "") return undefined;
   const Command = commandClassOf(client);
   if (Command === undefined) return undefined;

@@ -74,7 +74,7 @@ export function connectWatch(client: Pick<IoredisClient, "status" | "connect">):
  */
 export function refuse(client: Pick<IoredisClient, "status" | "connect">): Promise<never> {
   const error = new NotConnectedError(library, client.status);
-  // The rejection is ignored, because the client also reports the cause by its "error" event.
+  // Ignores the rejection, because the client also reports the cause by its "error" event.
   if (client.status === "wait") client.connect().catch(() => undefined);
   return Promise.reject(error);
 }

@@ -5,7 +5,7 @@ import type { SubscriptionListener } from "./contract.ts";
  * client and uses it once: the library must neither reconnect nor re-subscribe.
  */
 export interface Subscriber {
-  /** Settles when the connection is ready or has failed. */
+  /** Promise that settles when the connection is ready or has failed. */
   readonly connected: Promise<unknown>;
   /** Resolves when the server has confirmed the subscription. */
   subscribe(channel: string): Promise<unknown>;

@@ -21,7 +21,7 @@ export type NodeFault =
   | { readonly kind: "break" }
   /** The client is not connected and rejects at once: the command is certainly not sent. */
   | { readonly kind: "disconnect" }
-  /** The command runs twice, as after a resend by the client. The second reply is returned. */
+  /** The command runs twice, as after a resend by the client. The caller gets the second reply. */
   | { readonly kind: "duplicate" };
 
 export interface SentCommand {
