@@ -12,13 +12,16 @@ import { Sender, type Listener, type Outgoing } from "./sender.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 import type { ServerInfo } from "./server-info.ts";
 
-/** Limit. A node with so many open commands is not answering: more would only fill memory. */
+/**
+ * Limit of commands without a reply. A node with so many does not reply, and more commands would
+ * only fill memory.
+ */
 const inFlightMax = 20_000;
 
 export interface NodeOptions {
   readonly clock: SteadyClock;
   readonly events: Emitter;
-  /** Undefined if one call cannot have several operations. */
+  /** Makes lists of operations; undefined if one call cannot have several operations. */
   readonly lists: Lists | undefined;
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
@@ -29,7 +32,7 @@ export interface NodeOptions {
   readonly mixedAdmission?: MixedAdmission | undefined;
 }
 
-/** Notified of what replies show about a node's server. */
+/** Receives what replies show about a node's server. */
 export interface NodeObserver {
   /** Called after the first INFO reply of a server, and when a later one names another process. */
   onIdentified?(node: RedisNode): void;
@@ -94,8 +97,9 @@ export class RedisNode {
   }
 
   /**
-   * Sends `call` and settles `to` once, whenever the reply arrives: the round limits the wait.
-   * Never settles before it returns. `index` is the index of this node in the listener's list.
+   * Sends `call`, and calls `to.settle` once, however late the reply arrives: the round limits the
+   * wait. Never calls it before `run` has returned. `index` is the index of this node in the
+   * listener's list.
    */
   run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
     const { health } = this;

@@ -6,7 +6,7 @@ import { infoFindings } from "./info-findings.ts";
 import { readServerInfo } from "./server-info.ts";
 import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
-/** Findings that can disappear. Reported again if they come back after that. */
+/** Codes of findings that can disappear. Such a finding is reported again if it comes back. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
 
 const infoDenied: NodeFinding = {
@@ -20,7 +20,7 @@ const infoDenied: NodeFinding = {
 const lostAfterMs = 5_000;
 
 interface Look {
-  /** The process that sent the last reply; undefined before the first one. */
+  /** Run id of the process that sent the last reply; undefined before the first one. */
   runId: string | undefined;
   /** Monotonic time of the request under way, if any. A driver may lose a request silently. */
   underWaySinceMs: number | undefined;

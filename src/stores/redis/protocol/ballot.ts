@@ -10,7 +10,7 @@ export class Ballot {
   vote: VoteKind | "pending" = "pending";
   cause: unknown = undefined;
   ms = 0;
-  /** Fence of its grant; 0 if it has not granted. */
+  /** Fence that the node granted; 0 if it has not granted. */
   fence = 0;
   /** True if the node stores the final fence: its vote counts towards the quorum. */
   confirmed = false;
@@ -25,9 +25,12 @@ export class Ballot {
   runId: string | undefined = undefined;
   /** Time until the node may grant the lock, if it replied `held`. */
   freeInMs: number | undefined = undefined;
-  /** Owner that the node named when it replied `held`. */
+  /** Owner of the lock according to the node's reply `held`. */
   heldBy: string | undefined = undefined;
-  /** Number of waiters ahead of ours in the node's queue; undefined if we have no queue entry. */
+  /**
+   * Number of waiters ahead of this call in the node's queue; undefined if the call has no queue
+   * entry.
+   */
   rank: number | undefined = undefined;
   /** The node's clock epoch when its vote was recorded. */
   clockEpoch = 0;
@@ -98,14 +101,17 @@ export function greatestFence(ballots: readonly Ballot[]): number {
   return greatest;
 }
 
-/** Confirms the nodes that granted the final fence itself: they store it already. */
+/** Sets `confirmed` for the nodes that granted the final fence: they already store it. */
 export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void {
   for (const ballot of ballots) {
     ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;
   }
 }
 
-/** Returns the nodes to send the raise to. Marks every other unconfirmed node as `out`. */
+/**
+ * Returns the nodes that need the raise (update of the stored fence to the final one). Marks every
+ * other unconfirmed node as `out`.
+ */
 export function raisable(ballots: readonly Ballot[]): NodeSet {
   let nodes = 0;
   for (const [index, ballot] of ballots.entries()) {
@@ -154,11 +160,11 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** Nodes by what a failed attempt may have left there. */
+/** Nodes that a failed attempt has to treat in a special way when it releases its keys. */
 interface LeftBehind {
   /**
-   * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to
-   * the only request. They need no release.
+   * Nodes that certainly have none of our keys: they received no request, or replied `held` to the
+   * only one. They need no release.
    */
   readonly without: NodeSet;
   /** Nodes that timed out. */
@@ -185,7 +191,7 @@ export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.cause = failure.error;
 }
 
-/** Records the reply to a raise: `isDone` if the node stores the final fence. */
+/** Records the reply to a raise. `isDone` is true if the node stores the final fence. */
 export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): void {
   ballot.confirmed = isDone;
   ballot.out = !isDone;
@@ -202,7 +208,9 @@ export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.cause = failure.error;
 }
 
-/** Marks all nodes that timed out together: counting the first one may decide the outcome. */
+/**
+ * Marks all nodes that timed out, before the first of them counts: that one may decide the outcome.
+ */
 export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedOut[]): void {
   for (const { index, reply } of timedOut) {
     const ballot = ballots[index];

@@ -36,7 +36,10 @@ export class Protocol implements RaisingStore {
     return this.#prepareAndAttempt(request, keys, place);
   }
 
-  /** Checks the set-up again first: an address may have led to the wrong server briefly. */
+  /**
+   * Checks first if two nodes still have the same server: an address may have been wrong for a
+   * moment.
+   */
   async #recheckAndAttempt(
     request: AcquireRequest,
     keys: readonly string[],
