@@ -70,7 +70,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #steps: RaisingStore;
   readonly #wakeUps: WakeUps;
 
-  /** `place` is a prefix of the nodes' names, if there are several stores. */
+  /** `place` is the prefix of the nodes' names. It is empty unless there are several stores. */
   constructor(
     connections: readonly RedisConnection[],
     options: StoreSettings,

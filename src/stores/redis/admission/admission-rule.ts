@@ -86,7 +86,7 @@ export function greatestCounters(records: readonly NodeRecord[]): {
   return { floor, counters };
 }
 
-/** Explains why a node is blank. */
+/** Returns a text with the reason why a node is blank, which is why it may not vote. */
 export function whyBlank(everAdmitted: boolean): string {
   return everAdmitted
     ? "it restarted, or another server took its place, since it was admitted"

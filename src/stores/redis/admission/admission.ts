@@ -51,7 +51,7 @@ const sweepPauseMsMin = 20;
 const sweepPauseMsMax = 5_000;
 const unknownState: AdmissionState = { kind: "unknown", untilMs: Infinity };
 
-/** Admissions of one store's nodes, as one client knows them. */
+/** Admission states of one store's nodes, as far as this client has read them. */
 export class Admission implements Admissions {
   readonly #context: AdmissionContext;
   readonly #timeoutMs: number;

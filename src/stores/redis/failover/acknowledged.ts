@@ -36,7 +36,7 @@ export function acknowledged(
     if (line === undefined || connection.line?.() !== line) {
       throw new Error("the connection changed while the replicas were waited for");
     }
-    // A plain SET that found no key replies with nil, otherwise with the value of the key.
+    // The reply to a plain SET is nil if the key was free, otherwise the value of the key.
     const isBare = command[0] === "SET";
     const counts = isBare ? (reply ?? undefined) === undefined : confirmsWrite(reply);
     if (!counts) return reply;

@@ -218,7 +218,7 @@ export class GroupsStore implements OpenStore {
 }
 
 function cancelled({ resources }: AcquireRequest): AttemptOutcome {
-  // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+  // No request was sent. This error only ends the attempt: the caller reports its own reason.
   const error = new ClosedError(resources);
   return { kind: "failed", error, retryable: false, cleanup: undefined };
 }

@@ -18,7 +18,7 @@ export type LayoutReply =
        * Longest time that leases of the previous layout may still live, as its clients reported.
        */
       readonly holdMs: number;
-      /** The node's own `maxTtl`; 0 if it has none. */
+      /** Value of `maxTtl` in the node record; 0 if the record has none. */
       readonly ttlMaxMs: number;
       /** Upper bound of the fences granted on this node. */
       readonly highest: number;

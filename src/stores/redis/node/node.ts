@@ -28,7 +28,7 @@ export interface NodeOptions {
   readonly silentMsMax: number;
   /** Compares the servers' clocks with ours. */
   readonly clocks?: ServerClocks;
-  /** Given if this client has admission off. */
+  /** Warns of strict node records. Set if this client has admission off. */
   readonly mixedAdmission?: MixedAdmission | undefined;
 }
 
@@ -91,7 +91,7 @@ export class RedisNode {
     return this.connection.line !== undefined;
   }
 
-  /** Sends INFO to learn which process answers. Rejects if there is no usable reply. */
+  /** Sends INFO to get the run id of the server. Rejects if there is no usable reply. */
   identify(): Promise<void> {
     return this.health.identity.identify();
   }

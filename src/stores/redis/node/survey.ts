@@ -29,8 +29,8 @@ interface Look {
 
 /**
  * Reads INFO from each server in the background: on first contact, after an outage, and when
- * another process answers. Emits what should be changed as a `warning`, once per node. Never delays
- * or fails an acquire, and never keeps the process running.
+ * another process replies. Emits each finding about the server as a `warning`, once per node. Never
+ * delays or fails an acquire, and never keeps the process running.
  */
 export class Survey implements NodeObserver {
   readonly #scheduler: Scheduler;
@@ -62,7 +62,7 @@ export class Survey implements NodeObserver {
 
   /** Sends INFO soon, behind the commands that the caller is about to send. */
   look(node: RedisNode | undefined): void {
-    // Any server of a Cluster may answer a command without a key, so the reply would prove nothing.
+    // In a Cluster any server may reply to a command without a key, so INFO would prove nothing.
     if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
     const look = this.#lookAt(node);
     const nowMs = this.#scheduler.clock.monotonicMs();

@@ -48,7 +48,7 @@ export function quorumOf(nodeCount: number): number {
 
 const notWaitedFor = new Error("not waited for: the outcome was certain without it");
 
-/** Returns the votes for errors and events. A node that was not waited for counts as unknown. */
+/** Returns the votes for errors and events. A node whose reply was not needed counts as unknown. */
 export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[]): Vote[] {
   return ballots.map((ballot, index) => {
     const cause = ballot.cause ?? (ballot.vote === "pending" ? notWaitedFor : undefined);
@@ -84,9 +84,9 @@ export function tallyOf(ballots: readonly Ballot[]): Tally {
 }
 
 /**
- * True if a quorum can no longer grant, and the reason is certain: a quorum replied granted or held
- * (contention), or too many nodes failed (fault). False while a reply could still decide between
- * contention and a fault.
+ * True if a quorum can no longer grant, and the reason is certain. The reason is contention if a
+ * quorum replied granted or held, and a fault if too many nodes failed. False while a reply could
+ * still decide between contention and a fault.
  */
 export function isLost({ granted, held, pending }: Tally, size: number): boolean {
   if (granted + pending >= size) return false;
@@ -139,8 +139,8 @@ export function confirmedNodes(ballots: readonly Ballot[]): NodeSet {
 }
 
 /**
- * Takes back votes given before a forward clock step: the node may have expired the key early.
- * Returns the number of votes taken back.
+ * Removes votes given before a forward step of the node's clock, because the key may have expired
+ * early. Returns the number of removed votes.
  */
 export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let dropped = 0;
@@ -200,7 +200,8 @@ export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): voi
 }
 
 /**
- * Records a failed raise. The vote is `unknown`: the node granted, and no other owner is involved.
+ * Records a failed raise (update of the stored fence). The vote is `unknown`: the node granted, and
+ * no other owner is involved.
  */
 export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.out = true;

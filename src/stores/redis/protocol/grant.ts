@@ -14,7 +14,9 @@ export interface GrantFields {
   readonly validityMs: number;
   /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
   readonly lifeMs: number;
-  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
+  /**
+   * Monotonic time at which the last extend to a longer TTL ends; 0 if there was no such extend.
+   */
   readonly longUntilMs: number;
   /**
    * True after the grant has lost a vote: the key on that node may expire before the lease ends.

@@ -91,7 +91,7 @@ async function takeParts(
 ): Promise<Refused | undefined> {
   for (const { store, resources } of groups) {
     if (request.cancellation.cancelled) {
-      // This error only ends the attempt: the caller reports its own reason.
+      // The caller does not report this error: it only ends the attempt.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }

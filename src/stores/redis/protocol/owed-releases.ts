@@ -63,7 +63,8 @@ export class OwedReleases {
   }
 
   /**
-   * Sends every owed release once more. Resolves when all nodes have replied, or after `timeoutMs`.
+   * Sends every release that a node has not confirmed once more. Resolves when all nodes have
+   * replied, or after `timeoutMs`.
    */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;

@@ -58,7 +58,7 @@ export class Protocol implements RaisingStore {
   ): Promise<AttemptOutcome> {
     await request.cancellation.orUntil(this.#quorum.admissions.prepare());
     if (request.cancellation.cancelled) {
-      // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+      // No request was sent. This error only ends the attempt: the caller reports its own reason.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }

@@ -21,8 +21,9 @@ const strictNodesHint =
 const lateHint = "A quorum granted, but when it was certain too little of the TTL was left";
 
 /**
- * Returns the outcome of a failed attempt: `held` (contention) if a quorum of nodes granted or
- * refused, otherwise `failed` (a fault). A quorum that granted too late is a fault.
+ * Returns the outcome of a failed attempt: `held` (contention) if a quorum of nodes replied that
+ * the lock is granted or held, otherwise `failed` (a fault). A quorum that granted too late is a
+ * fault.
  */
 export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome {
   const { resources, ballots, holder, cleanup } = refusal;

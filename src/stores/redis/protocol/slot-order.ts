@@ -28,7 +28,10 @@ export class SlotOrder implements RaisingStore {
     this.#clock = clock;
   }
 
-  /** Groups resources by the slot of their keys, sorted by slot. Members keep their order. */
+  /**
+   * Groups resources by the slot of their keys, sorted by slot. Resources of one slot keep their
+   * order.
+   */
   bySlot(resources: readonly string[]): readonly (readonly string[])[] {
     const groups = new Map<number, string[]>();
     for (const resource of resources) {

@@ -107,7 +107,7 @@ class Touch implements RoundListener<TouchReply> {
 const done: TouchOutcome = { kind: "done" };
 const gone: TouchOutcome = { kind: "gone" };
 
-/** Records a node's reply to a request sent at `sinceMs`, or why there is none. */
+/** Records a node's reply to a request sent at `sinceMs`, or the reason for a missing reply. */
 export function noteTouch(
   quorum: Quorum,
   index: number,
@@ -132,8 +132,8 @@ export function noteTouch(
 }
 
 /**
- * Takes back votes given before a forward clock step: the key may have expired early. Returns the
- * nodes concerned.
+ * Removes votes given before a forward step of the node's clock, because the key may have expired
+ * early. Returns the nodes whose votes were removed.
  */
 export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): NodeSet {
   let stepped = 0;

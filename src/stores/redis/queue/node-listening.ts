@@ -183,7 +183,10 @@ export class NodeListening {
   }
 }
 
-/** Compares the name as well: a user's own connection may use another copy of the class. */
+/**
+ * True if the error means that the client is not connected. Compares the name as well, because a
+ * user's own connection may use another copy of the class.
+ */
 function isNotConnected(cause: unknown): boolean {
   return (
     cause instanceof NotConnectedError ||

@@ -71,7 +71,7 @@ export class RedisWaiting implements Waiting {
     if (opening !== undefined) {
       await request.cancellation.orUntil(opening);
       if (request.cancellation.cancelled) {
-        // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+        // No request was sent. This error only ends the attempt: the caller reports its own reason.
         const error = new ClosedError(request.resources);
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
