@@ -1,5 +1,5 @@
 /**
- * Emitter of a disconnect event: "reconnecting" for a client, "node-reconnecting" for a cluster.
+ * Emitter of a disconnect event: "reconnecting" for a client, "node-reconnecting" for a Cluster.
  */
 export interface DisconnectEmitter {
   on(event: string, listener: () => void): unknown;
@@ -11,10 +11,10 @@ export interface CommandOptions {
   readonly abortSignal: AbortSignal;
 }
 
-/** Limit for unused slots at the start of the listener queue before it is compacted. */
+/** Limit for unused places at the start of the listener queue. Beyond it the queue is compacted. */
 const compactAfter = 1024;
 
-/** One watch per client, because several connections may be made from one client. */
+/** Result of `commandOptionsOf` for each client. Several connections of one client share it. */
 const watched = new WeakMap<DisconnectEmitter, () => CommandOptions>();
 
 /**
@@ -53,9 +53,9 @@ function optionsWith(abortSignal: AbortSignal): CommandOptions {
 /**
  * Abort signal that keeps its listeners in a queue.
  *
- * perf (sequential): each command adds a listener and removes it when written, so in the order in
- * which they were added. A queue does this almost for free; an EventTarget takes about as long as
- * the command.
+ * perf (sequential): each command adds a listener, and removes it when the command is written. So
+ * listeners are removed in the order in which they were added. A queue does this almost for free.
+ * An EventTarget takes about as long as the command.
  */
 class Breaker {
   readonly #controller = new AbortController();

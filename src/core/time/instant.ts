@@ -89,7 +89,10 @@ class FollowedClock implements SteadyClock {
   }
 }
 
-/** Steady clock of each clock. Managers that share a clock then count the same steps. */
+/**
+ * Steady clocks that exist, by their clock. Managers that share a clock also share its steady
+ * clock.
+ */
 const followed = new WeakMap<Clock, SteadyClock>();
 
 export function steadyClock(clock: Clock): SteadyClock {
@@ -101,7 +104,7 @@ export function steadyClock(clock: Clock): SteadyClock {
   return made;
 }
 
-/** Returns the same runtime with a steady clock. */
+/** Returns the parts of `runtime`, with a steady clock instead of its clock. */
 export function steadyRuntime(runtime: Runtime): SteadyRuntime {
   const { clock, random, diagnostics, stalls, asyncContext } = runtime;
   return {
