@@ -85,7 +85,7 @@ export function storeOptions(settings: StoreSettings, fencing?: boolean): RedisS
   }
   const without = fencing === false || told === "false";
   const given = { prefix, maxTtl, nodeTimeout, admission };
-  // The store checks these texts itself and names the option in its error.
+  // The store checks the texts of these options, and names the invalid option in its error.
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(set), ...(without ? { fencing: false } : {}) };
 }

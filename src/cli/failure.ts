@@ -5,7 +5,7 @@ import type { ExitName } from "./exit-codes.ts";
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly exit: ExitName;
-  /** Exit code in place of the usual one of `exit`. */
+  /** Exit code that replaces the usual code of `exit`. */
   readonly code: number | undefined;
   /** True if the failure is not printed. */
   readonly silent: boolean;
@@ -26,7 +26,7 @@ export class Failure extends Error {
   }
 }
 
-/** Thrown if a signal ended holdfast before any of its work was running. */
+/** Thrown if a signal ended holdfast before it had begun any work. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
   readonly signal: NodeJS.Signals;

@@ -96,7 +96,7 @@ function readyOrWhy(client: Redis): Promise<string | undefined> {
     // This listener is never removed: without a listener ioredis prints errors to the terminal.
     client.on("error", (error: Error) => {
       last = messageOf(error);
-      // Errors that a retry does not cure, and a refused connection, fail at once.
+      // After a refused connection, or an error that a retry does not cure, the wait ends at once.
       if (isDenied(last) || /ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|certificate/i.test(last)) {
         settle(last);
       }

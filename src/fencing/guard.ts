@@ -49,9 +49,7 @@ export function fenceOf(fenced: Fenced | bigint): bigint {
   return fence;
 }
 
-/**
- * Returns the resources to check: the ones named in the call, otherwise all resources of the lease.
- */
+/** Returns the resources to check: those in `named`, otherwise all resources of the lease. */
 export function guardedResources(
   fenced: Fenced | bigint,
   named: string | readonly string[] | undefined,
@@ -87,7 +85,8 @@ export function reportRejection(fenced: Fenced | bigint, event: FenceRejection):
   try {
     report.call(fenced, event);
   } catch {
-    // Ignored: the caller must receive the FenceRejectedError, not an error of the report.
+    // The error is ignored: the caller must receive the FenceRejectedError, not an error of the
+    // report.
   }
 }
 

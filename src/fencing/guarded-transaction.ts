@@ -18,7 +18,7 @@ export interface WithGuardOptions extends GuardFenceOptions {
    * @default the lease's remaining time at BEGIN; 30 s for a plain fence
    */
   readonly timeout?: Duration;
-  /** Repetitions after a conflict with another transaction. @default 3 */
+  /** Limit for repetitions after a conflict with another transaction. @default 3 */
   readonly maxRetries?: number;
 }
 

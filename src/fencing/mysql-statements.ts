@@ -92,7 +92,10 @@ export async function lowerRows(
   );
 }
 
-/** Rejects objects that each driver converts in its own way, to pieces of SQL or to JSON. */
+/**
+ * Throws InvalidOptionError for objects that each driver converts in its own way, to pieces of SQL
+ * or to JSON.
+ */
 export function checkScalars(columns: Columns): void {
   for (const [column, value] of columns) {
     const values = isExpression(value) ? value.values : [value];

@@ -20,7 +20,9 @@ export type PostgresDatabase =
 export type Row = Readonly<Record<string, unknown>>;
 export type RunQuery = (text: string, params: unknown[]) => Promise<readonly Row[]>;
 
-/** Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError if unknown. */
+/**
+ * Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError for other objects.
+ */
 export function queryOf(db: PostgresDatabase): RunQuery {
   const given: unknown = db;
   const recipe = recipeFor(db);

@@ -8,7 +8,7 @@ import type { CheckedRow, CheckedUpdate, CheckedUpsert, Columns } from "./sql-ro
  *
  * Each statement has two parts. `target` locks the rows and reads their newest fences. `changed`
  * changes the rows only if no fence is greater. `changed` compares the fences again: under READ
- * COMMITTED, the server checks only its conditions again with what was committed while the
+ * COMMITTED, only conditions that the server checks again include what was committed while the
  * statement waited for the lock.
  */
 

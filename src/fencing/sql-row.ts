@@ -138,7 +138,8 @@ export function checkedName(option: string, name: unknown): string {
 function namedRow(row: FencedTable, option: string, condition: unknown): CheckedRow {
   const where = checkedColumns(option, condition);
   if (where.length === 0) {
-    // Without a condition every row would be locked, and one greater fence would reject all.
+    // Without a condition every row would be locked, and one greater fence would reject the whole
+    // call.
     throw new InvalidOptionError(option, "at least one column with its value", condition);
   }
   const column = checkedName("column", row.column ?? "fence");

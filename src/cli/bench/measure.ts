@@ -79,7 +79,10 @@ const bucketsMax = 14;
  */
 const growths = [Math.SQRT2, 2, 4, 16, 256];
 
-/** Returns buckets from the fastest to the slowest, each wider than the one before. */
+/**
+ * Returns buckets from the fastest to the slowest latency. Each bucket is wider than the one
+ * before.
+ */
 export function histogram(sorted: readonly number[]): readonly Bucket[] {
   const [fastest, slowest] = [sorted[0], sorted.at(-1)];
   if (fastest === undefined || slowest === undefined) return [];

@@ -104,8 +104,8 @@ async function deposit(lease: Lease): Promise<void> {
 }
 
 /**
- * Reads the balance. The request carries the fence, so that the guard refuses a late write of an
- * earlier holder between this read and our write.
+ * Reads the balance. The request carries the fence. After it, the guard refuses a late write of an
+ * earlier holder, even before this worker writes.
  */
 async function read(lease: Lease, account: AccountName): Promise<number> {
   const response = await fetch(`${plan.bank}/${account}`, withFence(lease));

@@ -10,7 +10,7 @@
  */
 
 export interface Target {
-  /** 0 while the command is being started: only its mark is known. */
+  /** Pid of the command; 0 while the command is being started and only its mark is known. */
   readonly pid: number;
   /**
    * `group`: the command leads its own process group, and a signal to the group reaches all of it.

@@ -18,7 +18,7 @@ import { Failure } from "../failure.ts";
  * concurrent checks.
  */
 const keptCount = 32;
-/** Digits of 2^63, so that the names sort like the numbers. */
+/** Number of digits of 2^63. With leading zeros, the file names sort like the numbers. */
 const digits = 19;
 
 export type Verdict =
@@ -158,7 +158,7 @@ function remove(folder: string, fence: bigint): void {
   try {
     unlinkSync(`${folder}/${nameOf(fence)}`);
   } catch {
-    // A concurrent check has already removed it.
+    // A concurrent check has already removed the file.
   }
 }
 

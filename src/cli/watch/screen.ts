@@ -71,7 +71,9 @@ function rowOf(
   return [resource, holder, ...history, ...rest];
 }
 
-/** Returns the age. If the lock was held before the first look, only a lower bound is known. */
+/**
+ * Returns the age of a lock. If the lock was held at the first look, only a lower bound is known.
+ */
 function ageOf(ms: number, atLeast: boolean): string {
   if (!atLeast) return shortDuration(ms);
   return ms < 1_000 ? "–" : `≥${shortDuration(ms)}`;

@@ -54,7 +54,7 @@ export class DirectoryAccess {
     return this.#options.directory;
   }
 
-  /** Path of the directory if it is in a memory file system. */
+  /** Path of the directory if it is in a memory file system; otherwise undefined. */
   get pathInMemory(): string | undefined {
     return this.#pathInMemory;
   }

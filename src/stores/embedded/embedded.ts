@@ -23,7 +23,7 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
   const maxTtlMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
-  // The path is resolved now, so that a later change of the working directory does not change it.
+  // The path is resolved now, so that a later change of the working directory has no effect on it.
   const path = resolve(directory);
   return {
     name: "embedded",

@@ -9,7 +9,10 @@ export interface Fault {
 }
 
 const denied = new Set<unknown>(["EACCES", "EPERM", "EROFS", 1, 13, 30]);
-/** MDB_INVALID, MDB_VERSION_MISMATCH, MDB_PANIC, MDB_CORRUPTED, MDB_PAGE_NOTFOUND. */
+/**
+ * Codes of LMDB for a damaged file: MDB_INVALID, MDB_VERSION_MISMATCH, MDB_PANIC, MDB_CORRUPTED,
+ * MDB_PAGE_NOTFOUND.
+ */
 const damagedCodes = new Set<unknown>([-30793, -30794, -30795, -30796, -30797]);
 const full = -30792;
 
