@@ -31,7 +31,7 @@ export function verdict(
   const own = views[index];
   if (own === undefined || own.kind === "silent") return { kind: "wait", leftMs: Infinity };
   const records = views.flatMap((view) => (view.kind === "record" ? [view.record] : []));
-  // Longest TTL that any client of the deployment may have been granted.
+  // Longest TTL of any lease that a client of these nodes may have.
   const ttlMaxMs = Math.max(options.ttlMaxMs, ...records.map((record) => record.ttlMaxMs));
   const waitMs = quarantineMs(options, ttlMaxMs);
   const firstStart =

@@ -118,7 +118,7 @@ export class Admission implements Admissions {
     return this.#sweeping;
   }
 
-  /** Sweeps all nodes, for callers that need the state of each. */
+  /** Reads the records of all nodes, for callers that need the state of each node. */
   async look(): Promise<void> {
     await this.#sweeping;
     await this.sweep(false);

@@ -31,7 +31,7 @@ export interface NodeRecord {
    * Last time at which a client with admission off used the node: by the node's clock, to the hour.
    */
   readonly offSeenMs?: number | undefined;
-  /** Every fence that the node grants is greater than this. */
+  /** Floor: every fence that the node grants is greater than this number. */
   readonly floor: number;
   readonly counters: ReadonlyMap<number, number>;
 }

@@ -52,7 +52,7 @@ export function readAcquire(line: string | undefined, stamp: string): AcquireRep
     case "G":
       return granted(numberOf(words[1], line));
     case "H": {
-      // The value may have spaces: another client may have chosen it.
+      // The value may contain spaces, because another library may have written it.
       const holder = holderOf(words.slice(3).join(" "), numberOf(words[1], line));
       return { kind: "held", holder, freeInMs: holder.remainingMs, rank: rankOf(words[2], line) };
     }
@@ -109,7 +109,7 @@ export function readTouches([stamp = "", ...lines]: readonly string[]): RenewRep
   return { kind: "decided", verdicts };
 }
 
-/** Decodes the reply to SET with NX and GET: the value that was there before. */
+/** Decodes the reply to SET with NX and GET: the value of the key before the SET, or nil. */
 export function readSet(reply: unknown, owner: string): AcquireReply {
   // If the acquire is sent twice, the second run finds the value of the first one.
   if (reply === null || reply === undefined || reply === owner) return granted(0);

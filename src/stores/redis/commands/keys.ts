@@ -15,7 +15,10 @@ export function channelOf(_key: string, base: string): string {
   return `holdfast:wake:${base}`;
 }
 
-/** Returns what Redis Cluster hashes of a key if it has a hash tag: the first non-empty `{…}`. */
+/**
+ * Returns the hash tag of a key: the first non-empty `{…}`. Redis Cluster hashes only the tag of
+ * such a key. Undefined for a key without a tag.
+ */
 export function hashTagOf(key: string): string | undefined {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
@@ -54,7 +57,7 @@ function tagForSlot(slot: number): string {
   }
 }
 
-/** Returns the channel for one lock, in its slot, where SPUBLISH reaches it. */
+/** Returns the channel for one lock. It is in the lock's slot, where scripts can use SPUBLISH. */
 export function clusterChannelOf(key: string, base: string): string {
   return `${clusterQueueKeyOf(key)}:${base}`;
 }

@@ -34,7 +34,7 @@ export interface Held {
  */
 const retentionMs = "604800000";
 
-/** Arguments of every script that reads the node record, after the verify flag. */
+/** Returns the arguments after the verify flag, for every script that reads the node record. */
 export function deploymentArgs(options: Deployment): readonly string[] {
   return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }

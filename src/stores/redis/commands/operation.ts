@@ -90,7 +90,7 @@ export type AcquireReply =
   | { readonly kind: "granted"; readonly fence: number }
   | {
       readonly kind: "held";
-      /** Undefined if the lock is free, but others wait for it. */
+      /** Holder of the lock; undefined if the lock is free, but other waiters come first. */
       readonly holder: Holder | undefined;
       /**
        * Time until the lock expires, or until the first waiter has had its turn; undefined if
@@ -118,7 +118,7 @@ export type TouchReply =
 export type RenewReply = { readonly kind: "decided"; readonly verdicts: string } | Refusal;
 
 export interface ReleaseReply {
-  /** True if all keys of the owner were there, and were deleted. */
+  /** True if every key of the request had this owner and was deleted. */
   readonly whole: boolean;
   /**
    * True if the request may have run before: that run may have deleted the keys that are missing

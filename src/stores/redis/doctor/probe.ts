@@ -61,7 +61,10 @@ export function neededCommands(
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
 
-/** Returns the commands for wake-ups. Without them locks work, but waiters have to poll. */
+/**
+ * Returns the commands for wake-ups. If these commands are denied, locks still work, but waiters
+ * have to poll.
+ */
 export function wakeUpCommands(cluster: boolean): readonly string[] {
   const [publish, subscribe] = cluster ? ["SPUBLISH", "SSUBSCRIBE"] : ["PUBLISH", "SUBSCRIBE"];
   return [`${publish} holdfast:wake:x x`, `${subscribe} holdfast:wake:x`];

@@ -36,8 +36,8 @@ export class HeldGrants implements NodeObserver {
 
   /**
    * Called when a server's clock was set. A step forward may have expired keys early: each lease
-   * loses that node's vote, and is lost if less than a quorum is left. A step back only keeps keys
-   * longer.
+   * loses that node's vote, and is lost if less than a quorum is left. After a step back, keys only
+   * live longer.
    */
   onClockStep(node: RedisNode, stepMs: number): void {
     this.#context.events.emit("clock-jump", { node: node.name, stepMs });

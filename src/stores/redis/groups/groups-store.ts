@@ -141,8 +141,8 @@ export class GroupsStore implements OpenStore {
   async nodes(): Promise<readonly NodeStatus[]> {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
-      // Always sends a request to the nodes: this also opens the layout on a node that did not
-      // receive it before.
+      // `pass` always sends a request to the nodes, so it also opens the layout on a node that did
+      // not receive it before.
       const refusal = await gate.pass(home);
       return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
     });

@@ -87,7 +87,7 @@ export class Health {
     this.#report("unknown", new Error(`no answer for ${Math.round(silentMs)} ms`));
   }
 
-  /** Called when a round stops waiting. Returns the failure. */
+  /** Called when a round stops waiting for a reply of the node. Returns the failure. */
   timedOut(error: Error): NodeFailure {
     if (this.identity.isConnecting) {
       this.identity.giveUpConnecting();

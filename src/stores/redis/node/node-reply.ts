@@ -3,7 +3,7 @@ import { refusal } from "../commands/refusals.ts";
 /** Reply of a node to one call, or the kind of its failure. */
 export type NodeReply<Reply> =
   | { readonly kind: "reply"; readonly reply: Reply }
-  /** The server refused. */
+  /** The server refused the call. */
   | { readonly kind: "error"; readonly error: Error }
   /** The call certainly had no effect: it was not sent, or was refused before any write. */
   | { readonly kind: "unsent"; readonly error: Error }

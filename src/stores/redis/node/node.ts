@@ -34,11 +34,14 @@ export interface NodeOptions {
 
 /** Receives what replies show about a node's server. */
 export interface NodeObserver {
-  /** Called after the first INFO reply of a server, and when a later one names another process. */
+  /**
+   * Called after the first INFO reply of a server, and after one with the run id of another
+   * process.
+   */
   onIdentified?(node: RedisNode): void;
   /** Called with every INFO reply of a survey. */
   onInfo?(node: RedisNode, info: ServerInfo): void;
-  /** Called when the server lacks a script: it may be another server than before. */
+  /** Called when the server lacks a script: the node may have another server than before. */
   onScriptMissing?(node: RedisNode): void;
   /** Called when the server's clock was set: forward if `stepMs` is positive. */
   onClockStep?(node: RedisNode, stepMs: number): void;

@@ -13,7 +13,7 @@ export interface Listener<Reply> {
    * not grant then.
    */
   isWanted(): boolean;
-  /** Called once for each node. */
+  /** Called once for each node, with its reply or its failure. */
   settle(index: number, reply: NodeReply<Reply>): void;
 }
 
@@ -34,7 +34,7 @@ const sentBefore = Symbol("sent before");
 /** Sends calls alone or in lists. If the server lacks a script, sends the text of the script. */
 export class Sender {
   readonly #health: Health;
-  /** Returns another value when the driver may have sent commands a second time. */
+  /** Returns the connection's epoch, which changes when the driver may have sent commands again. */
   readonly #epoch: () => unknown;
   #sent = 0;
   #answered = 0;

@@ -17,7 +17,9 @@ const newsMs = 250;
 const lookEveryMs = 1_000;
 
 interface Seen {
-  /** Server time minus our monotonic time, and minus our wall time. */
+  /**
+   * Server time minus our monotonic time. `wallOffsetMs` is the server time minus our wall time.
+   */
   offsetMs: number;
   wallOffsetMs: number;
   errorMs: number;

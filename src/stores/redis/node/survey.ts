@@ -55,7 +55,7 @@ export class Survey implements NodeObserver {
     if (node.infoDenied) this.#events.emit("warning", aboutNode(node.name, infoDenied));
   }
 
-  /** The server may be another one than before. */
+  /** Sends INFO, because the node may have another server than before. */
   onScriptMissing(node: RedisNode): void {
     this.look(node);
   }

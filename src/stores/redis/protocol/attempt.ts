@@ -58,7 +58,7 @@ export function attempt(
 
 /** perf (sequential): an attempt is the listener of its rounds, which saves objects per attempt. */
 class Attempt implements RoundListener<AcquireReply> {
-  /** Same for every node and every repeat: a node detects a repeat by its owner. */
+  /** Acquire, the same for every node and repeat: a node detects a repeat by its owner. */
   readonly #call: NodeCall<AcquireReply>;
   readonly #sentMs: number;
   readonly #quorum: Quorum;

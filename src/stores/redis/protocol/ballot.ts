@@ -115,7 +115,7 @@ export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void
 export function raisable(ballots: readonly Ballot[]): NodeSet {
   let nodes = 0;
   for (const [index, ballot] of ballots.entries()) {
-    // Includes nodes that have not replied: their grant may be on its way.
+    // Nodes without a reply are included: their grant may be on its way.
     const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
     if (mayHaveGranted && !ballot.confirmed) nodes |= 1 << index;
     else ballot.out = !ballot.confirmed;
@@ -160,7 +160,7 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** Nodes that a failed attempt has to treat in a special way when it releases its keys. */
+/** Nodes that the release after a failed attempt can skip, or need not wait for. */
 interface LeftBehind {
   /**
    * Nodes that certainly have none of our keys: they received no request, or replied `held` to the

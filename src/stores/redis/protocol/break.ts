@@ -40,8 +40,8 @@ export async function breakOwners(
     const error = new QuorumError("break", [resource], votes, { quorum: needed, cause });
     return { kind: "failed", error };
   }
-  // These owners were seen as holders. If a driver sent the request twice, the first run may have
-  // deleted the key, so a missing key counts as broken.
+  // `inspect` has found these owners as holders. If a driver sent the request twice, the first run
+  // may have deleted the key, so a missing key counts as broken.
   const isBroken = tallies.some(({ deleted, unproven }) => deleted > 0 || unproven > 0);
   return { kind: isBroken ? "broken" : "gone" };
 }

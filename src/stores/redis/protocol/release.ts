@@ -35,11 +35,9 @@ export interface ReleaseRequest {
   /** Fence of the grant, if there is one. */
   readonly fenceNumber?: number;
   readonly place: PlaceLeft;
-  /** Nodes that certainly have nothing of this owner: they get no release. */
+  /** Nodes that certainly have no key of this owner: they get no release. */
   readonly without?: NodeSet;
-  /**
-   * Nodes that were sent no acquire because they do not reply: they get no release.
-   */
+  /** Nodes to which the acquire was not sent, because they were silent: they get no release. */
   readonly skipped?: NodeSet;
   /** Nodes that just timed out. They get the release, but nothing waits for their replies. */
   readonly silent?: NodeSet;
@@ -123,7 +121,7 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
-  /** Nodes that have not replied, even if they timed out. */
+  /** Nodes that have not replied, including those that timed out. */
   #unanswered: NodeSet = 0;
   /** Nodes whose grant arrived late, and whose keys this release should delete. */
   #grantedLate: NodeSet = 0;

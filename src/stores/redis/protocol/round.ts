@@ -28,7 +28,7 @@ export interface TimedOut {
 
 /** Receives the replies of a round. */
 export interface RoundListener<Reply> {
-  /** Called before a delayed command is sent. False if it is no longer of use. */
+  /** Called before a delayed command is sent. False if the command is no longer of use. */
   wanted(): boolean;
   /**
    * Called once per node while the round lasts: with its reply, or with `unknown` when it times

@@ -38,8 +38,8 @@ interface Subscription {
 }
 
 /**
- * Subscriptions of one manager at one node. Failed ones are retried together at growing pauses,
- * however many waiters come. Never keeps the process running.
+ * Subscriptions of one manager at one node. Failed subscriptions are retried together at growing
+ * pauses, with any number of waiters. Never keeps the process running.
  */
 export class NodeListening {
   readonly #host: NodeListeningHost;

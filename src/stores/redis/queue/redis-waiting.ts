@@ -66,7 +66,8 @@ export class RedisWaiting implements Waiting {
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    // Subscribe before the first queue entry is made: notifications in between would be lost.
+    // The subscription is made before the first queue entry: a notification sent between the two
+    // would otherwise be lost.
     const opening = this.#listening(request.ttlMs);
     if (opening !== undefined) {
       await request.cancellation.orUntil(opening);
