@@ -6,18 +6,18 @@ import { fenceOf, type Fenced } from "./guard.ts";
 /**
  * Limit for how far a fence may be ahead of the clock.
  *
- * The fences of the lock servers are microseconds since 1970, or less. A guard that stored a far
- * greater one, from a wrong unit or a forged header, would refuse every later holder for ever. The
- * default is a day: more than the 14 hours by which a clock in the wrong time zone is ahead, and
- * little enough to be waited out after an accident below the limit.
+ * The fences of the lock servers are microseconds since 1970, or less. If a guard stored a far
+ * greater fence, from a wrong unit or a forged header, it would refuse every later holder for ever.
+ * The default is a day. This is more than the 14 hours by which a clock in the wrong time zone is
+ * ahead. It is also short enough to wait until the clock has passed a wrong fence below the limit.
  */
 
 export type MaxFenceAhead = Duration | "unlimited";
 
 export interface FenceLimitOptions {
   /**
-   * Greatest lead of a fence over this machine's clock; the guard refuses a greater one with
-   * FenceAheadError. `"unlimited"` is for fences that are no microseconds since 1970.
+   * Greatest lead of a fence over this machine's clock. The guard refuses a fence with a greater
+   * lead with FenceAheadError. `"unlimited"` is for fences that are no microseconds since 1970.
    * @default "24h"
    */
   readonly maxFenceAhead?: MaxFenceAhead;
@@ -25,10 +25,10 @@ export interface FenceLimitOptions {
 
 const defaultAheadMs = 86_400_000;
 const maxAheadMs = 100 * 365 * 86_400_000;
-// Captured when the module loads, so that fake timers which a test installs later do not apply.
+// `Date.now` is stored when the module loads, because fake timers of a test replace it later.
 const { now } = Date;
 
-/** Returns the greatest fence that is plausible now, or undefined without a limit. */
+/** Returns the greatest fence that is plausible now; undefined if there is no limit. */
 export function greatestPlausible(option: MaxFenceAhead | undefined): bigint | undefined {
   if (option === "unlimited") return undefined;
   return BigInt(Math.trunc(now()) + checkedMaxAhead(option)) * 1_000n;

@@ -54,7 +54,8 @@ export function eventsOf<Kind extends EventKind>(
 }
 
 /**
- * Checks that no lease begins while another is valid, and that each fence is greater than before.
+ * Checks that no lease begins while another is valid, and that each fence is greater than the fence
+ * before it.
  */
 function fencesGrow(events: readonly DemoEvent[]): Check {
   const taken = eventsOf(events, "acquired");
