@@ -55,7 +55,10 @@ function isConnected(client: IoredisClient): boolean {
   return client.status === "ready" && client.stream?.writable !== false;
 }
 
-/** Returns how to watch the first connect. Reading `state` starts a client with `lazyConnect`. */
+/**
+ * Returns the events and the state that show the first connect. Reading `state` starts a client
+ * with `lazyConnect`.
+ */
 export function connectWatch(client: Pick<IoredisClient, "status" | "connect">): ConnectWatch {
   return {
     library,

@@ -18,14 +18,15 @@ const compactAfter = 1024;
 const watched = new WeakMap<DisconnectEmitter, () => CommandOptions>();
 
 /**
- * Returns a function that gives the options for each of our commands, on top of the client's.
+ * Returns a function that returns the options for each command of Holdfast. They override the
+ * client's options.
  *
  * - No type mapping: replies are strings, even if the application configured other types.
  * - No timeout. perf (sequential): node-redis 6 creates an AbortSignal for each command with a
  *   timeout, which costs more than the command.
- * - One abort signal for all commands of a connection, aborted when it breaks. It rejects commands
- *   that were queued but not written; otherwise the library would write them to the next
- *   connection, at any later time. The library itself rejects commands already written.
+ * - One abort signal for all commands of a connection. It aborts when the connection breaks, and
+ *   so rejects commands that were queued but not written. Otherwise the library would write them
+ *   to the next connection, at any later time. The library itself rejects written commands.
  */
 export function commandOptionsOf(
   client: DisconnectEmitter,

@@ -60,7 +60,7 @@ export interface Grant {
 export type AttemptOutcome =
   | { readonly kind: "granted"; readonly grant: Grant }
   | {
-      /** Others hold the resource: contention, not a fault. */
+      /** Another owner holds a resource of the request. This is contention, not a fault. */
       readonly kind: "held";
       readonly holder: Holder | undefined;
       /**

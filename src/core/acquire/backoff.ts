@@ -9,7 +9,9 @@ const firstPauseMsMax = 1_000;
  * Limit for pauses of the other waiters. The store keeps their queue entries for longer than this.
  */
 const pauseMsMax = 4_000;
-/** Number of waiters that send an attempt when the holder's lease should be over. */
+/**
+ * Number of first waiters in the queue that send an attempt when the holder's lease should be over.
+ */
 const eagerWaiters = 3;
 /** Delay between the attempts of two of these waiters that follow each other in the queue. */
 const eagerStepMs = 10;

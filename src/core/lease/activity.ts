@@ -4,7 +4,7 @@ import type { Instant } from "../ports.ts";
 import type { ReleaseOutcome } from "../store.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 
-/** Doubt about a lease, with its cause. */
+/** Cause that made a lease doubtful. */
 export interface Doubt {
   readonly cause: unknown;
 }

@@ -140,8 +140,8 @@ export class Deadline implements Task {
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
     const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
-    // After a stall or a manual extension many leases would renew at the same time. A new phase for
-    // each prevents that.
+    // After a stall or a manual extension many leases would renew at the same time. Each lease gets
+    // a new phase to prevent that.
     const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
     this.#renewAtMs = Math.floor(started.monotonicMs + afterMs);
   }
@@ -169,7 +169,7 @@ function dueLeftMs({ host }: LeaseTerms): number {
 }
 
 function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
-  // Returns at most a quarter of the interval. With more, the next renewal of a short interval
+  // Returns at most a quarter of the interval. If a short interval allowed more, the next renewal
   // would be due as soon as the reply arrives.
   return Math.min(ttlMs / earlyShare, renewEveryMs / 4);
 }

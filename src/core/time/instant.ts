@@ -38,8 +38,8 @@ export function leftAt(moment: Instant, started: Instant, validityMs: number): n
  */
 
 /**
- * Least change of the offset that counts. The wall clock counts whole milliseconds, so a smaller
- * change may be rounding.
+ * Least change of the difference between the clocks that counts. The wall clock counts whole
+ * milliseconds, so a smaller change may be rounding.
  */
 const noiseMs = 2;
 
@@ -89,10 +89,7 @@ class FollowedClock implements SteadyClock {
   }
 }
 
-/**
- * Steady clocks that exist, by their clock. Managers that share a clock also share its steady
- * clock.
- */
+/** The steady clock of each clock. Managers that share a clock also share its steady clock. */
 const followed = new WeakMap<Clock, SteadyClock>();
 
 export function steadyClock(clock: Clock): SteadyClock {
