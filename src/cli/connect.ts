@@ -22,14 +22,14 @@ export interface Connected {
 
 export interface ConnectOptions {
   readonly defaults?: LockDefaults;
-  /** False: leases without a fence, if the store supports that. */
+  /** If false, leases have no fence, provided that the store supports this. */
   readonly fencing?: boolean;
-  /** True: the store is opened even if no server can be reached. */
+  /** If true, the store is opened even if no server can be reached. */
   readonly withoutServers?: boolean;
   readonly output: Output;
 }
 
-/** Time for releases at the end; after it the connections are closed. */
+/** Limit for the releases at the end; then the connections are closed. */
 const farewellMs = 1_000;
 
 /** Opens the store, or fails within a few seconds. Imports only the modules this store needs. */
@@ -63,7 +63,8 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
         : redlock(opened.clients, settings);
     const locks = createLocks(store, options.defaults);
     const close = async (): Promise<void> => {
-      // After this time, close without waiting for silent servers: their keys end by TTL.
+      // After `farewellMs` the connections are closed without waiting for servers that do not
+      // reply. The keys on these servers end with their TTL.
       const timer = setTimeout(() => opened.close(), farewellMs);
       await locks.close();
       clearTimeout(timer);
@@ -84,7 +85,7 @@ export function storeOptions(settings: StoreSettings, fencing?: boolean): RedisS
   }
   const without = fencing === false || told === "false";
   const given = { prefix, maxTtl, nodeTimeout, admission };
-  // The store checks these texts itself and names the option in its error.
+  // The store checks the texts of these options, and names the invalid option in its error.
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(set), ...(without ? { fencing: false } : {}) };
 }

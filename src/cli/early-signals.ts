@@ -18,13 +18,19 @@ export function endOnSignals(): void {
   });
 }
 
-/** Called right after other listeners were installed, so that no signal is missed. */
+/**
+ * Removes the listeners of `endOnSignals`. Called right after other listeners were installed, so
+ * that no signal is missed.
+ */
 export function handOverSignals(): void {
   for (const end of listeners) end();
   listeners = [];
 }
 
-/** Ends the process as a shell reports a signal. Only for times at which no lock is held. */
+/**
+ * Ends the process with 128 + n for signal n, as shells do. Must be called only while no lock is
+ * held.
+ */
 export function endBy(signal: NodeJS.Signals): never {
   process.exit(signalBase + constants.signals[signal]);
 }

@@ -1,7 +1,7 @@
 /**
  * All exit codes of the command line, shown by `holdfast help exit-codes` and in
- * docs/reference/cli.md. Our own codes are in ranges that commands rarely use, because `exec`
- * passes on the code of its command.
+ * docs/reference/cli.md. Holdfast's own codes are in ranges that commands rarely use, because
+ * `exec` passes on the code of its command.
  */
 
 interface ExitCode {

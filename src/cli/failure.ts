@@ -5,9 +5,9 @@ import type { ExitName } from "./exit-codes.ts";
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly exit: ExitName;
-  /** Exit code in place of the usual one of `exit`. */
+  /** Exit code that replaces the usual code of `exit`. */
   readonly code: number | undefined;
-  /** True if no message is wanted. */
+  /** True if the failure is not printed. */
   readonly silent: boolean;
 
   constructor(
@@ -26,7 +26,7 @@ export class Failure extends Error {
   }
 }
 
-/** Thrown if a signal ended holdfast before any of its work was running. */
+/** Thrown if a signal ended holdfast before it had begun any work. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
   readonly signal: NodeJS.Signals;
@@ -42,7 +42,7 @@ const deniedPattern = new RegExp(
   `^no permission to keep locks|\\b(${refusals.join("|")}|ERR Client sent AUTH)\\b`,
 );
 
-/** True if a server refused our credentials or rights; a retry does not help. */
+/** True if the text reports refused credentials or missing rights. A retry does not help then. */
 export function isDenied(text: string): boolean {
   return deniedPattern.test(text);
 }

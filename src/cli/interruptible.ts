@@ -1,4 +1,4 @@
-/** Runs `work` with a signal that aborts on SIGINT, SIGTERM or SIGHUP. */
+/** Runs `work` with an abort signal that aborts on SIGINT, SIGTERM or SIGHUP. */
 export async function interruptible<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<{ readonly result: Result } | { readonly interrupted: NodeJS.Signals }> {

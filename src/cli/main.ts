@@ -9,7 +9,8 @@ import { Host } from "./session.ts";
 
 /** Runs one command line and resolves to its exit code. Never rejects. */
 async function main(args: readonly string[]): Promise<number> {
-  // Split before parsing, because the parser would mix resources and the command of `exec`.
+  // The arguments are split at `--` before parsing, because the parser would mix resources and the
+  // command of `exec`.
   const dashes = args.indexOf("--");
   if (dashes >= 0) endOnSignals();
   const host = new Host(dashes < 0 ? undefined : args.slice(dashes + 1));
@@ -26,8 +27,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /**
- * Ends the process as SIGPIPE would when the reader of our output has closed it, as in
- * `holdfast watch | head`. If the exit code says what was found or done, it stays.
+ * Ends the process as SIGPIPE would if the program that reads its output has closed the pipe, as in
+ * `holdfast watch | head`. A command whose exit code is a result goes on and ends with that code.
  */
 function endOnBrokenPipes(host: Host): void {
   for (const stream of [process.stdout, process.stderr]) {
@@ -58,7 +59,7 @@ function report(error: unknown, how: { readonly json: boolean; readonly debug: b
 
 function asFailure(error: unknown): Failure {
   if (error instanceof CommanderError) {
-    // Thrown if a subcommand is missing, for example after `holdfast fence`.
+    // The parser throws this error if a subcommand is missing, for example after `holdfast fence`.
     if (error.code === "commander.help")
       return new Failure("misuse", "a command is missing; see --help");
     const told = withoutAddresses(error.message.replace(/^error: /, ""));

@@ -31,13 +31,16 @@ export class Output {
     this.errorColors = createColors(wanted && isatty(process.stderr.fd));
   }
 
-  /** Width for pictures. */
+  /** Width for pictures, in characters. */
   get columns(): number {
     const given = process.stdout.columns ?? Number(process.env["COLUMNS"]);
     return Number.isInteger(given) && given >= columnsMin ? given : 80;
   }
 
-  /** Width for tables and lines. Without a terminal nothing is cut: a program may read it. */
+  /**
+   * Width for tables and lines. Without a terminal nothing is cut, because a program may read the
+   * output.
+   */
   get lineColumns(): number {
     return this.isTerminal ? this.columns : Infinity;
   }

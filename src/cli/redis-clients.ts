@@ -5,10 +5,10 @@ import { describeServer, type ServerAddress, type TlsFiles } from "./store-addre
 
 export { Redis };
 
-/** Time to connect to a server; after it the server counts as unreachable. */
+/** Limit for the time to connect to a server; then the server counts as unreachable. */
 export const connectMs = 5_000;
 
-/** A server that could not be reached at first. */
+/** Server that could not be reached when the store was opened. */
 export interface Unreachable {
   readonly index: number;
   readonly address: string;
@@ -21,12 +21,13 @@ export interface RedisClients {
   close(): void;
 }
 
-/** Time for slower servers once enough are ready; after it the work begins without them. */
+/** Time for which slower servers are awaited after enough servers are ready. */
 const latecomerMs = 250;
 
 /**
- * Opens clients for all servers and waits until `needed` are ready, or each is ready or has failed.
- * Throws Failure if fewer than `needed` are ready. The others keep reconnecting by themselves.
+ * Opens clients for all servers. Waits until `needed` servers are ready, or until each server is
+ * ready or has failed. Throws Failure if fewer than `needed` are ready. The clients of the other
+ * servers keep trying to connect.
  */
 export async function openRedisClients(
   servers: readonly ServerAddress[],
@@ -42,7 +43,8 @@ export async function openRedisClients(
     const why = settled.get(index);
     return why === undefined ? [] : [{ index, address: describeServer(server), why }];
   });
-  // Counts a server that has not settled yet, because there are enough without it.
+  // This count includes servers that are neither ready nor failed yet. There are such servers only
+  // if enough others are ready.
   if (clients.length - unreachable.length >= needed) return { clients, unreachable, close };
   close();
   const reasons = unreachable.map(({ address, why }) => `${address}: ${why}`).join("; ");
@@ -52,7 +54,8 @@ export async function openRedisClients(
 }
 
 /**
- * Resolves to the outcomes by index when all are known, or soon after `needed` servers are ready.
+ * Resolves to the outcomes by server index, when all are known or soon after `needed` servers are
+ * ready.
  */
 function settledOrEnough(
   outcomes: readonly Promise<string | undefined>[],
@@ -90,10 +93,10 @@ function readyOrWhy(client: Redis): Promise<string | undefined> {
       settle(last ?? `no answer within ${connectMs / 1_000} s`);
     }, connectMs);
     client.on("ready", onReady);
-    // Never removed: without a listener ioredis prints errors to the terminal.
+    // This listener is never removed: without a listener ioredis prints errors to the terminal.
     client.on("error", (error: Error) => {
       last = messageOf(error);
-      // Errors that a retry does not cure, and a refused connection, fail at once.
+      // After a refused connection, or an error that a retry does not cure, the wait ends at once.
       if (isDenied(last) || /ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|certificate/i.test(last)) {
         settle(last);
       }
@@ -119,7 +122,7 @@ export function redisOptions(server: ServerAddress): RedisOptions {
     connectTimeout: connectMs,
     disconnectTimeout: 100,
     connectionName: "holdfast-cli",
-    // A lock command must not be sent later than its caller expects.
+    // No command is queued, because a lock command must not be sent later than its caller expects.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: null,

@@ -20,7 +20,7 @@ export interface UsingOptions {
   readonly defaults?: LockDefaults;
   readonly fencing?: boolean;
   readonly withoutServers?: boolean;
-  /** True: writes to stderr which store it is. */
+  /** If true, writes a description of the store to stderr. */
   readonly saysStore?: boolean;
 }
 
@@ -111,7 +111,7 @@ export function flagInteger(flag: string, text: string, min: number, max: number
   );
 }
 
-/** Default label of a lock for people who look at it. Stores keep no host or pid. */
+/** Returns the default label of a lock, for people who list locks. Stores keep no host or pid. */
 export function defaultLabel(): string {
   return `${hostname()}:${process.pid}`;
 }
@@ -126,7 +126,8 @@ export class Host {
 
   constructor(rest: readonly string[] | undefined) {
     this.rest = rest;
-    // Only `exec` has such arguments. Its command goes on without a reader of our messages.
+    // Only `exec` has arguments after `--`. Its command continues even if no program reads the
+    // messages of holdfast.
     this.keepsExitCode = rest !== undefined;
   }
 

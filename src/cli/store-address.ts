@@ -45,7 +45,8 @@ const escapingHint = "write special characters of a password as %40 (@), %2F (/)
 /**
  * Parses a store address. Throws Failure if it is invalid. Resolves relative paths by `base`.
  *
- * No message repeats any part of the address: in a malformed one, a password can stand anywhere.
+ * No error message repeats any part of the address: a malformed address can contain a password at
+ * any position.
  */
 export function parseStoreAddress(text: string, base: string): StoreAddress {
   if (text.startsWith("embedded:")) {
@@ -100,7 +101,7 @@ function urlOf(text: string): URL {
   );
 }
 
-/** `URL.parse` exists since Node 22. */
+/** Returns undefined for an invalid URL, as `URL.parse` does, which exists only since Node 22. */
 function parsed(text: string): URL | undefined {
   try {
     return new URL(text);

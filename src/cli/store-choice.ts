@@ -22,8 +22,8 @@ export interface ChosenStore {
 }
 
 /**
- * Returns the nearest `holdfast.json`, in `start` or a folder above it. One that cannot be read is
- * an error: it may name another store than the one that would be used instead.
+ * Returns the nearest `holdfast.json`, in `start` or a folder above it. Throws Failure if that file
+ * cannot be read, because it may name another store than the one that would be used instead.
  */
 export function findConfig(start: string): FoundConfig {
   for (let folder = start; ; folder = dirname(folder)) {
@@ -89,7 +89,10 @@ export function chooseStore(flag: string | undefined, found: FoundConfig): Chose
   return { address: { kind: "embedded", directory: defaultDirectory() }, from: "the default" };
 }
 
-/** Returns the directory of this user. Processes of different users do not share its locks. */
+/**
+ * Returns the default directory for the locks of this user. Processes of different users do not
+ * share its locks.
+ */
 export function defaultDirectory(): string {
   const home = homedir();
   const { XDG_STATE_HOME: state = "", LOCALAPPDATA: local = "" } = process.env;

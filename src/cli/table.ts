@@ -6,14 +6,19 @@ export interface Column {
   readonly align?: "right";
   /** True if the column shrinks in a narrow terminal. Other columns keep their width. */
   readonly elastic?: boolean;
-  /** Columns with a number are left out of a narrow terminal, the greatest number first. */
+  /**
+   * A column with a number is left out in a narrow terminal; the greatest number is left out first.
+   */
   readonly drop?: number;
 }
 
 const gap = 2;
 const colour = new RegExp(`(${String.fromCodePoint(27)}\\[[\\d;]*m)`);
 const elasticMin = 8;
-/** Columns are left out before the elastic ones get narrower than this. */
+/**
+ * Width of elastic columns. Other columns are left out before elastic columns get narrower than
+ * this.
+ */
 const elasticEnough = 16;
 
 /** Renders rows under titles, cut to the terminal width. Cells may contain colour codes. */
@@ -47,7 +52,7 @@ function cut(text: string, places: number): string {
   if (plainLength(text) <= places) return text;
   let left = places - "…".length;
   let isCut = false;
-  // Keeps all colour codes: the ones after the cut reset the ones before it.
+  // All colour codes are kept: the codes after the cut reset the codes before the cut.
   const pieces = text.split(colour).map((piece, index) => {
     if (index % 2 === 1 || isCut) return index % 2 === 1 ? piece : "";
     let kept = "";

@@ -22,25 +22,25 @@ export interface RedisConnection {
   send(key: string, command: readonly string[]): Promise<unknown>;
 
   /**
-   * Returns a promise while the client connects for the first time. It resolves when commands can
-   * be sent. It rejects with NotConnectedError if the first connect fails or the client is closed.
-   * Returns undefined before the connect starts and after it ended. Missing if the library does not
-   * expose this.
+   * Returns a promise while the client connects for the first time. The promise resolves when
+   * commands can be sent. It rejects with NotConnectedError if the first connect fails or the
+   * client is closed. The result is undefined before the connect starts and after it has ended. The
+   * method is missing if the library does not show its connect.
    */
   firstConnect?(): Promise<void> | undefined;
 
   /**
-   * Returns an object that stands for the current connection: another object after a reconnect.
-   * Commands that are sent in one event-loop turn ran in order on one connection if this returned
-   * the same object before the first send and after the last reply. Missing if the library does not
-   * guarantee that.
+   * Returns an object that stands for the current connection. After a reconnect it is another
+   * object. Commands that are sent in one event-loop turn ran in order on one connection if the
+   * object before the first send is also the object after the last reply. The method is missing if
+   * the library does not guarantee that.
    */
   line?(): object | undefined;
 
   /**
-   * Returns a different value after the client may have sent commands again, as some do after a
-   * reconnect. The caller compares the values from before the send and from the reply. If they
-   * differ, the reply may belong to a second run of the command and proves nothing: "key not
+   * Returns a different value after the client may have sent commands again, as some clients do
+   * after a reconnect. The caller compares the values from before the send and after the reply. If
+   * they differ, the reply may belong to a second run of the command and proves nothing: "key not
    * found", for example, may be an effect of the first run.
    *
    * Missing if the client never repeats a command.
@@ -50,9 +50,10 @@ export interface RedisConnection {
 
   /**
    * Subscribes to `channel` and returns a function that ends the subscription. All subscriptions of
-   * an adapter share one connection, which closes with the last one. Ending it before `onReady`
-   * cancels the attempt. The channel name is sent unchanged, without the key prefix of the user's
-   * client. On a Cluster this is sharded pub/sub: it receives SPUBLISH, not PUBLISH.
+   * an adapter share one connection, which closes with the last subscription. If the function is
+   * called before `onReady`, it cancels the attempt. The channel name is sent unchanged, without
+   * the key prefix of the user's client. On a Cluster the method uses sharded pub/sub: messages
+   * arrive from SPUBLISH, not from PUBLISH.
    *
    * Never throws, calls no listener before it returns, and never re-subscribes: the caller decides
    * that. Rejections on the connection are always handled.
@@ -60,16 +61,24 @@ export interface RedisConnection {
   subscribe?(channel: string, listener: SubscriptionListener): () => Promise<void>;
 }
 
-/** Reports of a subscription, until it is ended. */
+/**
+ * Listener for the events of one subscription. No method is called after the subscription is ended.
+ */
 export interface SubscriptionListener {
-  /** Called at most once, when the server has confirmed: messages published from now on arrive. */
+  /**
+   * Called at most once, when the server has confirmed the subscription. Messages that are
+   * published from now on arrive.
+   */
   onReady(): void;
   onMessage(message: string): void;
-  /** Called at most once and last, if subscribing failed or the subscription ended by itself. */
+  /**
+   * Called at most once, as the last call, if subscribing failed or the subscription ended by
+   * itself.
+   */
   onLost(cause: unknown): void;
 }
 
-/** Thrown if the client was not connected: the command was certainly not sent. */
+/** Error for a client that is not connected. The command was certainly not sent. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 

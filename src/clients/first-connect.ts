@@ -1,31 +1,36 @@
 import { NotConnectedError } from "./contract.ts";
 
-/** The part of a client's event emitter used here. */
+/** The part of a client's event emitter that is used here. */
 export interface ConnectEmitter {
   on(event: string, listener: (cause?: unknown) => void): unknown;
   removeListener(event: string, listener: (cause?: unknown) => void): unknown;
   listenerCount(event: string): number;
 }
 
-/** `idle`: connecting has not begun. `over`: connected now or earlier, or the connect failed. */
+/**
+ * `idle`: connecting has not begun. `over`: the client is or was connected, or the connect failed.
+ */
 export type ConnectState = "idle" | "connecting" | "over";
 
 /** Describes how a client library shows its first connect. */
 export interface ConnectWatch {
   readonly library: string;
   readonly state: () => ConnectState;
-  /** Event that means the client is usable. */
+  /** Event that the client emits when it is usable. */
   readonly readyEvent: string;
-  /** Events that mean one attempt failed or the client was closed. The client may still retry. */
+  /**
+   * Events that the client emits when one attempt failed or the client was closed. The client may
+   * still retry.
+   */
   readonly failedEvents: readonly string[];
 }
 
-/** Shared state per client, because several connections may be made from one client. */
+/** Result of `firstConnectOf` for each client. Several connections of one client share it. */
 const known = new WeakMap<object, () => Promise<void> | undefined>();
 
 /**
- * Returns the `firstConnect` method of `RedisConnection` for `client`. All its listeners are
- * removed from the client when the first of them was called.
+ * Returns the `firstConnect` method of `RedisConnection` for `client`. The first event removes all
+ * the listeners that the method added to the client.
  */
 export function firstConnectOf(
   client: object,
@@ -70,14 +75,17 @@ function connected(client: ConnectEmitter, watch: ConnectWatch): Promise<void> {
       settle(() => reject(new NotConnectedError(library, reasonOf(cause))));
     listeners.set(readyEvent, () => settle(resolve));
     for (const event of failedEvents) listeners.set(event, () => fail());
-    // An "error" event without listeners has a default effect in the libraries (for example a log
-    // line). Listen only if the user does, so that our listener does not suppress it.
+    // Listens for "error" only if the user also does. Without listeners, an "error" event has a
+    // default effect in the libraries, for example a log line, which our listener would suppress.
     if (client.listenerCount("error") > 0 && failedEvents.length > 0) listeners.set("error", fail);
     for (const [event, listener] of listeners) client.on(event, listener);
   });
 }
 
-/** An AggregateError (host with several addresses) has no message: its code is used instead. */
+/**
+ * Returns the text of a failed connect. An AggregateError (host with several addresses) has no
+ * message, so the text is its code.
+ */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return "the first connect failed";
   const { message, code } = cause as NodeJS.ErrnoException;

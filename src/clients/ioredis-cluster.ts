@@ -9,7 +9,7 @@ import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 export interface IoredisCluster {
   readonly isCluster: true;
   readonly status: string;
-  /** Nodes that serve each slot, as "host:port", the master first. */
+  /** Nodes that serve each slot, as "host:port". The master comes first. */
   readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
   nodes(role?: "master"): readonly ClusterMember[];
@@ -28,9 +28,9 @@ type BuiltinCommand = (this: IoredisCluster, args: string[]) => Promise<unknown>
 /**
  * Returns the connection for a Cluster client.
  *
- * Limit: the library's own retries cannot be switched off here. A command to a lost node is retried
- * `maxRedirections` times with pauses of `retryDelayOnFailover`, so it may run one or two seconds
- * late. Plain read commands follow `scaleReads`; scripts always go to the master.
+ * Limit: an adapter cannot switch off the library's own retries. A command to a lost node is
+ * retried `maxRedirections` times with pauses of `retryDelayOnFailover`, so it may run one or two
+ * seconds late. Plain read commands follow `scaleReads`. Scripts always go to the master.
  */
 export function ioredisClusterConnection(client: IoredisCluster): RedisConnection {
   const commands = new Map<string, BuiltinCommand>();
@@ -45,7 +45,7 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
       const [name = "", ...args] = command;
       let run = commands.get(name);
       if (run === undefined) {
-        // Keeps the command out of auto-pipelining. There, iovalkey and older versions of ioredis
+        // Keeps the command out of auto-pipelining, in which iovalkey and older versions of ioredis
         // route a script by its digest instead of its keys.
         run = client.createBuiltinCommand(name.toLowerCase()).string;
         commands.set(name, run);
@@ -63,7 +63,7 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
   };
 }
 
-/** One counter per client, because several connections may be made from one client. */
+/** Counter of each client. Several connections of one client share it. */
 const watched = new WeakMap<IoredisCluster, () => number>();
 
 /**

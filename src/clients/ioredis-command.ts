@@ -1,4 +1,6 @@
-/** The part of the library's Command class that is used here (reached through a client). */
+/**
+ * The part of the library's Command class that is used here. The class is reached through a client.
+ */
 interface CommandLike {
   args: unknown;
   toWritable(socket?: unknown): unknown;
@@ -14,17 +16,17 @@ export interface CommandTaker {
 }
 
 /**
- * Returns a function that sends a command encoded once for all servers of a quorum, or undefined if
- * the library's command class does not behave as expected.
+ * Returns a function that sends a command that is encoded only once for all servers of a quorum.
+ * Returns undefined if the library's Command class does not behave as expected.
  *
- * perf (inflight): ioredis encodes a batch (100 words or more) anew for each server: 28 µs each.
- * Writing an already encoded text takes 4 µs. A single command gains too: its words are scanned
- * once instead of four times.
+ * perf (inflight): ioredis encodes a batch (100 words or more) anew for each server, which takes 28
+ * µs each time. Writing an already encoded text takes 4 µs. A single command is faster as well: its
+ * words are scanned once instead of four times.
  */
 export function sharedCommands(
   client: CommandTaker,
 ): ((command: readonly string[]) => Promise<unknown>) | undefined {
-  // With a key prefix the library changes the words while it encodes them.
+  // A key prefix makes the library change the words while it encodes them.
   if ((client.options?.keyPrefix ?? "") !== "") return undefined;
   const Command = commandClassOf(client);
   if (Command === undefined) return undefined;
@@ -35,14 +37,15 @@ export function sharedCommands(
 
 /**
  * Returns the library's Command class, or undefined if its encoding differs from ours. Clients do
- * not expose the class, so a sample command is built and never sent.
+ * not expose the class, so the function makes a client build a sample command, which is never sent.
  */
 function commandClassOf(client: CommandTaker): CommandClass | undefined {
   if (typeof client.sendCommand !== "function") return undefined;
   const words = ["echo", "é"];
   let made: CommandLike | undefined;
-  // The probe has the client's prototype, not the client itself. perf: an object used as a
-  // prototype becomes slow in JavaScript engines, and with it every call on the clients.
+  // The prototype of the probe is the client's prototype, and not the client itself. perf:
+  // JavaScript engines slow down an object that is used as a prototype, and so every call on the
+  // client.
   const probe = Object.create(Object.getPrototypeOf(client) as object, {
     options: { value: { ...client.options, enableAutoPipelining: false } },
     sendCommand: {
@@ -63,7 +66,10 @@ function commandClassOf(client: CommandTaker): CommandClass | undefined {
 
 type SharedClass = new (words: readonly string[]) => CommandLike;
 
-/** perf: one subclass per library, because engines optimise code that sees few classes. */
+/**
+ * Subclass of each library's Command class. perf: engines optimise code that works with few
+ * classes.
+ */
 const sharedClasses = new WeakMap<CommandClass, SharedClass>();
 
 function sharedClass(Command: CommandClass): SharedClass {
@@ -96,7 +102,7 @@ const sharedOptions = { replyEncoding: "utf8" };
 const usualNames: Readonly<Record<string, string>> = { EVALSHA: "evalsha", SET: "set" };
 
 /**
- * Returns the command name in lower case: iovalkey finds the keys to prefix only then.
+ * Returns the command name in lower case. Only for such names iovalkey finds the keys to prefix.
  *
  * perf (sequential): frequent names are constants, which the library's lookup tables find faster.
  */
@@ -111,10 +117,10 @@ function encodedOnce(words: readonly string[]): { args: readonly string[]; text:
   return last;
 }
 
-// perf: read once, because the global `Buffer` is a getter.
+// perf: the global `Buffer` is a getter, so it is read only once.
 const bytes = Buffer;
 
-/** RESP header of a word by its length, including the line end before it. */
+/** RESP headers of words, by the length of the word. A header includes the line end before it. */
 const lengths = Array.from({ length: 64 }, (_, length) => `\r\n$${length}\r\n`);
 
 function encoded(words: readonly string[]): string {
@@ -123,7 +129,8 @@ function encoded(words: readonly string[]): string {
     text += (lengths[word.length] ?? `\r\n$${word.length}\r\n`) + word;
   }
   text += "\r\n";
-  // perf: one count for the whole text. Words with multi-byte characters are encoded again.
+  // perf: counts the bytes of the whole text at once. Multi-byte characters make the header lengths
+  // wrong, so a text that has any is encoded again, word by word.
   return bytes.byteLength(text) === text.length ? text : encodedByBytes(words);
 }
 

@@ -1,6 +1,8 @@
 import type { Subscriber, SubscriberEvents } from "./subscriptions.ts";
 
-/** Creates another client with the same options; ioredis and iovalkey clients can. */
+/**
+ * Client that can create another client with the same options, as ioredis and iovalkey clients can.
+ */
 export interface IoredisDuplicator {
   duplicate(override: object): IoredisSubscriber;
 }
@@ -15,12 +17,14 @@ interface IoredisSubscriber {
   sunsubscribe(channel: string): Promise<unknown>;
 }
 
-/** Time for the server to close its side; after that the socket is destroyed. */
+/**
+ * Time for the server to close its side of the connection. After that time the socket is destroyed.
+ */
 const disconnectTimeoutMs = 100;
 
 /**
- * Opens a connection that is used once and never reconnects. On a reconnect the library would
- * re-subscribe without a handler for a rejection, which would end the user's process.
+ * Opens a connection that is used once and never reconnects. After a reconnect the library would
+ * re-subscribe without a handler for a rejection, and the rejection would end the user's process.
  */
 export function openIoredisSubscriber(
   client: IoredisDuplicator,
@@ -39,7 +43,8 @@ export function openIoredisSubscriber(
     keyPrefix: "",
     disconnectTimeout: disconnectTimeoutMs,
   });
-  // Also emitted for replies the library does not expect, such as the end of a moved channel.
+  // The client also emits "error" for replies that the library does not expect, such as the end of
+  // a moved channel.
   subscriber.on("error", lost);
   subscriber.on("end", () => lost(new Error("the connection of the subscriber ended")));
   const isSharded = kind === "sharded";

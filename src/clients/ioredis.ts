@@ -19,10 +19,10 @@ export const library = "ioredis";
 /**
  * Returns the connection for one server, or for the master that Sentinel names.
  *
- * Limits that cannot be changed from here: with `autoResendUnfulfilledCommands` (ioredis default) a
- * command in flight on a broken connection is sent again after the reconnect, so it may run twice
- * and late. The same holds with `enableAutoPipelining` for a command that waits for an earlier
- * pipeline. Every command of Holdfast is therefore idempotent for its owner.
+ * Limits that an adapter cannot change: with `autoResendUnfulfilledCommands` (ioredis default) the
+ * library sends a command in flight on a broken connection again after the reconnect. So the
+ * command may run twice and late. The same happens with `enableAutoPipelining` to a command that
+ * waits for an earlier pipeline. Every command of Holdfast is therefore idempotent for its owner.
  */
 export function ioredisConnection(client: IoredisClient): RedisConnection {
   const subscriptions = new Subscriptions((events) =>
@@ -38,7 +38,7 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
       return client.call(lowered(command[0]), command.slice(1));
     },
     firstConnect: firstConnectOf(client, connectWatch(client)),
-    // Commands are written in call order, with `enableAutoPipelining` slightly later.
+    // The library writes commands in call order; with `enableAutoPipelining` slightly later.
     line: () => client.stream ?? undefined,
     subscribe(channel, listener) {
       if (isConnected(client)) return subscriptions.subscribe(channel, listener);
@@ -48,14 +48,17 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
 }
 
 /**
- * Checks the socket too: `status` stays "ready" for a moment after the socket closed, and a command
- * sent then would join the offline queue.
+ * True if a command can be sent now. `status` stays "ready" for a moment after the socket closed,
+ * and a command sent then would join the offline queue. So this also checks the socket.
  */
 function isConnected(client: IoredisClient): boolean {
   return client.status === "ready" && client.stream?.writable !== false;
 }
 
-/** Returns how to watch the first connect. Reading `state` starts a client with `lazyConnect`. */
+/**
+ * Returns the events and the state that show the first connect. Reading `state` starts a client
+ * with `lazyConnect`.
+ */
 export function connectWatch(client: Pick<IoredisClient, "status" | "connect">): ConnectWatch {
   return {
     library,
@@ -68,10 +71,13 @@ export function connectWatch(client: Pick<IoredisClient, "status" | "connect">):
   };
 }
 
-/** Rejects, and starts a client that waits for a first command because of `lazyConnect`. */
+/**
+ * Returns a rejected promise. Also starts a client that waits for its first command because of
+ * `lazyConnect`.
+ */
 export function refuse(client: Pick<IoredisClient, "status" | "connect">): Promise<never> {
   const error = new NotConnectedError(library, client.status);
-  // Ignored: the client reports the cause by its own "error" event.
+  // Ignores the rejection, because the client also reports the cause by its "error" event.
   if (client.status === "wait") client.connect().catch(() => undefined);
   return Promise.reject(error);
 }

@@ -1,10 +1,10 @@
-/** Commands whose arguments are all keys, among those Holdfast may send. */
+/** Commands that Holdfast may send and whose arguments are all keys. */
 const keysOnly = new Set(["DEL", "EXISTS", "MGET", "TOUCH", "UNLINK"]);
 const scripts = new Set(["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]);
 
 /**
  * Returns the command with `prefix` before each key, for clients that do not apply their key prefix
- * to raw commands. If the first argument equals `key`, it is a key.
+ * to raw commands. The first argument is a key if it equals `key`.
  */
 export function withKeyPrefix(prefix: string, key: string, command: readonly string[]): string[] {
   const prefixed = [...command];

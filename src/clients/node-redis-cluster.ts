@@ -31,8 +31,9 @@ interface NodeClient extends NodeRedisDuplicator {
 }
 
 /**
- * Returns the connection for a Cluster client. Checks the state of the node that serves the key: a
- * cluster that is "ready" may have lost one node and would buffer its commands without limit.
+ * Returns the connection for a Cluster client. Checks the state of the node that serves the key,
+ * because a Cluster client that is "ready" may have lost one node. It would buffer the commands for
+ * that node without limit.
  */
 export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConnection {
   const prefix = String(client._keyPrefix ?? "");
@@ -55,7 +56,8 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
       failedEvents: ["disconnect"],
       state() {
         if (!client.isOpen) return "idle";
-        // With `minimizeConnections`, a node without a client is connected on first use.
+        // With `minimizeConnections`, the library connects a node that has no client at its first
+        // use.
         const isUsable = client.slots.some((slot) => slot && slot.master.client?.isReady !== false);
         return isUsable ? "over" : "connecting";
       },
@@ -76,7 +78,8 @@ function isConnected(client: NodeRedisCluster, key: string): boolean {
   const node = client.isOpen ? client.slots[hashSlot(key)]?.master : undefined;
   if (node === undefined) return false;
   if (node.client !== undefined) return node.client.isReady;
-  // With `minimizeConnections` a node is connected on first use: start it for the next attempt.
+  // With `minimizeConnections` the library connects a node at its first use. Starts the connect
+  // now, for the next attempt.
   client.nodeClient(node).catch(() => undefined);
   return false;
 }

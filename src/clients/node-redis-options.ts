@@ -1,5 +1,5 @@
 /**
- * Emitter of a disconnect event: "reconnecting" for a client, "node-reconnecting" for a cluster.
+ * Emitter of a disconnect event: "reconnecting" for a client, "node-reconnecting" for a Cluster.
  */
 export interface DisconnectEmitter {
   on(event: string, listener: () => void): unknown;
@@ -11,21 +11,22 @@ export interface CommandOptions {
   readonly abortSignal: AbortSignal;
 }
 
-/** Limit for unused slots at the start of the listener queue before it is compacted. */
+/** Limit for unused places at the start of the listener queue. Beyond it the queue is compacted. */
 const compactAfter = 1024;
 
-/** One watch per client, because several connections may be made from one client. */
+/** Result of `commandOptionsOf` for each client. Several connections of one client share it. */
 const watched = new WeakMap<DisconnectEmitter, () => CommandOptions>();
 
 /**
- * Returns a function that gives the options for each of our commands, on top of the client's.
+ * Returns a function that returns the options for each command of Holdfast. They override the
+ * client's options.
  *
  * - No type mapping: replies are strings, even if the application configured other types.
  * - No timeout. perf (sequential): node-redis 6 creates an AbortSignal for each command with a
  *   timeout, which costs more than the command.
- * - One abort signal for all commands of a connection, aborted when it breaks. It rejects commands
- *   that were queued but not written; otherwise the library would write them to the next
- *   connection, at any later time. The library itself rejects commands already written.
+ * - One abort signal for all commands of a connection. It aborts when the connection breaks, and
+ *   so rejects commands that were queued but not written. Otherwise the library would write them
+ *   to the next connection, at any later time. The library itself rejects written commands.
  */
 export function commandOptionsOf(
   client: DisconnectEmitter,
@@ -53,9 +54,9 @@ function optionsWith(abortSignal: AbortSignal): CommandOptions {
 /**
  * Abort signal that keeps its listeners in a queue.
  *
- * perf (sequential): each command adds a listener and removes it when written, so in the order in
- * which they were added. A queue does this almost for free; an EventTarget takes about as long as
- * the command.
+ * perf (sequential): each command adds a listener, and removes it when the command is written. So
+ * listeners are removed in the order in which they were added. A queue does this almost for free.
+ * An EventTarget takes about as long as the command.
  */
 class Breaker {
   readonly #controller = new AbortController();

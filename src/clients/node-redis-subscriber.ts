@@ -1,6 +1,6 @@
 import type { Subscriber, SubscriberEvents } from "./subscriptions.ts";
 
-/** Creates another client with the same options; node-redis clients and Sentinel clients can. */
+/** Client that can create another client with the same options, as node-redis clients can. */
 export interface NodeRedisDuplicator {
   /** Missing on a Sentinel client, which connects to its nodes by itself. */
   readonly options?: { readonly socket?: object | undefined } | undefined;
@@ -20,8 +20,8 @@ interface NodeRedisSubscriber {
 type PubSubListener = (message: string, channel: string) => void;
 
 /**
- * Opens a connection that is used once and never reconnects. A Sentinel client reconnects in any
- * case, so it is closed at its first error.
+ * Opens a connection that is used once and never reconnects. A Sentinel client always reconnects,
+ * so it is closed at its first error.
  */
 export function openNodeRedisSubscriber(
   client: NodeRedisDuplicator,
@@ -55,7 +55,7 @@ export function openNodeRedisSubscriber(
 
 /**
  * Closes a subscriber safely. In some versions a client that is destroyed while it connects leaks
- * its socket. So the close waits for the "connect" event; a failed connect leaves no socket.
+ * its socket. So the close waits for the "connect" event. A failed connect leaves no socket.
  */
 class Closing {
   readonly #subscriber: NodeRedisSubscriber;
@@ -66,7 +66,8 @@ class Closing {
     this.#subscriber = subscriber;
     subscriber.on("connect", () => {
       this.#hasSocket = true;
-      // Destroy after the library has sent its first commands, so that it can reject them.
+      // Destroys the client after the library has sent its first commands. The library can then
+      // reject these commands.
       if (this.#isWanted) setImmediate(() => void this.#destroy());
     });
   }
@@ -76,7 +77,9 @@ class Closing {
     return this.#hasSocket ? this.#destroy() : Promise.resolve();
   }
 
-  /** Ignores errors: some versions throw if there is nothing left to close. */
+  /**
+   * Destroys the client. Ignores errors, because some versions throw if nothing is left to close.
+   */
   async #destroy(): Promise<void> {
     try {
       await this.#subscriber.destroy();

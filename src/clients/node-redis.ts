@@ -23,8 +23,8 @@ export interface NodeRedisSentinel extends NodeRedisBase {
   sendCommand(isReadonly: boolean, args: readonly string[], options: object): Promise<unknown>;
   readonly commandOptions?: object;
   /**
-   * Internal method of the library below `sendCommand`. It calls `run` with the master's client,
-   * and again if the connection broke meanwhile. Not documented by the library.
+   * Internal method that `sendCommand` calls. It calls `run` with the master's client, and once
+   * more if the connection broke meanwhile. The library does not document it.
    */
   _execute?(isReadonly: boolean, run: (master: MasterClient) => Promise<unknown>): Promise<unknown>;
 }
@@ -34,15 +34,15 @@ type MasterClient = Pick<NodeRedisClient, "sendCommand">;
 export const library = "node-redis";
 
 /**
- * Returns the connection for one server. The library never repeats a command: one in flight on a
- * broken connection is rejected.
+ * Returns the connection for one server. The library never repeats a command. It rejects a command
+ * in flight on a broken connection.
  */
 export function nodeRedisConnection(client: NodeRedisClient): RedisConnection {
   const options = commandOptionsOf(client, "reconnecting");
   return {
     ...connection(client, (command) => client.sendCommand(command, options())),
-    // A new options object per connection. The library has one queue and one socket, and rejects
-    // what was in flight when the socket broke.
+    // The options object stands for the connection: each connection has a new one. The library has
+    // one queue and one socket, and rejects the commands that were in flight when the socket broke.
     line: options,
   };
 }
@@ -58,7 +58,8 @@ export function nodeRedisSentinelConnection(client: NodeRedisSentinel): RedisCon
   if (typeof client._execute !== "function") {
     const send = (command: readonly string[]): Promise<unknown> =>
       client.sendCommand(false, command, stringReplies);
-    // Without `_execute` a repeated command cannot be detected: every reply counts as one.
+    // Without `_execute` a repeated command cannot be detected, so every reply counts as the reply
+    // to a repeated command.
     return { ...connection(client, send), resendEpoch: () => ({}) };
   }
   let resends = 0;
@@ -86,7 +87,7 @@ function connection(
       return send(prefix === "" ? command : withKeyPrefix(prefix, key, command));
     },
   };
-  // The Sentinel client of node-redis 5 has no `duplicate` and emits no event when ready.
+  // The Sentinel client of node-redis 5 has no `duplicate`, and emits no event when it is ready.
   if (!canDuplicate(client)) return sender;
   const subscriptions = new Subscriptions((events) =>
     openNodeRedisSubscriber(client, "shared", events),

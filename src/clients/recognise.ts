@@ -11,9 +11,9 @@ import {
 import { type GlideClient, glideConnection } from "./valkey-glide.ts";
 
 /**
- * Returns the connection for a client of any supported library, or undefined for anything else.
+ * Returns the connection for a client of any supported library, or undefined for any other value.
  * Recognises a client by its methods, so a second copy of the library, a subclass or a proxy works.
- * Returns an object that is already a RedisConnection unchanged.
+ * Returns a RedisConnection unchanged.
  */
 export function connectionOf(client: unknown): RedisConnection | undefined {
   if (typeof client !== "object" || client === null) return undefined;
@@ -56,7 +56,10 @@ function isNodeRedisSentinel(client: object): client is NodeRedisSentinel {
   return isNodeRedisClient(client) && has(client, "getSentinelNode", "getMasterNode");
 }
 
-/** `withCommandOptions` exists since version 5, the first with options per command. */
+/**
+ * True for clients from version 5 on, the first with options per command. `withCommandOptions`
+ * exists since that version.
+ */
 function isNodeRedisClient(client: object): boolean {
   const { isReady } = client as Partial<NodeRedisClient>;
   return typeof isReady === "boolean" && has(client, "sendCommand", "withCommandOptions");

@@ -1,6 +1,6 @@
 import type { RedisConnection } from "./contract.ts";
 
-/** A method of a client's library. Only its presence matters here. */
+/** A method of a client. Only its presence matters here. */
 type Method = (...given: never[]) => unknown;
 
 /** Client of one server, or of a master that Sentinel names, of ioredis 5 or 6 or of iovalkey. */
@@ -52,8 +52,8 @@ export interface GlideLike {
 }
 
 /**
- * A client of a supported library, by the members by which Holdfast recognises it, or a connection
- * of your own. A client of another copy of a library has the same shape, and works as well.
+ * Client of a supported library, or your own connection. The types list only the members by which
+ * Holdfast recognises a client. So a client of another copy of a library works as well.
  */
 export type RedisClient =
   | IoredisLike

@@ -1,11 +1,11 @@
 import type { SubscriptionListener } from "./contract.ts";
 
 /**
- * Connection that is used only for subscriptions. An adapter opens it beside the user's client and
- * uses it once: the library must neither reconnect nor re-subscribe.
+ * Connection that is used only for subscriptions. An adapter opens it in addition to the user's
+ * client and uses it once: the library must neither reconnect nor re-subscribe.
  */
 export interface Subscriber {
-  /** Settles when the connection is ready or has failed. */
+  /** Promise that settles when the connection is ready or has failed. */
   readonly connected: Promise<unknown>;
   /** Resolves when the server has confirmed the subscription. */
   subscribe(channel: string): Promise<unknown>;
@@ -24,8 +24,8 @@ export interface SubscriberEvents {
 export type OpenSubscriber = (events: SubscriberEvents) => Subscriber;
 
 /**
- * A subscriber with a promise that resolves when it is closed, because some libraries never settle
- * the commands that are pending then.
+ * A subscriber with a promise that resolves when the subscriber is closed. Some libraries never
+ * settle the commands that are pending at the close.
  */
 interface Line {
   readonly subscriber: Subscriber;
@@ -37,13 +37,13 @@ interface Channel {
   /** One object per subscription, so the same listener can subscribe twice. */
   readonly entries: Set<{ readonly listener: SubscriptionListener }>;
   isReady: boolean;
-  /** Settles when the server has confirmed or refused. Never rejects. */
+  /** Settles when the server has confirmed or refused the subscription. Never rejects. */
   begun: Promise<void> | undefined;
 }
 
 /**
- * Channels of one adapter on one shared subscriber connection. It opens for the first channel and
- * closes after the last. If it ends, all its subscriptions are lost.
+ * Channels of one adapter on one shared subscriber connection. The connection opens for the first
+ * channel and closes after the last. If the connection ends, all subscriptions are lost.
  */
 export class Subscriptions {
   readonly #open: OpenSubscriber;
@@ -183,7 +183,7 @@ async function unsubscribed(name: string, channel: Channel, line: Line | undefin
     try {
       await subscriber.unsubscribe(name);
     } catch {
-      // The connection ended, and the subscription with it.
+      // The connection has ended, which also ended the subscription.
     }
   };
   await Promise.race([unsubscribe(), closed]);
@@ -216,7 +216,9 @@ export class NodeSubscriptions<Node> {
   }
 }
 
-/** Returns the subscription of a client that is not connected: reports `onLost` asynchronously. */
+/**
+ * Returns the subscription of a client that is not connected: calls `onLost` in a later microtask.
+ */
 export function neverSubscribed(listener: SubscriptionListener, cause: Error): () => Promise<void> {
   let isWanted = true;
   void Promise.resolve().then(() => {

@@ -1,4 +1,4 @@
-/** GLIDE's names of error codes, mapped to the codes the server sends. */
+/** GLIDE's names of error codes, mapped to the codes that the server sends. */
 const codes = new Map([
   ["ResponseError", "ERR"],
   ["NoScriptError", "NOSCRIPT"],

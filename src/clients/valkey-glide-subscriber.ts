@@ -32,18 +32,21 @@ const subscribeTimeoutMs = 5_000;
 const lookEveryMs = 1_000;
 
 /**
- * Returns 1 if the user may run a command on a channel. Servers before version 7 cannot check: 1.
+ * Script that returns 1 if the user may run a command on a channel. Servers before version 7 cannot
+ * check that, so the result is 1.
  */
 const mayRun = `
 if redis.acl_check_cmd and not redis.acl_check_cmd(ARGV[1], ARGV[2]) then return 0 end
 return 1`;
 
 /**
- * Opens a separate client, because on the user's client our messages would mix with the user's.
+ * Opens a separate client, because on the user's client our messages would mix with the user's
+ * messages.
  *
  * The GLIDE core re-subscribes by itself and does not report a loss. If the server refuses a
  * subscription, the core retries without a pause, 30,000 times a second. So the permission is
- * checked before subscribing, and once a second whether the subscription still exists.
+ * checked before the subscribe. Once a second a check finds out whether the subscription still
+ * exists.
  */
 export function openGlideSubscriber(user: GlideUser, events: SubscriberEvents): Subscriber {
   const { client, topology, send } = user;
@@ -80,7 +83,10 @@ export function openGlideSubscriber(user: GlideUser, events: SubscriberEvents): 
     },
   };
 
-  /** Unsubscribes before closing: GLIDE prints an error to stderr if requests are still pending. */
+  /**
+   * Unsubscribes, then closes. GLIDE prints an error to stderr if requests are pending at the
+   * close.
+   */
   async function closeInOrder(subscriber: GlideSubscriber): Promise<void> {
     await subscriber[unsubscribe](null).catch(() => undefined);
     subscriber.close();

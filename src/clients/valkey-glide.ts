@@ -6,7 +6,7 @@ import { type GlideClass, openGlideSubscriber } from "./valkey-glide-subscriber.
 /** The part of GlideClient or GlideClusterClient of @valkey/valkey-glide 2 that is used here. */
 export interface GlideClient {
   readonly isClosed?: boolean;
-  /** Options the client was created with; the library has no `duplicate`. */
+  /** Options with which the client was created. The library has no `duplicate`. */
   readonly config?: object;
   customCommand(args: readonly string[], options: object): Promise<unknown>;
   close(): void;
@@ -18,10 +18,10 @@ const decodeStrings = 1;
 const asStrings = Object.freeze({ decoder: decodeStrings });
 
 /**
- * Returns the connection for a GLIDE client. GLIDE exposes no connection state except "closed". Its
- * core connects by itself and rejects a command with a timeout if it was not sent within the
- * client's `requestTimeout` (250 ms). A server that is down therefore looks like a slow one: its
- * vote is unknown, never failed.
+ * Returns the connection for a GLIDE client. GLIDE shows no connection state except "closed". Its
+ * core connects by itself, and rejects a command with a timeout if it did not send the command
+ * within the client's `requestTimeout` (250 ms). So a server that is down looks like a slow server:
+ * its vote is unknown, never failed.
  */
 export function glideConnection(
   client: GlideClient,

@@ -29,7 +29,10 @@ export type BreakOutcome =
   | {
       readonly broken: true;
       readonly resource: string;
-      /** Owners that had the lock. More than one if rival attempts each had some of the nodes. */
+      /**
+       * Owners that had the lock. There is more than one if rival attempts each locked some of the
+       * nodes.
+       */
       readonly holders: readonly Holder[];
       /**
        * Fence that is greater than the fences of the holders. Pass it to a guard, which then

@@ -36,7 +36,7 @@ export interface ErrorDetails {
 /** Base class of every error that Holdfast throws deliberately. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
-  /** Resources of the failed call; empty if it had none. */
+  /** Resources of the failed call. Empty if the call concerned no resource. */
   readonly resources: readonly string[];
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -115,7 +115,10 @@ export interface Vote {
   readonly cause?: unknown;
 }
 
-/** Too many nodes failed, did not reply or may not vote. This is a fault, not contention. */
+/**
+ * Too many nodes failed, did not reply or may not vote, so a quorum was missing. This is a fault,
+ * not contention.
+ */
 export class QuorumError extends HoldfastError {
   readonly votes: readonly Vote[];
 
@@ -166,7 +169,7 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
-/** The lease was used after its own `release()`. */
+/** The lease was used after a call of its `release()`. */
 export class LeaseReleasedError extends HoldfastError {
   constructor(resources: readonly string[]) {
     super("LEASE_RELEASED", `the lease on ${list(resources)} was already released`, { resources });
@@ -254,7 +257,7 @@ export class ClosedError extends HoldfastError {
   }
 }
 
-/** An option or argument is invalid. Thrown before anything is sent. */
+/** An option or argument is invalid. The call throws this error before it sends anything. */
 export class InvalidOptionError extends HoldfastError {
   readonly option: string;
 

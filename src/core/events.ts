@@ -60,7 +60,9 @@ export interface LockEvents {
     readonly seen: bigint | undefined;
     readonly guard: string;
   };
-  /** A node failed or did not reply in time. Emitted once per outage, not per command. */
+  /**
+   * A node failed or did not reply in time. The event comes once per outage, not once per command.
+   */
   "node-failed": { readonly node: string; readonly vote: VoteKind; readonly cause: unknown };
   "node-recovered": { readonly node: string };
   /**
@@ -69,7 +71,7 @@ export interface LockEvents {
    * again.
    */
   "node-replaced": { readonly node: string; readonly why: string };
-  /** A node has lost its data, or was never admitted. It may not vote. */
+  /** A node has lost its data, or was never admitted. Such a blank node may not vote. */
   "node-blank": { readonly node: string; readonly why: string };
   /**
    * A blank node, which may not vote, must wait until every lease whose data it may have lost is
@@ -86,7 +88,7 @@ export interface LockEvents {
    * A node's clock stepped by more than the drift allowance, compared with this machine's clock.
    */
   "clock-jump": { readonly node: string; readonly stepMs: number };
-  /** An acquisition needed a second round to agree on its fence. */
+  /** An acquisition needed a second round, so that a quorum of nodes stores its fence. */
   "fence-raised": About & { readonly fence: bigint };
   /** A problem of a server or of the set-up that was found without a call of `doctor()`. */
   warning: Finding;

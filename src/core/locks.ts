@@ -10,7 +10,7 @@ export type Work<Result> = (lease: Lease) => Result | PromiseLike<Result>;
 
 /** A lock manager over one store. */
 export interface Locks extends AsyncDisposable {
-  /** What the store of this manager can promise. */
+  /** Capabilities of this manager's store. */
   readonly capabilities: StoreCapabilities;
   /**
    * Acquires the resources, and waits up to `wait` while others hold them. Then rejects with

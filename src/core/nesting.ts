@@ -30,7 +30,7 @@ export class SelfDeadlockError extends HoldfastError {
   }
 }
 
-/** A `using` whose work is running; `outer` is the `using` around it. */
+/** A call of `using` whose work is running. `outer` is the call of `using` around it. */
 class Enclosing {
   readonly lease: HeldLease;
   readonly outer: Enclosing | undefined;

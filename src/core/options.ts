@@ -13,8 +13,8 @@ export interface LockOptions {
   /** @default "10s": longer than any ordinary stall, short enough to wait out after a crash. */
   readonly ttl?: Duration;
   /**
-   * How long to wait for a held resource: 0 is one attempt, `"forever"` waits until `signal` or
-   * `close()`.
+   * Longest wait for a held resource: 0 makes one attempt, `"forever"` waits until `signal` aborts
+   * or `close()` is called.
    * @default "10s"
    */
   readonly wait?: Duration | "forever";
@@ -28,7 +28,7 @@ export interface LockOptions {
   /** @default "1h": a worker that hangs must not hold its resource for ever. */
   readonly maxHold?: Duration;
   readonly retry?: RetryOptions;
-  /** Ends the wait. It does not end a lease that was already granted. */
+  /** Signal that ends the wait. It does not end a lease that was already granted. */
   readonly signal?: AbortSignal;
   /** Text that other clients receive with the holder of a held resource. Up to 200 characters. */
   readonly label?: string;
@@ -53,7 +53,7 @@ export interface ResolvedOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Least TTL. Redis counts whole milliseconds; drift and round trips use up shorter leases. */
+/** Least TTL. Redis counts whole milliseconds, and drift and round trips use up a shorter lease. */
 export const ttlMinMs = 10;
 /** Longest pause after a failed renewal, as a share of the TTL. */
 const retryShare = 1 / 8;
@@ -142,8 +142,7 @@ function orDefault(
 }
 
 /**
- * Returns `renew` in milliseconds. Checks a default, too, because its interval may be too long for
- * the TTL of this call.
+ * Checks `renew`. Also checks a default, whose interval may be too long for the TTL of this call.
  */
 function checkedRenew(
   value: boolean | Duration | undefined,

@@ -51,7 +51,7 @@ export function labelOf(owner: string): string | undefined {
   }
 }
 
-/** True if a value in a store was made by `Owners`, and not by a foreign client. */
+/** True if Holdfast made this value of a store, and not a foreign client. */
 export function isOwner(value: string): boolean {
   return shape.test(value);
 }

@@ -4,7 +4,10 @@
  * the simulator can run the same code in virtual time.
  */
 
-/** A moment by both clocks. A lease is over when *either* time has passed its end. */
+/**
+ * One moment, as a monotonic and a steady time. A lease is over when *either* time has passed the
+ * end of the lease.
+ */
 export interface Instant {
   /** Monotonic time. Never set back, but stands still while the machine is suspended. */
   readonly monotonicMs: number;
@@ -111,7 +114,7 @@ export interface Runtime {
    * refused.
    */
   readonly asyncContext?: AsyncContext;
-  /** Left out if stalls cannot be measured. */
+  /** Measures stalls of the event loop. Left out if stalls cannot be measured. */
   readonly stalls?: Stalls;
 }
 

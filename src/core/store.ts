@@ -4,7 +4,7 @@ import type { Emitter } from "./events.ts";
 import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./time/scheduler.ts";
 
-/** What a store can promise. A call that needs more rejects with UnsupportedError. */
+/** Capabilities of a store. A call that needs more rejects with UnsupportedError. */
 export interface StoreCapabilities {
   /** True if a grant has a fence. */
   readonly fencing: boolean;
@@ -23,7 +23,7 @@ export interface Cancellation {
   orUntil(work: Promise<void>): Promise<void>;
 }
 
-/** One attempt to acquire. */
+/** Request of one attempt to acquire resources. */
 export interface AcquireRequest {
   /** At least one name, sorted, without duplicates. */
   readonly resources: readonly string[];
@@ -51,7 +51,7 @@ export interface AcquireRequest {
 export interface Grant {
   readonly resources: readonly string[];
   readonly owner: string;
-  /** Undefined if the store does not fence. */
+  /** Fence of the grant. Undefined if the store does not fence. */
   readonly fence: bigint | undefined;
   /** TTL minus the drift allowance, counted from the request's `started`. */
   readonly validityMs: number;
@@ -60,7 +60,7 @@ export interface Grant {
 export type AttemptOutcome =
   | { readonly kind: "granted"; readonly grant: Grant }
   | {
-      /** Others hold the resource: contention, not a fault. */
+      /** Another owner holds a resource of the request. This is contention, not a fault. */
       readonly kind: "held";
       readonly holder: Holder | undefined;
       /**
@@ -161,7 +161,10 @@ export type BreakAnswer =
 
 export interface NodeStatus {
   readonly node: string;
-  /** `off` if admission is off or the store has none, `unknown` before the node's first reply. */
+  /**
+   * `off` if admission is off or the store has no admission, `unknown` before the node's first
+   * reply.
+   */
   readonly admission: "admitted" | "quarantined" | "unknown" | "off";
   /** Time until a quarantined node may vote. Undefined if unknown. */
   readonly quarantineRemainingMs: number | undefined;

@@ -4,7 +4,7 @@ const depthMax = 5;
 
 /**
  * Returns the SQLSTATE of a Postgres error (five characters), which all drivers put in `code`.
- * Looks into the causes as well, because query builders wrap the driver's error.
+ * Searches the causes of the error as well, because query builders wrap the driver's error.
  */
 export function sqlState(error: unknown): string | undefined {
   const code = firstInCauses(error, ({ code: found }) => found);

@@ -8,12 +8,14 @@ export type Admission =
   | { readonly accepted: true }
   | { readonly accepted: false; readonly seen: bigint };
 
-/** Keeps the greatest fence of each resource. The HTTP guard calls `admit` before every request. */
+/**
+ * Store for the greatest fence of each resource. The HTTP guard calls `admit` before every request.
+ */
 export interface FenceStore {
   /**
-   * Compares and stores in one atomic step: accepts if `fence` is not smaller than the greatest
-   * fence seen for `resource`, and stores it. Rejects if the store cannot decide; the guard then
-   * refuses the request.
+   * Accepts `fence` if it is not smaller than the greatest fence seen for `resource`, and then
+   * stores it. Comparison and write are one atomic step. If the store cannot decide, the promise
+   * rejects, and the guard does not let the request pass.
    */
   admit(resource: string, fence: bigint): Promise<Admission>;
 }

@@ -15,7 +15,7 @@ import { resourcesOf } from "../core/resources.ts";
  */
 export interface Fenced {
   /**
-   * Fence of the holder. Throws UnsupportedError if the lease comes from a store without fences.
+   * Fence of the lease. Reading it throws UnsupportedError if the store of the lease has no fences.
    */
   readonly fence: bigint;
   readonly resources: readonly string[];
@@ -23,11 +23,11 @@ export interface Fenced {
 
 export type GuardKind = "postgres" | "mysql" | "redis" | "http";
 
-/** Report to the lease whose write a guard refused. */
+/** Report that a guard refused a write. The lease of that write receives the report. */
 export interface FenceRejection {
   readonly resource: string;
   readonly fence: bigint;
-  /** The greater fence; undefined if the guard could not learn it. */
+  /** Stored fence, which is greater; undefined if the guard did not receive it. */
   readonly seen: bigint | undefined;
   readonly guard: GuardKind;
 }
@@ -49,9 +49,7 @@ export function fenceOf(fenced: Fenced | bigint): bigint {
   return fence;
 }
 
-/**
- * Returns the resources to check: the ones named in the call, otherwise all resources of the lease.
- */
+/** Returns the resources to check: those in `named`, otherwise all resources of the lease. */
 export function guardedResources(
   fenced: Fenced | bigint,
   named: string | readonly string[] | undefined,
@@ -76,7 +74,10 @@ export function subjectOf(
   return typeof first === "string" ? first : fallback;
 }
 
-/** Reports a refused write to the lease. Its lock manager then emits the `fence-rejected` event. */
+/**
+ * Reports to the lease that a guard refused its write. The lock manager of the lease then emits the
+ * `fence-rejected` event.
+ */
 export function reportRejection(fenced: Fenced | bigint, event: FenceRejection): void {
   if (!isObject(fenced)) return;
   const report: unknown = fenced[rejectionMethod];
@@ -84,11 +85,12 @@ export function reportRejection(fenced: Fenced | bigint, event: FenceRejection):
   try {
     report.call(fenced, event);
   } catch {
-    // Ignored: the caller must receive the FenceRejectedError, not an error of the report.
+    // The error is ignored: the caller must receive the FenceRejectedError, not an error of the
+    // report.
   }
 }
 
-/** Reports a stale write to the lease and returns the error for the guard to throw. */
+/** Reports to the lease that its write is stale. Returns the error for the guard to throw. */
 export function rejection(fenced: Fenced | bigint, event: FenceRejection): FenceRejectedError {
   reportRejection(fenced, event);
   return new FenceRejectedError(event.resource, event.fence, event.seen);

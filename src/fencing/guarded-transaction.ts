@@ -4,21 +4,21 @@ import { durationMs, type Duration } from "../core/time/durations.ts";
 import type { GuardFenceOptions } from "./guard-table.ts";
 import { isObject, type Fenced } from "./guard.ts";
 
-// Captured when the module loads, so that fake timers which a test installs later do not apply.
+// `setTimeout` is stored when the module loads, because fake timers of a test replace it later.
 const { setTimeout: later } = globalThis;
 
-/** What `withGuard` does alike on every database: options, time limits, repetitions. */
+/** Parts of `withGuard` that are the same for every database: options, time limits, repetitions. */
 
 export interface WithGuardOptions extends GuardFenceOptions {
   /** @default the server's default */
   readonly isolation?: "read committed" | "repeatable read" | "serializable";
   /**
-   * Longest wait for a lock, and longest pause between two statements. The server then ends the
-   * statement, or the transaction with its connection.
+   * Limit for each wait for a lock and for each pause between two statements. After this time the
+   * server ends the statement, or the transaction with its connection.
    * @default the lease's remaining time at BEGIN; 30 s for a plain fence
    */
   readonly timeout?: Duration;
-  /** Repetitions after a conflict with another transaction. @default 3 */
+  /** Limit for repetitions after a conflict with another transaction. @default 3 */
   readonly maxRetries?: number;
 }
 
@@ -33,7 +33,7 @@ const timeoutMsMax = 3_600_000;
 const pauseMs = 20;
 const optionNames = ["isolation", "timeout", "maxRetries", "table", "resource", "maxFenceAhead"];
 
-/** Runs `attempt`, and again with growing pauses if `isRepeatable` is true for its error. */
+/** Runs `attempt`. Repeats it after growing pauses if `isRepeatable` returns true for its error. */
 export async function guardedTransaction<Result>(
   fenced: Fenced | bigint,
   options: WithGuardOptions,

@@ -22,17 +22,18 @@ export interface FenceGuardOptions extends FenceLimitOptions {
    */
   readonly resourceOf?: (request: GuardedRequest) => string | readonly string[];
   /**
-   * Requests that must carry a fence. A fence that is sent is always checked.
+   * Requests that must carry a fence. If any other request carries a fence, the guard checks it
+   * too.
    * @default "writes": all methods but GET, HEAD, OPTIONS and TRACE
    */
   readonly required?: "always" | "writes" | "never";
-  /** Number of requests that may wait for a resource; more get status 503. @default 1000 */
+  /** Limit for requests that wait for a resource; further requests get status 503. @default 1000 */
   readonly maxQueue?: number;
-  /** Longest wait of a request for its resource; after it the request gets 503. @default "30s" */
+  /** Limit for the wait of a request for its resource; then it gets status 503. @default "30s" */
   readonly queueTimeout?: Duration;
   /**
-   * Receives what a handler of `node` threw, or the reason of the promise that it returned. The
-   * client has its 500 by then.
+   * Called with the error that a handler of `node` threw, or with which its promise rejected. The
+   * guard has ended the response by then, with status 500 if possible.
    * @default a process warning with the stack
    */
   readonly onError?: (error: unknown) => void;
@@ -49,8 +50,8 @@ export interface FenceGuard {
   ): Promise<Response>;
   /**
    * Handler for Node's `req, res`, Express and similar. Runs one request per resource at a time.
-   * The next one starts when the promise returned by `next` settles or, if `next` returns none,
-   * when the response has ended.
+   * The next request starts when the promise returned by `next` settles or, if `next` returns no
+   * promise, when the response has ended.
    *
    * If the handler throws or its promise rejects, the client gets status 500, or a broken
    * connection if the response has begun, and `onError` gets the error.
@@ -76,14 +77,15 @@ interface Settings {
 }
 
 /**
- * Returns middleware that refuses requests with a stale fence (status 412), a missing one (428) or
- * one that is malformed or implausibly far ahead of the clock (400), each with a problem document.
+ * Returns middleware that refuses requests with a stale fence (status 412), without a fence (428),
+ * or with a fence that is malformed or implausibly far ahead of the clock (400). Each refusal is a
+ * problem document.
  *
- * Use it behind authentication: a client that may send any fence can refuse all others, for as long
- * as `maxFenceAhead`.
+ * Use it behind authentication: if a client may send any fence, one great fence makes the guard
+ * refuse all other clients, for as long as `maxFenceAhead`.
  *
- * Handles requests for one resource one after another, so that within this process they are
- * admitted and write in the same order. If the store fails, the request is not handled: `handle`
+ * Handles requests for one resource one after another, so that within this process they write in
+ * the order in which they were admitted. If the store fails, the request is not handled: `handle`
  * rejects and `node` calls `next` with the error.
  */
 export function fenceGuard(options: FenceGuardOptions): FenceGuard {
@@ -179,7 +181,7 @@ async function judge(settings: Settings, request: GuardedRequest): Promise<Verdi
   return { kind: "pass", leave: entry.leave };
 }
 
-/** Returns the resources of the request, or a text that says why the header is invalid. */
+/** Returns the resources of the request, or a text with the reason why the header is invalid. */
 function resourcesFor(settings: Settings, request: GuardedRequest): readonly string[] | string {
   const header = request.header(resourceHeader);
   const named = header === undefined ? undefined : readResources(header);
@@ -188,7 +190,8 @@ function resourcesFor(settings: Settings, request: GuardedRequest): readonly str
   }
   if (settings.resourceOf === undefined) return named ?? `${resourceHeader} is missing`;
   const own = resourcesOf(settings.resourceOf(request));
-  // Fences of different resources cannot be compared, so the header must name every one.
+  // Fences of different resources cannot be compared, so the header must name each resource of the
+  // request.
   const agrees = named === undefined || own.every((resource) => named.includes(resource));
   return agrees ? own : `${resourceHeader} names another resource than this request is about`;
 }
@@ -214,7 +217,8 @@ async function runNext(
     const returned = next();
     await (isThenable(returned) ? returned : ended);
   } catch (error) {
-    // Not passed to `next`: a handler that takes no error would do its work a second time.
+    // The error is not passed to `next`: a handler without a parameter for errors would handle the
+    // request a second time.
     if (!res.headersSent) res.writeHead(500).end();
     else if (!res.writableEnded) res.destroy();
     onError(error);

@@ -12,7 +12,7 @@ export const fenceHeader = "Holdfast-Fence";
 const headerLengthMax = 8_192;
 
 export interface FenceHeaderOptions {
-  /** Name of the resource on the server, if it differs. @default the resources of the lease */
+  /** Resource names on the server, if they differ. @default the resources of the lease */
   readonly resource?: string | readonly string[];
 }
 

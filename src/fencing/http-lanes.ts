@@ -1,4 +1,4 @@
-// Captured when the module loads, so that fake timers which a test installs later do not apply.
+// The timers are stored when the module loads, because fake timers of a test replace them later.
 const { setTimeout: later, clearTimeout: cancel } = globalThis;
 
 /**
@@ -19,7 +19,7 @@ export interface LaneLimits {
 
 export class Lanes {
   readonly #limits: LaneLimits;
-  /** Per resource: promise that resolves when all requests queued so far have left. */
+  /** Promise per resource. It resolves when all requests queued so far have left. */
   readonly #tails = new Map<string, Promise<void>>();
   #waiting = 0;
 
@@ -45,7 +45,8 @@ export class Lanes {
     const came = await this.#inTime(turn);
     this.#waiting -= 1;
     if (came) return { entered: true, leave };
-    // Leave only when the earlier requests have left, because later ones wait for this one.
+    // The request leaves its queues only after all earlier requests have left, because later
+    // requests wait for this one.
     void turn.then(leave);
     return {
       entered: false,

@@ -16,7 +16,10 @@ export interface Problem {
 export const problemType = "application/problem+json";
 export const staleType = "urn:holdfast:problem:stale-fence";
 const aheadType = "urn:holdfast:problem:fence-ahead";
-/** The queue moves on with each request that ends, so an early retry is worth while. */
+/**
+ * Pause that a client should make before it repeats a request. A short pause is enough, because the
+ * queue gets shorter with each request that ends.
+ */
 const retryAfterSeconds = 1;
 
 export function staleProblem(resource: string, fence: bigint, seen: bigint): Problem {
@@ -71,7 +74,7 @@ export function busyProblem(resources: readonly string[], why: string): Problem 
   };
 }
 
-/** Returns the headers of the response; a 503 says when to try again. */
+/** Returns the headers of the response. For status 503 they contain the pause before a retry. */
 export function headersOf(problem: Problem): Record<string, string> {
   const type = { "content-type": problemType };
   return problem.status === 503 ? { ...type, "retry-after": String(retryAfterSeconds) } : type;
@@ -85,9 +88,10 @@ export function problemResponse(problem: Problem): Response {
 }
 
 /**
- * Throws FenceRejectedError if a guarded server replied that the fence is stale, and
- * FenceAheadError if it is implausibly far ahead of the server's clock. Returns for any other
- * response, including a 412 with another reason. The response body stays unread.
+ * Throws FenceRejectedError if a guarded server replied that the fence is stale. Throws
+ * FenceAheadError if it replied that the fence is implausibly far ahead of the server's clock.
+ * Returns for any other response, including a 412 with another reason. The response body stays
+ * unread.
  */
 export async function throwIfFenceRejected(
   response: Response,

@@ -6,12 +6,12 @@ import { fenceOf, guardedResources, type Fenced } from "./guard.ts";
 const keyLengthMax = 64;
 
 /**
- * Returns an idempotency key for services that cannot compare fences but remember keys: payment
+ * Returns an idempotency key for services that cannot compare fences but store keys: payment
  * providers, mail services, a unique column. The same lease and purpose give the same key on every
  * machine; another resource, fence or purpose gives another key. Throws InvalidOptionError if
  * `purpose` is empty.
  *
- * The key has at most 64 characters of `A-Z a-z 0-9 . _ ~ -`; a longer one is replaced by a hash of
+ * The key has at most 64 characters of `A-Z a-z 0-9 . _ ~ -`; a longer key is replaced by a hash of
  * 43 characters.
  *
  * The next holder has another fence and therefore another key. If the effect must happen once

@@ -8,15 +8,15 @@ import { greatestPlausible, plausibleFence, type ServerClock } from "./plausible
 /**
  * Repair after an accident: replaces stored fences that are implausibly far ahead of the clock.
  *
- * The new value is the fence of a lease that was acquired after the accident. It is greater than
- * that of every earlier lease, so all earlier holders stay refused. A plausible fence is never
- * lowered.
+ * The new value is the fence of a lease that was acquired after the accident. This fence is greater
+ * than the fence of every earlier lease, so guards still refuse all earlier holders. A plausible
+ * fence is never lowered.
  */
 
 export interface LowerFenceOptions {
-  /** Resources whose stored fences to lower. @default every resource of the lease */
+  /** Resources whose stored fences are checked. @default every resource of the lease */
   readonly resource?: string | readonly string[];
-  /** Lead over the clock from which a stored fence counts as an accident. @default "24h" */
+  /** Stored fences with a greater lead over the clock are replaced. @default "24h" */
   readonly maxFenceAhead?: Duration;
 }
 
@@ -28,15 +28,15 @@ export interface LowerFenceResult {
 /** A fence store whose fences can be lowered after an accident. */
 export interface LowerableFenceStore extends FenceStore {
   /**
-   * Replaces the stored fence of each resource by that of `fenced`, if it is implausibly far ahead
-   * of the clock. Pass a lease that was acquired after the accident.
+   * Replaces the stored fence of each resource by the fence of `fenced`, if the stored fence is
+   * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
    */
   lower(fenced: Fenced | bigint, options?: LowerFenceOptions): Promise<LowerFenceResult>;
 }
 
 export interface Lowering {
   readonly fence: bigint;
-  /** Stored fences above it are lowered. */
+  /** Stored fences greater than this limit are lowered. */
   readonly limit: bigint;
 }
 
@@ -56,7 +56,10 @@ export async function loweringOf(
   throw new InvalidOptionError("maxFenceAhead", 'a duration, such as "24h"', maxFenceAhead);
 }
 
-/** Lowers the resources of one call one after another. `lowerOne` resolves to true if it did. */
+/**
+ * Lowers the stored fences of the resources, one after another. `lowerOne` resolves to true if it
+ * has lowered the stored fence of its resource.
+ */
 export async function lowerEach(
   fenced: Fenced | bigint,
   options: LowerFenceOptions,

@@ -14,10 +14,10 @@ export type MysqlOutcome =
  * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = ? WHERE … AND fence <= ?`. Pass
  * the result of the statement as `outcome`.
  *
- * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
- * greater, and with StoreError if one is NULL, for which `fence <= ?` is never true. Otherwise
- * resolves to `{ updated: 0 }`: the row is missing or, without CLIENT_FOUND_ROWS, already had these
- * values.
+ * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if a row has
+ * a greater fence, and with StoreError if the fence of a row is NULL: for NULL, `fence <= ?` is
+ * never true. Otherwise resolves to `{ updated: 0 }`: the row is missing or, without
+ * CLIENT_FOUND_ROWS, already had these values.
  */
 export async function assertFenced(
   db: MysqlDatabase,

@@ -14,12 +14,12 @@ import { tableParts } from "./sql-row.ts";
 
 /**
  * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call
- * it in an open transaction, before its other statements: the guard row stays locked until commit.
- * A SELECT before it would fix a snapshot that is older than the lock.
+ * it in an open transaction, before the other statements: the guard row stays locked until commit.
+ * An earlier SELECT would fix a snapshot that is older than the lock.
  *
- * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
- * FenceAheadError if it is implausibly far ahead of the clock, and with InvalidOptionError outside
- * a transaction. Deadlocks and lock timeouts reject with the server's
+ * Rejects with FenceRejectedError if the fence is stale: roll the transaction back then. Rejects
+ * with FenceAheadError if the fence is implausibly far ahead of the clock, and with
+ * InvalidOptionError outside a transaction. Deadlocks and lock timeouts reject with the server's
  * error.
  */
 export async function guardFence(
@@ -40,11 +40,12 @@ export async function guardFence(
 }
 
 /**
- * Keeps the fences of the HTTP guard in the guard table. Pass a pool: each statement commits at
- * once. Rejects with StoreError if the table does not exist.
+ * Returns a fence store that keeps the fences of the HTTP guard in the guard table. Pass a pool:
+ * each statement commits at once. Calls reject with StoreError if the table does not exist.
  *
- * An admission is two statements. A greater fence that comes between them is the one that is read,
- * so the smaller one is refused: never is a fence accepted after a greater one.
+ * An admission needs two statements. If another client stores a greater fence between them, the
+ * second statement reads that one, and the smaller fence is refused. So no fence is accepted after
+ * a greater one.
  */
 export function mysqlFences(
   db: MysqlDatabase,
@@ -78,9 +79,9 @@ export function mysqlFences(
 }
 
 /**
- * Raises the stored fence to `fence` if it is smaller. Returns the greatest fence known. The upsert
- * works on the newest row and locks it. The locking read then returns that row, where a plain
- * SELECT could return an old snapshot.
+ * Replaces the stored fence by `fence` if the stored one is smaller. Returns the fence that is
+ * stored then. The upsert works on the newest row and locks it. The locking read then returns that
+ * row, where a plain SELECT could return an old snapshot.
  */
 async function raise(
   session: Session,
@@ -97,11 +98,11 @@ async function raise(
     [key, value, value],
   );
   const [row] = await session.select(
-    // Read as text, because drivers by default read a BIGINT as a double.
+    // The fence is read as text, because drivers by default read a BIGINT as a double.
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );
-  // After the lock, and before the fence is relied upon.
+  // The table is checked after the row is locked and before the guard relies on the fence.
   await checkTable(session, table, "fence");
   return parseFence(row?.["seen"], table.join("."));
 }

@@ -20,11 +20,12 @@ import type {
 /**
  * Updates a row that carries its own fence. Accepts if the fence is not smaller than the row's, and
  * stores it in the row. A pool runs a short transaction of its own, and repeats it after a
- * deadlock; a connection with an open transaction runs the update in that.
+ * deadlock; a connection with an open transaction runs the update in that transaction.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if stale, with FenceAheadError if the fence is implausibly far ahead of
- * the clock, and with StoreError if the table has no transactions or the fence column is no BIGINT.
+ * with FenceRejectedError if the fence is stale, with FenceAheadError if it is implausibly far
+ * ahead of the clock, and with StoreError if the table has no transactions or the fence column is
+ * no BIGINT.
  */
 export async function fencedUpdate(
   db: MysqlDatabase,
@@ -40,8 +41,8 @@ export async function fencedUpdate(
     checked,
     async (session, count, { fence }) => {
       if (count > 0) await updateRows(session, checked, fence);
-      // Counted from the locked rows. The count of the UPDATE depends on CLIENT_FOUND_ROWS: without
-      // it, rows that already had these values are not counted.
+      // The result is the number of locked rows. The count of the UPDATE depends on
+      // CLIENT_FOUND_ROWS: without this flag, rows that already had these values are not counted.
       return count;
     },
   );
@@ -49,9 +50,9 @@ export async function fencedUpdate(
 }
 
 /**
- * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is gone
- * with the row: a stale `fencedUpsert` could insert it again. If rows come back, use `guardFence`
- * or mark them as deleted by `fencedUpdate`.
+ * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is deleted
+ * with the row, so a stale `fencedUpsert` could insert the row again. If a deleted row may be
+ * inserted again later, use `guardFence`, or mark the row as deleted by `fencedUpdate`.
  */
 export async function fencedDelete(
   db: MysqlDatabase,
@@ -101,8 +102,8 @@ export async function fencedUpsert(
 }
 
 /**
- * Replaces the fence of each matching row by that of `fenced`, if it is implausibly far ahead of
- * the clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is
+ * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   db: MysqlDatabase,
@@ -122,7 +123,7 @@ export async function lowerFence(
   });
 }
 
-/** Whose write it is, and the resource to name in an error. */
+/** Lease and fence of a write, and the resource to name in an error. */
 interface Subject {
   readonly fenced: Fenced | bigint;
   readonly fence: bigint;
@@ -150,7 +151,10 @@ async function changeRows<Result>(
   });
 }
 
-/** After a duplicate key: the row must be the one of `key`, inserted by another session. */
+/**
+ * Called after a duplicate key. Throws unless another session has inserted the row of `key`, with a
+ * fence that is not greater.
+ */
 async function assertSameRow(
   session: Session,
   checked: CheckedRow,

@@ -24,9 +24,11 @@ export type MysqlDatabase = MysqlConnection | MysqlPool | MysqlQuery;
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** One connection: `run` sends plain statements, `select` sends statements with parameters. */
+/** Sends SQL: `run` sends plain statements, `select` sends statements with parameters. */
 export interface Session {
-  /** The user's pool, connection or function: what is known about a table is kept for it. */
+  /**
+   * Pool, connection or function of the user. The results of table checks are kept for this object.
+   */
   readonly owner: object;
   run(sql: string): Promise<void>;
   select(sql: string, params: readonly unknown[]): Promise<readonly Row[]>;

@@ -5,7 +5,7 @@ import { withColumnHint } from "./mysql-table.ts";
 import { isExpression, renderExpression } from "./sql-expression.ts";
 import type { CheckedRow, CheckedUpdate, CheckedUpsert, Columns } from "./sql-row.ts";
 
-/** Fences of the rows that a call is about. */
+/** Fences of the rows that a call selects. */
 export interface RowFences {
   readonly fences: readonly bigint[];
   readonly greatest: bigint;
@@ -21,7 +21,7 @@ export async function lockedFences(session: Session, row: CheckedRow): Promise<R
   const column = quoted(row.column);
   const rows = await withColumnHint(row, () =>
     session.select(
-      // Read as text, because drivers by default read a BIGINT as a double.
+      // The fence is read as text, because drivers by default read a BIGINT as a double.
       `SELECT CAST(${column} AS CHAR) AS seen FROM ${quotedTable(row.table)} ` +
         `WHERE ${text} FOR UPDATE`,
       params,
@@ -48,7 +48,8 @@ export async function updateRows(
   set.push(`${column} = CAST(? AS SIGNED)`);
   await session.select(
     `UPDATE ${quotedTable(update.table)} SET ${set.join(", ")} ` +
-      // Compared again: under READ COMMITTED a matching row can appear after the lock.
+      // The fence is compared again: under READ COMMITTED a matching row can appear after the rows
+      // were locked.
       `WHERE ${text} AND COALESCE(${column}, 0) <= CAST(? AS SIGNED)`,
     [...values, String(fence), ...params, String(fence)],
   );
@@ -91,7 +92,10 @@ export async function lowerRows(
   );
 }
 
-/** Rejects objects that each driver converts in its own way, to pieces of SQL or to JSON. */
+/**
+ * Throws InvalidOptionError for objects that each driver converts in its own way, to pieces of SQL
+ * or to JSON.
+ */
 export function checkScalars(columns: Columns): void {
   for (const [column, value] of columns) {
     const values = isExpression(value) ? value.values : [value];

@@ -2,16 +2,18 @@ import { StoreError } from "../core/errors.ts";
 import { errorNumber } from "./driver-errors.ts";
 import { type Row, type Session } from "./mysql-session.ts";
 
-/** What a guard needs of a table that MySQL would not refuse by itself. */
+/** Checks of a table that a guard needs and that MySQL does not make by itself. */
 
 const checkedTables = new WeakMap<object, Set<string>>();
 
 /**
  * Throws StoreError if the table has no transactions (MyISAM, Aria), or if its fence column is no
- * BIGINT: an INT would hold the same greatest number for every fence. Asks the server once per
- * pool or connection. A table that does not exist and a view pass: the next statement decides.
+ * BIGINT: an INT would hold the same greatest number for every fence. Queries the server once per
+ * table and pool or connection. Accepts a missing table and a view: the next statement on them
+ * fails if they cannot be used.
  *
- * Call it after the first locking statement of a transaction, because it may fix the snapshot.
+ * Call it after the first locking statement of a transaction, because its query may fix the
+ * snapshot.
  */
 export async function checkTable(
   session: Session,

@@ -7,7 +7,7 @@ import { guardFence } from "./mysql-guard-table.ts";
 import { anySession, type MysqlDatabase, poolOf } from "./mysql-session.ts";
 import type { PooledConnection, Session } from "./mysql-session.ts";
 
-/** Connection of the pool, with promises, as `withGuard` passes it on. */
+/** Connection that `withGuard` passes to `work`: a connection of the pool, with promises. */
 export type MysqlTransaction<Pool> = Pool extends {
   getConnection(): Promise<infer Connection>;
 }
@@ -17,17 +17,21 @@ export type MysqlTransaction<Pool> = Pool extends {
     : MysqlDatabase;
 
 const savepoint = "holdfast_transaction";
-/** Deadlock, and MariaDB's "record has changed since last read". */
+/**
+ * Error numbers after which a transaction is repeated: deadlock, and MariaDB's "record has changed
+ * since last read".
+ */
 const repeatableNumbers: ReadonlySet<unknown> = new Set([1213, 1020]);
 
 /**
  * Runs `work` in a transaction that begins with `guardFence`: START TRANSACTION, guard, work,
- * COMMIT; ROLLBACK if one of them fails. Write in `work` only through the connection that it
+ * COMMIT; ROLLBACK if one of them fails. Write in `work` only through the connection that `work`
  * receives.
  *
  * The transaction is repeated after a deadlock, so `work` may run more than once. The server ends
- * it if it waits for a lock, or pauses between two statements, for longer than `timeout` (in whole
- * seconds): a holder that is frozen in its transaction keeps the guard row locked no longer.
+ * the transaction if it waits for a lock, or pauses between two statements, for longer than
+ * `timeout` (in whole seconds). So a holder that is frozen in its transaction does not keep the
+ * guard row locked for longer.
  *
  * Rejects with FenceRejectedError if the fence is stale, with the reason of `lease.signal` if the
  * lease is lost before the transaction begins, and with the server's error 1205 after a lock wait.

@@ -6,10 +6,10 @@ import { fenceOf, type Fenced } from "./guard.ts";
 /**
  * Limit for how far a fence may be ahead of the clock.
  *
- * The fences of the lock servers are microseconds since 1970, or less. A guard that stored a far
- * greater one, from a wrong unit or a forged header, would refuse every later holder for ever. The
- * default is a day: more than the 14 hours by which a clock in the wrong time zone is ahead, and
- * little enough to be waited out after an accident below the limit.
+ * The fences of the lock servers are microseconds since 1970, or less. If a guard stored a far
+ * greater fence, from a wrong unit or a forged header, it would refuse every later holder for ever.
+ * The default is a day. This is more than the 14 hours by which a clock in the wrong time zone is
+ * ahead. It is also short enough to wait until the clock has passed a wrong fence below the limit.
  */
 
 export type MaxFenceAhead = Duration | "unlimited";
@@ -26,7 +26,7 @@ export interface FenceLimitOptions {
 
 const defaultAheadMs = 86_400_000;
 const maxAheadMs = 100 * 365 * 86_400_000;
-// Captured when the module loads, so that fake timers which a test installs later do not apply.
+// `Date.now` is stored when the module loads, because fake timers of a test replace it later.
 const { now } = Date;
 
 /** Returns the time of the server that stores the fences, in ms since 1970. */
@@ -35,7 +35,7 @@ export type ServerClock = () => Promise<number>;
 /** Clock of this machine, for fences that this process stores. */
 export const ownClock: ServerClock = () => Promise.resolve(now());
 
-/** Returns the greatest fence that is plausible at `nowMs`, or undefined without a limit. */
+/** Returns the greatest fence that is plausible at `nowMs`; undefined if there is no limit. */
 export function greatestPlausible(
   option: MaxFenceAhead | undefined,
   nowMs: number = now(),
@@ -59,8 +59,8 @@ export function checkedMaxAhead(option: MaxFenceAhead | undefined): number {
 /**
  * Reads the fence like `fenceOf`. Rejects with FenceAheadError if it is implausibly great.
  *
- * The clock of this machine may be behind by years, and its leases are right all the same. So a
- * fence that is implausible by this clock is compared with the clock of the server as well.
+ * The clock of this machine may be behind by years, and its leases are valid all the same. A fence
+ * that is implausible by this clock is compared with the clock of the server as well.
  */
 export async function plausibleFence(
   fenced: Fenced | bigint,

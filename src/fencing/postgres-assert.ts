@@ -16,9 +16,9 @@ export type PostgresOutcome =
  * Checks the outcome of hand-written SQL: `UPDATE … SET …, fence = $1 WHERE … AND fence <= $1`.
  * Pass the result of the statement as `outcome`.
  *
- * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if one is
- * greater, and with StoreError if one is NULL, for which `fence <= $1` is never true. Otherwise
- * resolves to `{ updated: 0 }`, for example for a missing row.
+ * If no row was updated, reads the fences of the rows. Rejects with FenceRejectedError if a row has
+ * a greater fence, and with StoreError if the fence of a row is NULL: for NULL, `fence <= $1` is
+ * never true. Otherwise resolves to `{ updated: 0 }`, for example for a missing row.
  */
 export async function assertFenced(
   db: PostgresDatabase,

@@ -13,13 +13,13 @@ import { tableParts } from "./sql-row.ts";
 
 /**
  * Checks and stores the fence in the guard table, for rows that cannot carry a fence column. Call
- * it in an open transaction, before its other statements. The guard row stays locked until commit,
+ * it in an open transaction, before the other statements. The guard row stays locked until commit,
  * so no holder of another fence writes between the check and your writes.
  *
- * Rejects with FenceRejectedError if the fence is stale: roll back then. Rejects with
- * FenceAheadError if it is implausibly far ahead of the clock, and with InvalidOptionError outside
- * a transaction, where the lock would end at once. Under REPEATABLE READ and SERIALIZABLE a
- * concurrent guard rejects with the server's error 40001.
+ * Rejects with FenceRejectedError if the fence is stale: roll the transaction back then. Rejects
+ * with FenceAheadError if the fence is implausibly far ahead of the clock, and with
+ * InvalidOptionError outside a transaction, where the lock would end at once. Under REPEATABLE READ
+ * and SERIALIZABLE a concurrent guard rejects with the server's error 40001.
  */
 export async function guardFence(
   db: PostgresDatabase,
@@ -33,7 +33,8 @@ export async function guardFence(
   const clock = (): Promise<number> => postgresMs(query);
   const fence = await plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead, clock);
   await withTableHint(table, async () => {
-    // Takes the same lock as the INSERT, but fails outside a transaction block (25P01).
+    // LOCK TABLE takes the same table lock as the INSERT below, but fails outside a transaction
+    // (25P01).
     await query(`LOCK TABLE ${quotedTable(table)} IN ROW EXCLUSIVE MODE`, []);
   });
   const greatest = await raise(query, table, resources, fence);
@@ -43,8 +44,9 @@ export async function guardFence(
 }
 
 /**
- * Keeps the fences of the HTTP guard in the guard table. Pass a pool: each admission is one
- * statement that commits at once. Rejects with StoreError if the table does not exist.
+ * Returns a fence store that keeps the fences of the HTTP guard in the guard table. Pass a pool:
+ * each admission is one statement that commits at once. Calls reject with StoreError if the table
+ * does not exist.
  */
 export function postgresFences(
   db: PostgresDatabase,
@@ -76,9 +78,10 @@ export function postgresFences(
 }
 
 /**
- * Raises the fence of each resource and returns the greatest fence known, by resource. GREATEST
- * (instead of a WHERE on the conflict action) makes the locking statement return a row in every
- * case. All callers insert the rows in the order of the lease, which prevents deadlocks.
+ * Replaces the stored fence of each resource by `fence` if the stored one is smaller. Returns the
+ * fences that are stored then, by resource. GREATEST (instead of a WHERE on the conflict action)
+ * makes the locking statement return a row in every case. All callers insert the rows in the order
+ * of the lease, which prevents deadlocks.
  */
 async function raise(
   query: RunQuery,
@@ -101,7 +104,7 @@ async function raise(
     if (resource !== undefined) greatest.set(resource, parseFence(seen, table.join(".")));
   }
   if (greatest.size !== keys.size) {
-    // A trigger or rule suppressed a row. Without its fence the guard must not accept.
+    // A trigger or rule suppressed a row. Without the fence of that row, the guard must not accept.
     throw new StoreError(`the guard table "${table.join(".")}" did not return every row`);
   }
   return greatest;

@@ -34,9 +34,9 @@ export const fenceTriggerState = "HF412";
 
 /**
  * Returns SQL for an optional trigger: the database itself then refuses every UPDATE that would
- * lower the fence, or set it to NULL. An UPDATE that does not set the fence column is not checked,
- * and `lowerFence` passes. Run the statements
- * as one script; this needs the right to create a function in the table's schema.
+ * lower the fence, or set it to NULL. The trigger does not check an UPDATE that does not set the
+ * fence column, and it accepts `lowerFence`. Run the statements as one script; this needs the right
+ * to create a function in the table's schema.
  */
 export function fenceTriggerSql(table: TableName, column = "fence"): string {
   const parts = tableParts(table);
@@ -65,8 +65,8 @@ export function fenceTriggerSql(table: TableName, column = "fence"): string {
 }
 
 /**
- * Returns the name of the trigger and its function. Postgres cuts names at 63 bytes, so that two
- * long columns would share one function: a long name ends with a hash instead.
+ * Returns the name of the trigger and its function. Postgres cuts names at 63 bytes, so two long
+ * column names could lead to the same function name. So a long name ends with a hash instead.
  */
 function triggerName(column: string): string {
   const name = `holdfast_refuse_lower_${column}`;

@@ -9,8 +9,8 @@ export type PostgresQuery = (
 ) => PromiseLike<{ readonly rows: readonly unknown[] } | readonly unknown[]>;
 
 /**
- * Runs statements: a `pg` Pool, Client or PoolClient, PGlite or its transaction, `postgres`
- * (porsager) or its transaction, or a query function.
+ * Object that runs statements: a `pg` Pool, Client or PoolClient, PGlite or its transaction,
+ * `postgres` (porsager) or its transaction, or a query function.
  */
 export type PostgresDatabase =
   | { query(text: string, params?: unknown[]): PromiseLike<{ readonly rows: readonly unknown[] }> }
@@ -20,13 +20,16 @@ export type PostgresDatabase =
 export type Row = Readonly<Record<string, unknown>>;
 export type RunQuery = (text: string, params: unknown[]) => Promise<readonly Row[]>;
 
-/** Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError if unknown. */
+/**
+ * Recognises the driver by its methods. Sends nothing. Throws InvalidOptionError for other objects.
+ */
 export function queryOf(db: PostgresDatabase): RunQuery {
   const given: unknown = db;
   const recipe = recipeFor(db);
   if (recipe === "" && (isObject(given) || typeof given === "function")) {
     const { unsafe, query } = given as { unsafe?: unknown; query?: unknown };
-    // Checked first, because a `postgres` client is itself a function (the template tag).
+    // `unsafe` is checked first, because a `postgres` client is itself a function (the template
+    // tag).
     if (typeof unsafe === "function") return bind(given, unsafe);
     if (typeof query === "function") return bind(given, query);
     if (typeof given === "function") return bind(undefined, given);

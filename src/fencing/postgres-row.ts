@@ -25,9 +25,9 @@ const upsertTries = 8;
  * than the row's, and stores it in the row. Works with or without a transaction.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if stale, and with FenceAheadError if the fence is implausibly far ahead
- * of the clock. Inside a transaction, rejects with the server's error 40P01 (deadlock) or 40001
- * (serialization failure) if the transaction must be repeated.
+ * with FenceRejectedError if the fence is stale, and with FenceAheadError if it is implausibly far
+ * ahead of the clock. Inside a transaction, rejects with the server's error 40P01 (deadlock) or
+ * 40001 (serialization failure) if the transaction must be repeated.
  */
 export async function fencedUpdate(
   db: PostgresDatabase,
@@ -40,9 +40,9 @@ export async function fencedUpdate(
 }
 
 /**
- * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is gone
- * with the row: a stale `fencedUpsert` could insert it again. If rows come back, use `guardFence`
- * or mark them as deleted by `fencedUpdate`.
+ * Deletes a row that carries its own fence, under the rule of `fencedUpdate`. The fence is deleted
+ * with the row, so a stale `fencedUpsert` could insert the row again. If a deleted row may be
+ * inserted again later, use `guardFence`, or mark the row as deleted by `fencedUpdate`.
  */
 export async function fencedDelete(
   db: PostgresDatabase,
@@ -65,7 +65,8 @@ export async function fencedUpsert(
 ): Promise<FencedUpsertResult> {
   const checked = checkedUpsert(upsert);
   const make = (fence: bigint): Statement => upsertStatement(checked, fence);
-  // A row that another session inserted meanwhile is neither seen nor inserted: then try again.
+  // If another session inserts the row meanwhile, the statement neither finds nor inserts the row.
+  // The statement is then repeated.
   for (let tries = 1; tries <= upsertTries; tries += 1) {
     const { changed, inserted } = await changeRows(db, fenced, upsert, checked, make);
     if (inserted + changed > 0) return { inserted: inserted > 0 };
@@ -78,8 +79,8 @@ export async function fencedUpsert(
 }
 
 /**
- * Replaces the fence of each matching row by that of `fenced`, if it is implausibly far ahead of
- * the clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is
+ * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   db: PostgresDatabase,
@@ -122,8 +123,9 @@ async function changeRows(
 
 /**
  * Sends the statement again after a deadlock (40P01): two statements that match several rows may
- * lock them in different order. A deadlock undoes a statement without a transaction completely.
- * Inside a transaction the repetition fails (25P02), and the deadlock is what the caller receives.
+ * lock the rows in different order. Outside a transaction, a deadlock undoes the whole statement.
+ * Inside a transaction the repetition fails with 25P02, and the caller receives the error of the
+ * deadlock.
  */
 async function runAgainAfterDeadlock(
   query: RunQuery,

@@ -3,12 +3,13 @@ import { isExpression, renderExpression } from "./sql-expression.ts";
 import type { CheckedRow, CheckedUpdate, CheckedUpsert, Columns } from "./sql-row.ts";
 
 /**
- * The statements of the row guard. Each is one statement, so it works with and without a
+ * Statements of the row guard. Each guard call is one statement, so it works with and without a
  * transaction.
  *
- * `target` locks the rows and reads their newest fences. `changed` changes them only if no fence is
- * greater. `changed` compares the fence again: under READ COMMITTED only re-checked conditions see
- * what was committed while the statement waited for the lock.
+ * Each statement has two parts. `target` locks the rows and reads their newest fences. `changed`
+ * changes the rows only if no fence is greater. `changed` compares the fences again: under READ
+ * COMMITTED, only conditions that the server checks again include what was committed while the
+ * statement waited for the lock.
  */
 
 export interface Statement {
@@ -38,7 +39,10 @@ export function deleteStatement(row: CheckedRow, fence: bigint): Statement {
   return { text: `WITH ${target}, ${changed} ${outcome("0")}`, params: params.values };
 }
 
-/** Inserts if there is no such row. A row that another session just inserted is left alone. */
+/**
+ * Returns the statement that updates the row, or inserts it if it is missing. The statement does
+ * not change a row that another session has just inserted.
+ */
 export function upsertStatement(upsert: CheckedUpsert, fence: bigint): Statement {
   const params = new Params();
   const { target, changed } = change(upsert, fence, params, setClause(upsert, params, fence));
@@ -53,7 +57,9 @@ export function upsertStatement(upsert: CheckedUpsert, fence: bigint): Statement
   return { text, params: params.values };
 }
 
-/** Reads the greatest fence of the rows, and if one of them is NULL. */
+/**
+ * Returns the statement that reads the greatest fence of the rows, and how many fences are NULL.
+ */
 export function fencesStatement(row: CheckedRow): Statement {
   const params = new Params();
   const column = quoted(row.column);
@@ -64,10 +70,16 @@ export function fencesStatement(row: CheckedRow): Statement {
   return { text, params: params.values };
 }
 
-/** Setting that lets the trigger of `fenceTriggerSql` pass: the fence to lower to. */
+/**
+ * Name of the setting that contains the new fence of `lowerFence`. The trigger of `fenceTriggerSql`
+ * accepts an UPDATE to this fence.
+ */
 export const loweringSetting = "holdfast.lower_fence";
 
-/** Lowers fences above `limit` to `fence`. The setting ends with the statement's transaction. */
+/**
+ * Returns the statement that replaces fences above `limit` by `fence`. The setting in it ends with
+ * the transaction of the statement.
+ */
 export function lowerStatement(row: CheckedRow, fence: bigint, limit: bigint): Statement {
   const params = new Params();
   const to = params.add(String(fence));
@@ -80,7 +92,7 @@ export function lowerStatement(row: CheckedRow, fence: bigint, limit: bigint): S
   return { text, params: params.values };
 }
 
-/** Returns `target` and `changed`. Without a SET clause, `changed` deletes. */
+/** Returns the parts `target` and `changed`. Without a SET clause, `changed` deletes the rows. */
 function change(
   row: CheckedRow,
   fence: bigint,

@@ -7,7 +7,7 @@ import { recipeFor } from "./query-builders.ts";
 import { guardedTransaction, type GuardedTransaction } from "./guarded-transaction.ts";
 import type { WithGuardOptions } from "./guarded-transaction.ts";
 
-/** Transaction of a `pg` Pool, of `postgres`, or of PGlite, as `withGuard` passes it on. */
+/** Transaction that `withGuard` passes to `work`: of a `pg` Pool, of `postgres`, or of PGlite. */
 export type PostgresTransaction<Db> = Db extends {
   connect: { (): Promise<infer Client>; (callback: never): unknown };
 }
@@ -23,7 +23,7 @@ export type PostgresTransaction<Db> = Db extends {
       ? Tx
       : PostgresDatabase;
 
-/** Session with an open transaction, at its beginning. */
+/** Session whose transaction has just begun. */
 type Session = PostgresDatabase & object;
 
 interface Client {
@@ -35,11 +35,12 @@ interface Client {
 
 /**
  * Runs `work` in a transaction that begins with `guardFence`: BEGIN, guard, work, COMMIT; ROLLBACK
- * if one of them fails. Write in `work` only through the transaction that it receives.
+ * if one of them fails. Write in `work` only through the transaction that `work` receives.
  *
  * The transaction is repeated after 40001 and 40P01, so `work` may run more than once. The server
- * ends it if it waits for a lock, or pauses between two statements, for longer than `timeout`: a
- * holder that is frozen in its transaction keeps the guard row locked for no longer than that.
+ * ends the transaction if it waits for a lock, or pauses between two statements, for longer than
+ * `timeout`. So a holder that is frozen in its transaction does not keep the guard row locked for
+ * longer.
  *
  * Rejects with FenceRejectedError if the fence is stale, with the reason of `lease.signal` if the
  * lease is lost before the transaction begins, and with the server's error 55P03 after a lock wait.
@@ -95,7 +96,7 @@ async function inPool<Result>(
 ): Promise<Result> {
   const client = await connect();
   // If the server ends a connection that pauses, an `error` event without a listener would end the
-  // process. The next statement on it rejects.
+  // process. The next statement on the connection rejects anyway.
   const ignore = (): void => undefined;
   client.on?.("error", ignore);
   let usable = true;
@@ -120,7 +121,10 @@ async function inPool<Result>(
 
 type PostgresJsBegin = (...args: readonly unknown[]) => Promise<unknown>;
 
-/** `begin` rejects by itself if a statement failed and its error was caught. */
+/**
+ * Runs a transaction of `postgres`. `begin` rejects by itself if a statement failed, even if `work`
+ * caught the error.
+ */
 async function inPostgresJs<Result>(
   begin: PostgresJsBegin,
   settings: GuardedTransaction,
@@ -129,7 +133,8 @@ async function inPostgresJs<Result>(
   const level = isolationOf(settings).trim().toLowerCase();
   const body = async (tx: { unsafe(text: string): Promise<unknown> }): Promise<[Result]> => {
     await tx.unsafe(timeoutsOf(settings));
-    // In a list, because `begin` awaits the items of a list, and would flatten the result.
+    // The result is returned in a list: `begin` awaits the items of a list, and must not do so with
+    // a result that is itself a list.
     return [await run(tx as unknown as Session)];
   };
   const [result] = (await begin(level, body)) as [Result];
@@ -152,7 +157,8 @@ async function inPglite<Result>(
     const isolation = level === "" ? "" : `SET TRANSACTION${level}; `;
     await tx.exec(isolation + timeoutsOf(settings));
     const result = await run(tx as unknown as Session);
-    // PGlite's COMMIT of a failed transaction rolls back and reports nothing. This reports it.
+    // PGlite's COMMIT of a failed transaction rolls back without an error. This statement fails
+    // then.
     await tx.exec("SELECT 1").catch((error: unknown) => {
       throw sqlState(error) === "25P02" ? rolledBack() : error;
     });

@@ -1,9 +1,12 @@
 import { isObject } from "./guard.ts";
 
-/** A library that is no driver, and whose methods a guard would misread. */
+/**
+ * Library that is no driver. Its objects have methods that a guard would take for those of a
+ * driver.
+ */
 interface QueryBuilder {
   readonly library: string;
-  /** Methods by which it is known. */
+  /** Methods by which objects of the library are recognised. */
   readonly methods: readonly string[];
   readonly recipe: string;
 }
@@ -31,7 +34,10 @@ const queryBuilders: readonly QueryBuilder[] = [
   },
 ];
 
-/** Returns a recipe for a message if `db` is of such a library, otherwise an empty text. */
+/**
+ * Returns a recipe for an error message if `db` comes from one of these libraries, otherwise an
+ * empty text.
+ */
 export function recipeFor(db: unknown): string {
   if (!isObject(db) && typeof db !== "function") return "";
   const given = db as unknown as Record<string, unknown>;

@@ -8,7 +8,7 @@ import { foreign, replyOf } from "./redis-replies.ts";
 import { redisConnection, redisMs, runScript } from "./redis-run.ts";
 import { admitScript, lowerScript } from "./redis-scripts.ts";
 
-/** Longest time for which a value or a fence is kept. */
+/** Limit for the time for which a value or a fence is kept. */
 export const keptMsMax: number = 10 * 365 * 86_400_000;
 
 export interface RedisFencesOptions {
@@ -18,7 +18,7 @@ export interface RedisFencesOptions {
   readonly forgetAfter?: Duration;
 }
 
-/** Keeps the fences of the HTTP guard in Redis, one key per resource. */
+/** Returns a fence store that keeps the fences of the HTTP guard in Redis, one key per resource. */
 export function redisFences(
   client: unknown,
   options: RedisFencesOptions = {},
@@ -46,7 +46,10 @@ export function redisFences(
   };
 }
 
-/** Lowers the fence of one key. Resolves to true if it was implausible. */
+/**
+ * Replaces the stored fence of one key by `fence` if it is greater than `limit`. Resolves to true
+ * if the stored fence was replaced.
+ */
 export async function lowerKey(
   client: unknown,
   key: string,

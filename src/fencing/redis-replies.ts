@@ -16,8 +16,8 @@ export function foreign(key: string, what: unknown): StoreError {
 }
 
 /**
- * Returns the value as the server keeps it. Clients pass text only, so bytes are kept as base64 and
- * marked by the encoding.
+ * Returns the value in the form in which the server stores it. Clients send text only, so bytes are
+ * stored as base64, and `encoding` marks them.
  */
 export function encoded(value: string | Uint8Array): { text: string; encoding: "" | "base64" } {
   if (typeof value === "string") return { text: value, encoding: "" };

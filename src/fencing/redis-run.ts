@@ -15,8 +15,8 @@ export function redisConnection(client: unknown): RedisConnection {
 
 /**
  * Runs a script by its hash, or by its source if the server does not have it yet. Waits for a
- * client that connects for the first time. Rejects with StoreError that says if the script may have
- * run; its `cause` is the error of the client.
+ * client that connects for the first time. Rejects with a StoreError whose message states if the
+ * script may have run; its `cause` is the error of the client.
  */
 export async function runScript(
   connection: RedisConnection,

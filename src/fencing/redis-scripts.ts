@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Lua script and its SHA-1, by which servers cache it. */
+/** Lua script and its SHA-1. Servers cache a script under its SHA-1. */
 export interface Script {
   readonly source: string;
   readonly sha: string;
@@ -71,8 +71,8 @@ return {'ok', found[1], found[2], found[4]}
 `);
 
 /**
- * KEYS: the key that keeps the fence of one resource. ARGV: fence, ms until it is forgotten or "0"
- * (never). Returns the greatest fence known, including the given one.
+ * KEYS: the key that keeps the fence of one resource. ARGV: fence, ms until the fence is forgotten
+ * or "0" (never). Returns the greater one of the stored fence and the given fence.
  */
 export const admitScript: Script = script(`${greater}
 local last = redis.call('GET', KEYS[1])

@@ -19,14 +19,14 @@ export { redisFences, type RedisFencesOptions } from "./redis-fences.ts";
 
 /**
  * A fenced value is one hash per key with the fields `value`, `fence`, `until` and, for bytes,
- * `encoding`. Both value and fence are in one key, so a Redis Cluster needs no hash tag and a
- * delete removes both.
+ * `encoding`. Value and fence are in one key, so a Redis Cluster needs no hash tag, and removing
+ * the key removes both.
  */
 
 export interface FencedDeleteOptions extends FenceLimitOptions {
   /**
-   * Time after the last write until the server may forget the fence. A stale write that is delayed
-   * for longer passes.
+   * Time after the last write until the server may forget the fence. A stale write that arrives
+   * after this time is accepted.
    * @default never: the key stays until you delete it
    */
   readonly forgetAfter?: Duration;
@@ -35,7 +35,7 @@ export interface FencedDeleteOptions extends FenceLimitOptions {
 }
 
 export interface FencedSetOptions extends FencedDeleteOptions {
-  /** Time for which the value can be read. The fence outlives it. @default for ever */
+  /** Time for which the value can be read. The fence stays after it. @default for ever */
   readonly ttl?: Duration;
 }
 
@@ -52,8 +52,8 @@ const deleteOptions = ["forgetAfter", "resource", "maxFenceAhead"];
  * Writes `value` and the fence if the fence is not smaller than the stored one. Bytes are kept as
  * base64. Rejects with FenceRejectedError if the fence is stale, with FenceAheadError if it is
  * implausibly far ahead of the clock, and with StoreError if the key holds anything but a fenced
- * value; nothing is written then. If the reply is lost, the StoreError says
- * that the guard may have run.
+ * value; nothing is written then. If the reply is lost, the message of the StoreError states that
+ * the guard may have run.
  */
 export async function fencedSet(
   client: unknown,
@@ -92,7 +92,7 @@ export interface FencedGetOptions {
 
 /**
  * Reads a fenced value with its fence. Resolves to undefined if the key does not exist. Rejects
- * with StoreError if it holds anything but a fenced value, or bytes where text is wanted.
+ * with StoreError if the key holds anything but a fenced value, or bytes where text is wanted.
  */
 export async function fencedGet(
   client: unknown,
@@ -130,13 +130,13 @@ export async function fencedGet(
 }
 
 export interface LowerKeyOptions {
-  /** Lead over the clock from which a stored fence counts as an accident. @default "24h" */
+  /** A stored fence with a greater lead over the clock is replaced. @default "24h" */
   readonly maxFenceAhead?: Duration;
 }
 
 /**
- * Replaces the fence of a fenced value by that of `fenced`, if it is implausibly far ahead of the
- * clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of a fenced value by the fence of `fenced`, if the stored fence is implausibly
+ * far ahead of the clock. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   client: unknown,

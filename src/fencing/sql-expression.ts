@@ -1,13 +1,13 @@
 import { InvalidOptionError } from "../core/errors.ts";
 import { isObject } from "./guard.ts";
 
-// A registered symbol, so that an expression of another copy of the package is recognised.
+// The symbol is registered, so that an expression of another copy of the package is recognised.
 const brand: unique symbol = Symbol.for("holdfast.sql.expression") as never;
 
-/** SQL for a value in `set`, with its parameters. Made by `expression`. */
+/** SQL for a value in `set`, with its parameters. `expression` creates it. */
 export interface SqlExpression {
   readonly [brand]: true;
-  /** Pieces of SQL; between two of them stands a parameter. */
+  /** Pieces of SQL text. One parameter belongs between each two neighbouring pieces. */
   readonly texts: readonly string[];
   readonly values: readonly unknown[];
 }

@@ -27,7 +27,7 @@ export interface FencedRow extends FencedTable {
 
 export interface FencedUpdate extends FencedRow, FenceLimitOptions {
   /**
-   * Columns and their new values, without the fence column: the guard sets that. A value may be an
+   * Columns and their new values, without the fence column, which the guard sets. A value may be an
    * `expression`.
    */
   readonly set: Readonly<Record<string, unknown>>;
@@ -44,8 +44,8 @@ export interface FencedUpsert extends FencedTable, FenceLimitOptions {
   /** Columns and values to write, whether the row exists or not; without the fence column. */
   readonly set: Readonly<Record<string, unknown>>;
   /**
-   * More columns for a new row only. A column that `set` gives an `expression` needs its first
-   * value here.
+   * More columns for a new row only. If `set` gives a column an `expression`, its value in a new
+   * row must stand here.
    */
   readonly insert?: Readonly<Record<string, unknown>>;
 }
@@ -63,7 +63,7 @@ export interface FencedDeleteResult {
 }
 
 export interface LoweredRow extends FencedRow {
-  /** Lead over the clock from which a stored fence counts as an accident. @default "24h" */
+  /** A stored fence with a greater lead over the clock is replaced. @default "24h" */
   readonly maxFenceAhead?: Duration;
 }
 
@@ -87,7 +87,10 @@ export interface CheckedUpsert extends CheckedUpdate {
 
 const rowOptions = ["table", "where", "column", "resource"];
 
-/** Checks the row, and that `row` has no other options than its own and `more`. */
+/**
+ * Checks the row. Throws InvalidOptionError for options that are neither `rowOptions` nor in
+ * `more`.
+ */
 export function checkedRow(row: FencedRow, ...more: readonly string[]): CheckedRow {
   knownOptions("options", row, [...rowOptions, ...more]);
   return namedRow(row, "where", row.where);
@@ -127,7 +130,7 @@ export function tableParts(table: TableName): readonly string[] {
 }
 
 export function checkedName(option: string, name: unknown): string {
-  // No server allows a zero character in a name, and on some it ends the statement.
+  // No server allows a zero character in a name, and on some servers it ends the statement.
   if (typeof name === "string" && name.length > 0 && !name.includes("\0")) return name;
   throw new InvalidOptionError(option, "a name that is not empty", name);
 }
@@ -135,7 +138,8 @@ export function checkedName(option: string, name: unknown): string {
 function namedRow(row: FencedTable, option: string, condition: unknown): CheckedRow {
   const where = checkedColumns(option, condition);
   if (where.length === 0) {
-    // Without a condition every row would be locked, and one greater fence would reject all.
+    // Without a condition every row would be locked, and one greater fence would reject the whole
+    // call.
     throw new InvalidOptionError(option, "at least one column with its value", condition);
   }
   const column = checkedName("column", row.column ?? "fence");
@@ -152,7 +156,8 @@ function checkedColumns(option: string, columns: unknown, fenceColumn?: string):
       throw new InvalidOptionError(option, `without "${column}": the guard sets it`, column);
     }
     const name = `${option}.${column}`;
-    // Drivers convert undefined to NULL or fail. Such a mistake must not reach the row.
+    // Drivers convert undefined to NULL or fail. An undefined value is a mistake and must not
+    // change the row.
     if (value === undefined || typeof value === "function" || typeof value === "symbol") {
       throw new InvalidOptionError(name, "a value or null", value);
     }

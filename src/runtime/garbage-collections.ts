@@ -1,6 +1,9 @@
 import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks";
 
-/** Least duration to record. Shorter collections come many times a second and matter little. */
+/**
+ * Least duration of a collection to record. Shorter ones come many times a second and matter
+ * little.
+ */
 const leastMs = 10;
 /** Number of collections to keep. */
 const keptMax = 64;

@@ -15,8 +15,8 @@ interface Loss {
 /**
  * Decides which faults break the assumptions of the protocol, and records these breaks.
  *
- * - Exclusion needs keys that live as long as their TTL. It is excused for one TTL after a lock was
- *   evicted, after a node's clock was set forward, and after a loss of data without admission.
+ * - Exclusion needs keys that live as long as their TTL. Overlaps of leases are excused for one TTL
+ *   after a lock was evicted, a node's clock was set forward, or data was lost without admission.
  * - Fences need counters that never decrease on a node that votes. Fences of different epochs are
  *   not compared. Without admission, every loss of data starts a new epoch. With admission, only
  *   three cases start a new epoch: a clock step shortened a quarantine; all nodes were flushed; or
@@ -118,7 +118,7 @@ export class Guarantees {
   }
 
   /**
-   * Excuses exclusion if a suspend and a step back of the wall clock happened within the life of
+   * Excuses overlaps if a suspend and a step back of the wall clock happened within the life of
    * one lease and without a clock reading in between. No clock then shows that the lease is over.
    */
   #excuseFooled(machine: SimulatedProcess, other: Map<SimulatedProcess, number>): void {

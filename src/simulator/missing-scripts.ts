@@ -29,7 +29,7 @@ export class MissingScripts {
     this.#report = report;
   }
 
-  /** Called before the process handles a reply. `attempts` are its attempts, by owner. */
+  /** Called before the process handles a reply. `attempts` maps owners to its attempts. */
   onHeard(
     from: string,
     to: string,

@@ -14,7 +14,7 @@ export type Fault =
       readonly direction: "there" | "back" | "both";
     }
   /**
-   * Cuts each client off from a different minority, so that no two clients see the same majority.
+   * Cuts each client off from a different minority, so that no two clients reach the same majority.
    */
   | { readonly kind: "ring"; readonly atMs: number; readonly forMs: number }
   | {
@@ -87,7 +87,7 @@ export type FaultKind = Fault["kind"];
 
 export interface WorkPlan {
   readonly resources: readonly string[];
-  /** Number of concurrent loops per client that lock and work. */
+  /** Number of concurrent loops per client. Each loop acquires locks, works and releases. */
   readonly loops: number;
   readonly ttlMs: number;
   /** TTLs to choose from for each acquire and extend. @default only `ttlMs` */

@@ -5,12 +5,12 @@
  * and a crash within one TTL. Real servers almost never produce them, and a failure cannot be
  * replayed.
  *
- * Idea: the core uses no clock, timer or random source of its own. The simulator provides them:
- * processes with drifting clocks, links that delay, lose and repeat messages, and models of Redis
- * nodes. One event queue drives everything in virtual time. All choices are drawn from the seed, so
- * the same scenario gives the same trace hash. Witness, votes, orphans and the checkers then
- * compare the history with the promises, except for time spans in which a fault broke an assumption
- * (`assumptions.ts`).
+ * Idea: the core uses no clock, timer or random source of its own. The simulator provides them. It
+ * has processes with drifting clocks, links that delay, lose and repeat messages, and models of
+ * Redis nodes. One event queue runs all events in virtual time. All random choices come from the
+ * seed, so the same scenario gives the same trace hash. `Witness`, `Votes`, `Orphans` and the
+ * checkers compare the history with the promises, except for time spans in which a fault broke an
+ * assumption (`assumptions.ts`).
  *
  * Limits: nodes and scripts are models, compared with real servers by differential tests. A run
  * without violations shows that this schedule is safe, not that every schedule is.

@@ -96,7 +96,7 @@ export class Witness {
     this.#mustRestOnQuorum(tenure);
   }
 
-  /** Called when the user drops a lease without a release. The keys stay until they expire. */
+  /** Called when the user drops a lease without a release. Its keys on the nodes then expire. */
   abandoned(lease: Lease): void {
     const tenure = this.#tenures.find((each) => each.lease === lease);
     if (tenure !== undefined) this.#abandoned.add(tenure.record.owner);

@@ -11,13 +11,13 @@ import { using } from "./conformance/using.ts";
 import { waiting } from "./conformance/waiting.ts";
 
 /**
- * Cases that every store must pass, through the public API alone. Any test runner can run them:
+ * Cases that every store must pass. They use only the public API. Any test runner can run them:
  *
  * ```ts
  * for (const { name, run } of storeConformance) test(name, () => run(harness));
  * ```
  *
- * With real time they may run in parallel, with a manual clock only one after the other.
+ * The cases may run in parallel with real time, but only one after the other with a manual clock.
  */
 export const storeConformance: readonly ConformanceCase[] = [
   ...excluding,

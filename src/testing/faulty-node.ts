@@ -11,7 +11,7 @@ export type NodeFault =
   | { readonly kind: "lose-request" }
   /** The command runs, but its reply never arrives. */
   | { readonly kind: "lose-reply" }
-  /** The reply waits for `letGo()`. */
+  /** The command runs at once. Its reply waits for `letGo()`. */
   | { readonly kind: "hold-reply" }
   /** The command waits for `letGo()`, and only then reaches the server. */
   | { readonly kind: "hold-request" }
@@ -21,13 +21,13 @@ export type NodeFault =
   | { readonly kind: "break" }
   /** The client is not connected and rejects at once: the command is certainly not sent. */
   | { readonly kind: "disconnect" }
-  /** The command runs twice, as after a resend by the client. The second reply is returned. */
+  /** The command runs twice, as after a resend by the client. The caller gets the second reply. */
   | { readonly kind: "duplicate" };
 
 export interface SentCommand {
   readonly key: string;
   readonly command: readonly string[];
-  /** NodeFault that was applied; undefined if none was. */
+  /** Kind of the fault that was applied. Undefined if the command had no fault. */
   readonly fault: NodeFault["kind"] | undefined;
 }
 
@@ -44,12 +44,12 @@ interface Injected {
   left: number;
 }
 
-/** Limit for `sent`. Beyond it the oldest commands are dropped. */
+/** Limit for the commands in `sent`. At the limit, the oldest command is dropped. */
 const recordedMax = 100_000;
 
 /**
  * A connection with faults that a test injects. Pass it instead of a client: `redis(node)`,
- * `redlock([node, …])`. Without a fault it passes every command on unchanged.
+ * `redlock([node, …])`. A command without a fault is sent on unchanged.
  */
 export class FaultyNode implements RedisConnection {
   readonly library: string;
@@ -97,13 +97,13 @@ export class FaultyNode implements RedisConnection {
     };
   }
 
-  /** Ends every fault and lets held commands and replies go on. What is lost stays lost. */
+  /** Ends every fault and lets held commands and replies go on. Lost ones stay lost. */
   heal(): void {
     this.#faults.clear();
     this.letGo();
   }
 
-  /** Lets the oldest `count` held commands and replies go on; all of them if left out. */
+  /** Lets the oldest `count` held commands and replies go on. Without `count`, all of them. */
   letGo(count: number = this.#held.length): void {
     for (const go of this.#held.splice(0, count)) go();
   }
@@ -120,7 +120,10 @@ export class FaultyNode implements RedisConnection {
     return fault === undefined ? this.#pass(key, command) : this.#spoil(fault, key, command);
   }
 
-  /** Returns a new object after each duplicated command, and if the connection's epoch changes. */
+  /**
+   * Returns another object after each duplicated command, and after the resend epoch of the wrapped
+   * connection has changed.
+   */
   resendEpoch(): object {
     const connection = this.#connection;
     const behind = connection.resendEpoch?.() ?? connection.line?.();
@@ -176,7 +179,7 @@ export class FaultyNode implements RedisConnection {
     return this.#connection.send(key, command);
   }
 
-  /** Waits after the reply has arrived. An error reply is delayed, too. */
+  /** Waits for the reply, then for `wait()`. Then returns the reply, or throws an error reply. */
   async #after(reply: Promise<unknown>, wait: () => Promise<unknown>): Promise<unknown> {
     await settled(reply);
     await wait();
@@ -196,7 +199,7 @@ export class FaultyNode implements RedisConnection {
   }
 }
 
-/** Wraps `connection`, for example one of a client's adapter. Delays use `clock`. */
+/** Wraps a connection, for example the adapter of a client. Delays use `clock`. */
 export function faultyNode(connection: RedisConnection, clock: Clock): FaultyNode {
   return new FaultyNode(connection, clock);
 }

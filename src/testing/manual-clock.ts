@@ -15,14 +15,16 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Limit for timers in one `advance`. More means that a timer sets itself again and again. */
+/**
+ * Limit for timers in one `advance`. More timers mean that one of them sets itself again and again.
+ */
 const callbacksMax = 1_000_000;
 const newYear2030Ms = 1_893_456_000_000;
 
 /**
- * A clock that moves only when a test moves it. Timers run in the order in which they are due, and
- * in the order in which they were set if due at the same time. All promise continuations of a timer
- * run before the next timer. So a test takes the same course each time.
+ * A clock that moves only when a test moves it. Timers run in the order in which they are due.
+ * Timers that are due at the same time run in the order in which they were set. All promise
+ * continuations of a timer run before the next timer. So every run of a test takes the same course.
  */
 export class ManualClock implements Clock {
   readonly timerSlackMs: number;
@@ -92,8 +94,8 @@ export class ManualClock implements Clock {
 
   /**
    * Moves both clocks forward by `ms` without running timers, as if the process was stopped or its
-   * event loop blocked. Overdue timers run at the next `advance`, even of 0 ms. What a test sees
-   * before that is what user code sees first after a pause.
+   * event loop blocked. Overdue timers run at the next `advance`, even of 0 ms. Before that, a test
+   * observes what user code observes first after a pause.
    */
   pause(ms: number): void {
     if (!(ms >= 0)) throw new RangeError(`a pause cannot last ${ms} ms`);
@@ -120,7 +122,8 @@ export class ManualClock implements Clock {
   }
 }
 
-// Saved at load: fake timers that are installed later must not stop a manual clock.
+// Saves the timers at load, so that fake timers that are installed later cannot stop a manual
+// clock.
 const immediately = globalThis.setImmediate as typeof setImmediate | undefined;
 const later = globalThis.setTimeout;
 

@@ -3,7 +3,10 @@ import type { Random } from "../core/ports.ts";
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const baseLength = 22;
 
-/** Returns the same numbers for a seed on every machine: sfc32, by Chris Doty-Humphrey. */
+/**
+ * Generator that returns the same numbers for the same seed on every machine. The algorithm is
+ * sfc32 by Chris Doty-Humphrey.
+ */
 export class SeededRandom implements Random {
   #a: number;
   #b: number;
@@ -14,7 +17,7 @@ export class SeededRandom implements Random {
     this.#a = seed | 0;
     this.#b = Math.trunc(seed / 2 ** 32) | 0;
     this.#c = 0x9e3779b9 | 0;
-    // Similar seeds start with similar numbers: the first rounds are dropped.
+    // Drops the first numbers, because similar seeds start with similar numbers.
     for (let round = 0; round < 15; round += 1) this.#next();
   }
 

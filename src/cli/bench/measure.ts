@@ -6,7 +6,9 @@ export interface Measured {
   readonly cycles: number;
   readonly failures: number;
   readonly seconds: number;
-  /** Latencies of acquire + release cycles in ms, sorted; a sample if there were too many. */
+  /**
+   * Sorted latencies in ms of the acquire + release cycles, or of a sample if there were too many.
+   */
   readonly latenciesMs: readonly number[];
   readonly firstFailure: string | undefined;
 }
@@ -71,10 +73,16 @@ export interface Bucket {
 }
 
 const bucketsMax = 14;
-/** Ratios of successive bucket widths; the smallest that needs at most `bucketsMax` is used. */
+/**
+ * Ratios between the widths of successive buckets. The histogram uses the smallest ratio that needs
+ * at most `bucketsMax` buckets.
+ */
 const growths = [Math.SQRT2, 2, 4, 16, 256];
 
-/** Returns buckets from the fastest to the slowest, each wider than the one before. */
+/**
+ * Returns buckets from the fastest to the slowest latency. Each bucket is wider than the one
+ * before.
+ */
 export function histogram(sorted: readonly number[]): readonly Bucket[] {
   const [fastest, slowest] = [sorted[0], sorted.at(-1)];
   if (fastest === undefined || slowest === undefined) return [];

@@ -37,7 +37,8 @@ async function bench(session: Session, flags: BenchFlags): Promise<"ok"> {
   const { output } = session;
   return await session.using<"ok">(
     async ({ locks, description }) => {
-      // Warm-up before the measurement: connections, scripts, admission of nodes.
+      // The first lock is not measured: it includes connecting, loading scripts and the admission
+      // of nodes.
       await (await locks.acquire("holdfast-bench:first")).release();
       const parts = inFlight === 1 ? [1] : [1, inFlight];
       const outcome = await interruptible(async (signal) => {

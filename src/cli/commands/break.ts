@@ -50,7 +50,8 @@ async function breakOne(
     const seen = await locks.inspect(resource);
     const willBreak = seen.state !== "free" && (seen.foreign !== true || foreign);
     if (willBreak && !sure && !(await agrees(seen, output))) return "no";
-    // Breaks only the holder that was shown; a new holder since then keeps the lock.
+    // Breaks only the lock of the holder that was shown. If another holder has acquired the lock
+    // since then, that holder keeps it.
     const outcome = await locks.break(seen, { foreign });
     if (output.json) output.document(outcome);
     if (outcome.broken) {
@@ -77,7 +78,7 @@ async function agrees(seen: Inspection, output: Output): Promise<boolean> {
     const answer = await questions.question("Break it? [y/N] ");
     return /^y(es)?$/i.test(answer.trim());
   } catch {
-    // Ctrl-C or Ctrl-D at the question.
+    // The user pressed Ctrl-C or Ctrl-D instead of an answer.
     return false;
   } finally {
     questions.close();

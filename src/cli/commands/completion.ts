@@ -59,7 +59,7 @@ function entriesOf(program: Command): readonly Entry[] {
   return entries;
 }
 
-/** Returns the bash script. After `--`, bash completes the other command as usual. */
+/** Returns the bash script. After `--`, bash completes the command of `exec` as usual. */
 function bash(entries: readonly Entry[]): string {
   const cases = entries.map(({ path, commands, options }) => {
     const words = [...commands.map(({ name }) => name), ...options.map(({ flag }) => flag)];

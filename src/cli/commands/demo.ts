@@ -19,7 +19,7 @@ export const addDemo: AddCommand = (program, host) => {
     .command("demo")
     .summary("see the failure, and the cure")
     .description("Show with real processes what a fence is for. Plays on a store of its own.")
-    // For tests of the demo: it must detect that the check is off.
+    // Hidden option for tests: the demo must detect that the fence check is off.
     .addOption(new Option("--without-fence-check").hideHelp())
     .addHelpText("after", examples)
     .action(host.act((session, flags: DemoFlags) => demo(session, flags)));

@@ -41,12 +41,12 @@ async function doctor(session: Session, ttl: string): Promise<"ok" | "no" | "err
       if (findings.some(({ level }) => level === "error")) return "errors";
       return findings.some(({ level }) => level === "warning") ? "no" : "ok";
     },
-    // Servers that are down are findings, too.
+    // The store is opened even if no server can be reached, because that is a finding as well.
     { defaults: { ttl: ttlMs }, withoutServers: true },
   );
 }
 
-/** Adds to a finding about an unreachable server its address and what happened at its opening. */
+/** Adds the server's address and the reason to a finding about an unreachable server. */
 function withReason(finding: Finding, { address, why }: Unreachable): Finding {
   if (finding.code !== "unreachable") return finding;
   const named = { ...finding, what: `${address} cannot be reached: ${why}` };

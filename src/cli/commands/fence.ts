@@ -105,7 +105,7 @@ async function fenceOf(given: string | undefined): Promise<bigint> {
     throw new Failure("misuse", `expected the fence to be a number above 0, got "${given}"`);
   }
   if (BigInt(given) <= (await greatestPlausible())) return BigInt(given);
-  // Kept, it would refuse every later holder.
+  // If this fence were stored, it would refuse every later holder.
   const what = `fence ${given} is more than a day ahead of this machine's clock`;
   throw new Failure("misuse", `${what}: no lease has such a fence, unless a clock is wrong`);
 }

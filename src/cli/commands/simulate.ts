@@ -84,7 +84,10 @@ async function simulateMany(session: Session, first: number, count: number): Pro
 
 const simulator = () => import("../../simulator/index.ts");
 
-/** Drains by a turn of the event loop, which runs all pending microtasks and the ones they add. */
+/**
+ * Returns the host of the simulator. `drain` waits for one turn of the event loop, which runs all
+ * pending microtasks and those that they add.
+ */
 function host(): SimulatorHost {
   return { drain: () => new Promise((resolve) => setImmediate(resolve)) };
 }

@@ -86,7 +86,7 @@ async function draw(
       try {
         sightings.update(await locks.list(), performance.now());
       } catch (error) {
-        // Keep the last data on the screen; servers may come back.
+        // The last data stays on the screen, because the servers may become reachable again.
         trouble = failureOf(error)?.message ?? String(error);
       }
       const nowMs = performance.now();
@@ -126,7 +126,7 @@ function changeLine({ kind, seen }: Change): string {
   return `${new Date().toISOString()}  ${printable(seen.resource)}  ${who}${fence}`;
 }
 
-/** q, Ctrl-C, Ctrl-D. */
+/** Keys that end the live table: q, Ctrl-C and Ctrl-D. */
 const quitKeys = ["q", "\u0003", "\u0004"];
 
 /** Aborts `quit` on q, Ctrl-C or Ctrl-D. In raw mode Ctrl-C does not send a signal. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { fenceGuard, fenceHeader, memoryFences } from "../../fencing/http.ts";
 import type { AccountName, WriteEvent } from "./events.ts";
 
-/** One account, kept twice: `open` ignores fences, `guarded` checks them. */
+/** Bank of the demo. It keeps one account twice: `open` ignores fences, `guarded` checks them. */
 export interface Bank {
   readonly url: string;
   balance(account: AccountName): number;
@@ -12,7 +12,7 @@ export interface Bank {
 
 export interface BankOptions {
   readonly openingBalance: number;
-  /** False turns the check off, to test that the demo detects it. */
+  /** If false, `guarded` does not check fences, to test that the demo detects this. */
   readonly checkFences: boolean;
   onWrite(worker: string, write: WriteEvent): void;
 }
@@ -22,7 +22,7 @@ export const workerHeader = "demo-worker";
 /** Limit for a request body, which is one number. */
 const bodyCharactersMax = 100;
 
-/** Long enough that the connection of a frozen worker stays open. */
+/** Time for which an idle connection stays open, long enough for a frozen worker. */
 const keepAliveMs = 120_000;
 
 /** Serves `GET` and `PUT` of `/open` and `/guarded`; the body is the balance. */

@@ -23,16 +23,16 @@ export interface WorkerPlan {
 export type Order =
   | { readonly kind: "begin"; readonly beganMs: number }
   | { readonly kind: "stop" }
-  /** The process that is frozen now; no pid if none is. */
+  /** Pid of the worker process that is frozen now; without `pid` if no worker is frozen. */
   | { readonly kind: "frozen"; readonly pid?: number };
 
-/** Time for a worker to end its turn and close. */
+/** Limit for the time in which a worker ends its turn and closes. */
 const stopLimitMs = 10_000;
 
-/** Environment variable in which a worker finds its plan. */
+/** Name of the environment variable that contains the plan of a worker. */
 export const planVariable = "HOLDFAST_DEMO_PLAN";
 
-/** File beside this one, both as separate sources and in the bundle. */
+/** Script of the worker. The file is beside this one both in the sources and in the bundle. */
 const workerName = "./demo-worker.js";
 
 /** Starts, signals and ends the worker processes. */
@@ -45,7 +45,7 @@ export class Crew {
     this.#record = record;
   }
 
-  /** Returns the time since the workers received `begin`; 0 before. */
+  /** Returns the time since the workers received `begin`; 0 if they have not received it. */
   nowMs(): number {
     return this.#beganMs === undefined ? 0 : machineMs() - this.#beganMs;
   }
@@ -53,10 +53,11 @@ export class Crew {
   start(plan: WorkerPlan): void {
     const { name } = plan;
     const child = fork(fileURLToPath(new URL(workerName, import.meta.url)), [], {
-      // Does not inherit flags of our own process, such as an inspector port.
+      // The worker does not inherit flags of this process, such as an inspector port.
       execArgv: [],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      // Not as an argument, which every user can read: a store may have a password.
+      // The plan is not an argument, because every user can read arguments, and the address of the
+      // store may contain a password.
       env: { ...process.env, [planVariable]: JSON.stringify(plan) },
     });
     this.#children.set(name, child);
@@ -68,13 +69,16 @@ export class Crew {
     child.on("error", (error) => this.#tell(name, { kind: "failed", message: error.message }));
     child.on("exit", (code) => {
       this.#children.delete(name);
-      // No code: ended by a signal from us or from the terminal, which then ends the demo too.
+      // Without a code, a signal has ended the worker. The signal came from this class, or from the
+      // terminal, which then ends the demo as well.
       if (code === 0 || code === null) return;
       this.#tell(name, { kind: "failed", message: complaint.trim() || `exit code ${code}` });
     });
   }
 
-  /** Called when all workers are ready, so that they begin together. */
+  /**
+   * Sends `begin` to all workers. Called when all workers are ready, so that they begin together.
+   */
   begin(): void {
     this.#beganMs = machineMs();
     this.#order({ kind: "begin", beganMs: this.#beganMs });

@@ -5,15 +5,15 @@ import { storeOptions } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import type { StoreAddress } from "../store-address.ts";
 
-/** Store of the demo and how to close it. */
+/** Store of the demo, and the function that closes it. */
 export interface DemoStore {
   readonly store: Store;
   readonly close: () => void;
 }
 
 /**
- * True for the embedded store, the only one that detects a dead process. With other stores the
- * lease must run out.
+ * True for the embedded store, the only store that detects a dead process. With other stores, the
+ * lease of a dead process must expire.
  */
 export function noticesDeadHolders({ kind }: StoreAddress): boolean {
   return kind === "embedded";

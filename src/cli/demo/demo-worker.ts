@@ -35,7 +35,7 @@ const began = new Promise<void>((resolve) => {
   });
 });
 
-// The parent is gone and cannot resume a frozen worker, so that worker is killed as well.
+// The parent has ended and cannot resume a frozen worker, so that worker is killed as well.
 process.on("disconnect", () => {
   if (frozenPid !== undefined) process.kill(frozenPid, "SIGKILL");
   process.exit(1);
@@ -83,7 +83,7 @@ async function takeTurn(locks: Locks): Promise<void> {
     if (!(error instanceof LeaseLostError)) throw error;
     tell({ kind: "lost", fence, reason: error.reason });
   }
-  // Long enough for another worker to be next.
+  // The pause is long enough for another worker to acquire the lock.
   await sleep(plan.restMs);
 }
 
@@ -104,8 +104,8 @@ async function deposit(lease: Lease): Promise<void> {
 }
 
 /**
- * Reads the balance. The request carries the fence, so that the guard refuses a late write of an
- * earlier holder between this read and our write.
+ * Reads the balance. The request carries the fence. After it, the guard refuses a late write of an
+ * earlier holder, even before this worker writes.
  */
 async function read(lease: Lease, account: AccountName): Promise<number> {
   const response = await fetch(`${plan.bank}/${account}`, withFence(lease));
@@ -133,6 +133,6 @@ function nowMs(): number {
 
 function tell(event: WorkerEvent): void {
   const message = { ...event, worker: plan.name, atMs: nowMs() };
-  // Fails only if the parent is gone, and this process ends then.
+  // `send` fails only if the parent has ended, and then this process ends as well.
   lastTold = new Promise((resolve) => process.send?.(message, () => resolve()));
 }

@@ -24,7 +24,10 @@ export interface DirectorOptions {
   readonly onScene: (title: string) => void;
 }
 
-/** Runs the scenes: sends each signal at the worst possible moment. The record has the results. */
+/**
+ * Runs the scenes of the demo: sends each signal at the worst possible moment. The results are
+ * events in the record.
+ */
 export async function direct(options: DirectorOptions): Promise<void> {
   const { crew, record, names, signal, onScene } = options;
   onScene(`${names.length} workers start`);
@@ -39,7 +42,7 @@ export async function direct(options: DirectorOptions): Promise<void> {
     limitMs,
     signal,
   });
-  // Kill in the middle of the turn, so that the picture shows who held the lock.
+  // The kill comes in the middle of the turn, so that the picture shows the holder of the lock.
   await sleep(killAfterMs, undefined, { signal });
   await crew.kill(victim.worker);
   await takenOver(options, victim.worker);
@@ -48,7 +51,8 @@ export async function direct(options: DirectorOptions): Promise<void> {
   onScene("a worker is frozen past its lease, just before it writes");
   const sleeper = await freezeBeforeItsWrite(options);
   await completed(options, turns.whileFrozen);
-  // Resume before the next worker reads, so that the late write undoes the finished deposits.
+  // The frozen worker is resumed before the next worker reads, so that its late write undoes the
+  // finished deposits.
   const written = (event: DemoEvent): boolean =>
     event.kind === "told" && event.account === "guarded" && event.worker !== sleeper;
   await record.next("another turn's last write", written, { limitMs, signal });
@@ -68,7 +72,10 @@ async function allReady({ record, names, signal }: DirectorOptions): Promise<voi
   if (!all()) await record.next("the workers to be ready", all, { limitMs: startLimitMs, signal });
 }
 
-/** Freezes a worker that is about to write. Resolves to its name when another holds the lock. */
+/**
+ * Freezes a worker that is about to write. Resolves to the name of this worker when another worker
+ * holds the lock.
+ */
 async function freezeBeforeItsWrite(options: DirectorOptions): Promise<string> {
   const { crew, record, signal } = options;
   const checked = (event: DemoEvent): boolean => event.kind === "checked";
@@ -77,7 +84,8 @@ async function freezeBeforeItsWrite(options: DirectorOptions): Promise<string> {
     const from = record.events.length;
     crew.freeze(worker);
     await takenOver(options, worker);
-    // The write may have been sent before the signal arrived; then try again.
+    // If the worker sent its write before the signal arrived, it is resumed and another freeze
+    // follows.
     const wrote = record.events
       .slice(from)
       .some((event) => event.kind === "write" && event.worker === worker);

@@ -1,6 +1,7 @@
 /**
- * Events of the demo. Workers report their leases, the bank the writes that arrived, the director
- * the signals it sent. Picture and verdict are made from these events alone.
+ * Accounts of the demo. The events in this file are reported by workers (their leases), by the bank
+ * (the writes that arrived) and by the director (the signals that it sent). Picture and verdict are
+ * made from these events alone.
  */
 export type AccountName = "open" | "guarded";
 

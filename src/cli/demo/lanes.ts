@@ -1,7 +1,7 @@
 import type { AccountName, DemoEvent } from "./events.ts";
 import { eventsOf, expiryOf } from "./verdict.ts";
 
-/** State of a lane during a span. */
+/** State of a worker during a span of time. */
 export type Phase = "waits" | "holds" | "frozen" | "overdue";
 
 export interface Span {
@@ -67,7 +67,8 @@ export function accountLane(events: readonly DemoEvent[], account: AccountName):
 }
 
 /**
- * Returns "turn" if the fences are too long for the picture (as on Redis): then turns are counted.
+ * Returns "turn" if the fences are too long for the picture (as on Redis). The labels then number
+ * the turns instead.
  */
 export function labelKind(events: readonly DemoEvent[]): "fence" | "turn" {
   const long = eventsOf(events, "acquired").some(({ fence }) => fence.length > fenceDigitsMax);

@@ -24,7 +24,8 @@ export class Record {
   }
 
   /**
-   * Resolves to the next event that `wanted` accepts. Rejects if it takes longer than `limitMs`.
+   * Resolves to the next event that `wanted` accepts. Rejects if no such event arrives within
+   * `limitMs`.
    */
   next(
     what: string,

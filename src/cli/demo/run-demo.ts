@@ -14,9 +14,9 @@ import { type Look, paint } from "./timeline.ts";
 import { accountOf, type Check, type Facts, judge } from "./verdict.ts";
 
 export interface DemoOptions {
-  /** `embedded:dir`, `redis://…` or `redlock:redis://a,…`. @default a temporary directory */
+  /** Store: `embedded:dir`, `redis://…` or `redlock:redis://a,…`. @default a temporary directory */
   readonly store?: string;
-  /** True: writes only one JSON document, at the end. */
+  /** If true, writes only one JSON document, at the end. */
   readonly json: boolean;
   readonly color: boolean;
   readonly columns: number;
@@ -51,13 +51,13 @@ class InterruptedError extends Error {
 
 /**
  * Runs the demo and resolves to its exit code: 0 if everything happened as shown, 1 if not, 128 + n
- * if signal n interrupted it. Rejects if it cannot run, for example without a store. Leaves no
- * process and no file behind.
+ * if signal n interrupted the demo. Rejects if the demo cannot run, for example without a store.
+ * Leaves no process and no file behind.
  */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const given =
     options.store === undefined ? undefined : parseStoreAddress(options.store, process.cwd());
-  // Before anything is shown: without its store, no worker could start.
+  // The store is checked before anything is shown, because no worker can start without it.
   await checkStore(given);
   const folder = mkdtempSync(join(tmpdir(), "holdfast-demo-"));
   const interrupted = new AbortController();

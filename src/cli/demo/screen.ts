@@ -20,7 +20,7 @@ export interface Screen {
   end(): void;
 }
 
-/** Usual length of the demo; the time axis grows if it takes longer. */
+/** Usual length of the demo. The time axis grows if the demo takes longer. */
 const usualMs = 12_000;
 const frameMs = 100;
 const sentencesShown = 4;

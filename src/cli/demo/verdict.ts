@@ -54,7 +54,8 @@ export function eventsOf<Kind extends EventKind>(
 }
 
 /**
- * Checks that no lease begins while another is valid, and that each fence is greater than before.
+ * Checks that no lease begins while another is valid, and that each fence is greater than the fence
+ * before it.
  */
 function fencesGrow(events: readonly DemoEvent[]): Check {
   const taken = eventsOf(events, "acquired");
@@ -85,7 +86,9 @@ function endOf(events: readonly DemoEvent[], { worker, fence }: EventOf<"acquire
   return Math.min(leftMs, expiryOf(events, fence));
 }
 
-/** Returns the end of the lease as its holder saw it, which is no later than the store's. */
+/**
+ * Returns the end of the lease that its holder computed. It is no later than the end in the store.
+ */
 export function expiryOf(events: readonly DemoEvent[], fence: string): number {
   const told = [...eventsOf(events, "acquired"), ...eventsOf(events, "renewed")];
   const own = told.filter((event) => event.fence === fence);

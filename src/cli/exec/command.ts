@@ -26,7 +26,7 @@ export class RunningCommand {
     this.target = target;
     this.tree = new ProcessTree(target);
     this.#gate = (child.stdio[gateDescriptor] ?? undefined) as Writable | undefined;
-    // Ignored: if the child was killed at the gate, its exit reports that.
+    // The error is ignored: if the child was killed at the gate, its exit event reports that.
     this.#gate?.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       child.once("exit", (code, signal) => resolve({ code, signal }));
@@ -34,15 +34,16 @@ export class RunningCommand {
   }
 
   /**
-   * Starts the command behind the gate.
+   * Starts the command behind the gate (a shell that waits until the command may run).
    *
-   * With a terminal, the command stays in our process group, which terminal and shell treat as one
-   * job: Ctrl-C, Ctrl-Z, `fg` and prompts work as usual. Without a terminal, it leads its own
-   * process group and session, so that all its processes can be ended together.
+   * With a terminal, the command stays in the process group of holdfast, which terminal and shell
+   * treat as one job: Ctrl-C, Ctrl-Z, `fg` and prompts work as usual. Without a terminal, the
+   * command leads its own process group and session, so that all its processes can be ended
+   * together.
    *
-   * If the environment has names that a shell would drop, there is no gate: as arguments of a
-   * program in between, their values could be read by every user. Until the watchdog knows the pid,
-   * it finds the command by its mark.
+   * If a shell would drop names of the environment, there is no gate: a program in between would
+   * get the values as arguments, which every user can read. Until the watchdog receives the pid, it
+   * finds the command by its mark (a text in the environment).
    */
   static async start(
     file: string,

@@ -5,9 +5,10 @@ import { Failure } from "../failure.ts";
 /**
  * Shell script in front of the command (the gate).
  *
- * The watchdog must know the command before it runs: otherwise it would run unguarded if holdfast
- * died in between. So a shell starts first. It waits for a line on descriptor 3 and then becomes
- * the command with the same pid. If holdfast dies before, the shell ends.
+ * The watchdog must receive the pid of the command before the command runs: otherwise the command
+ * would run unguarded if holdfast died in between. So a shell starts first. This shell waits for a
+ * line on descriptor 3 and then becomes the command with the same pid. If holdfast dies before it
+ * sends the line, the shell ends.
  */
 const script =
   'IFS= read -r holdfast_gate <&3 || exit 125; exec 3<&-; unset holdfast_gate; exec "$@"';
@@ -36,7 +37,10 @@ export function checkExecutable(file: string): void {
   throw new Failure("cannotRun", `${file}: cannot be executed: permission denied`);
 }
 
-/** False also for a path that cannot be searched: shells pass over such folders of PATH. */
+/**
+ * True if `path` is a file. False if the path cannot be searched, because shells skip such folders
+ * of PATH.
+ */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();

@@ -7,7 +7,9 @@ export interface HeldAbove {
   readonly resources: readonly string[];
   readonly fence: string | undefined;
   readonly pid: number;
-  /** Unique text: processes of the command are recognised by it in their environment. */
+  /**
+   * Unique text in the environment of the command. Processes of the command are recognised by it.
+   */
   readonly mark: string;
 }
 
@@ -22,7 +24,7 @@ export function heldAbove(): readonly HeldAbove[] {
   }
 }
 
-/** The variable can hold anything: other programs may have written it. */
+/** Checks the contents of the variable, because another program may have written it. */
 function isHeldAbove(value: unknown): value is HeldAbove {
   if (typeof value !== "object" || value === null) return false;
   const { store, resources, fence } = value as Partial<Record<keyof HeldAbove, unknown>>;
@@ -35,8 +37,9 @@ export function heldVariables(own: HeldAbove): Readonly<Record<string, string>> 
 }
 
 /**
- * Throws Failure if an outer `exec` holds one of the resources: waiting for it would never end.
- * Checks the store first, because a process left behind can keep the variable after the lock ended.
+ * Throws Failure if an outer `exec` holds one of the resources: the wait for it would never end.
+ * Compares the store first, because a process left behind can keep the variable after the lock
+ * ended.
  */
 export async function refuseOwn(
   { locks, identity }: Connected,

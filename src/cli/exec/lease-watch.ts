@@ -1,10 +1,16 @@
 import type { Lease } from "../../core/lease/lease.ts";
 import { stopLeftMs, type StopTerms } from "./stop-plan.ts";
 
-/** Longest time between two checks: a sleeping machine stops the monotonic clock. */
+/**
+ * Limit for the time between two checks. A longer timer could fire too late, because the monotonic
+ * clock stops while the machine sleeps.
+ */
 const lookMsMax = 500;
 
-/** Calls `onEnd` once, when the lease is lost or when its time left only suffices to stop. */
+/**
+ * Calls `onEnd` once: when the lease is lost, or when its remaining time is only enough to stop the
+ * command.
+ */
 export class LeaseWatch {
   readonly #lease: Lease;
   readonly #terms: StopTerms;

@@ -6,32 +6,35 @@ export interface ProcessEntry {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
-  /** 0 if the system does not provide it. */
+  /** Session id; 0 if the system does not provide it. */
   readonly session: number;
   /** Start time in ticks since boot. It distinguishes processes that had the same pid. */
   readonly started: string | undefined;
-  /** True for a zombie: it runs no code any more. */
+  /** True for a zombie, which runs no code any more. */
   readonly hasEnded: boolean;
 }
 
-/** Returns all processes that can be seen, by pid. */
+/** Returns all visible processes of this machine, by pid. */
 export function listProcesses(): ReadonlyMap<number, ProcessEntry> {
   const entries = process.platform === "linux" ? fromProc() : fromPs();
   return new Map(entries.map((entry) => [entry.pid, entry]));
 }
 
-/** Returns one process; undefined if there is none. */
+/** Returns the process with this pid; undefined if there is none. */
 export function findProcess(pid: number): ProcessEntry | undefined {
   return process.platform === "linux" ? readEntry(String(pid)) : listProcesses().get(pid);
 }
 
-/** True if the process was started with `text` in its environment, and we may look. */
+/**
+ * True if the process was started with `text` in its environment. False if the environment cannot
+ * be read.
+ */
 export function hasInEnvironment(pid: number, text: string): boolean {
   if (process.platform !== "linux") return false;
   try {
     return readFileSync(`/proc/${pid}/environ`).includes(text);
   } catch {
-    // It has ended, or belongs to another user.
+    // The process has ended, or belongs to another user.
     return false;
   }
 }

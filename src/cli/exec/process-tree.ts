@@ -1,13 +1,19 @@
 import { findProcess, hasInEnvironment, listProcesses, type ProcessEntry } from "./process-list.ts";
 import type { Target } from "./target.ts";
 
-/** Limit of rounds of SIGKILL. Each finds what was started during the one before. */
+/**
+ * Limit for rounds of SIGKILL. Each round finds processes that were started during the round
+ * before.
+ */
 const roundsMax = 10;
 
-/** Finds and signals all processes of a command. Remembers those that it has found. */
+/** Finds and signals all processes of a command. Keeps a list of the processes that were found. */
 export class ProcessTree {
   readonly #target: Target;
-  /** Processes found so far, with those that have ended: they may still lead a group. */
+  /**
+   * Processes found so far, including ended ones: an ended process may still be the leader of a
+   * group.
+   */
   readonly #members = new Map<number, ProcessEntry>();
 
   constructor(target: Target) {
@@ -18,11 +24,12 @@ export class ProcessTree {
   signal(signal: NodeJS.Signals): void {
     const { pid, kind } = this.#target;
     const found = this.#find();
-    // The kernel reaches the whole group at once, with the processes that are just being started.
+    // A signal to the group reaches all its processes at once, including those that are just being
+    // started.
     const inGroup = kind === "group" ? found.filter(({ group }) => group === pid) : [];
     if (inGroup.length > 0) send(-pid, signal);
     for (const entry of found) if (!inGroup.includes(entry)) send(entry.pid, signal);
-    // Last, because the kernel may let the reader of an environment wait.
+    // Processes with the mark come last, because the kernel may delay a read of their environment.
     for (const entry of this.#findMarked()) send(entry.pid, signal);
   }
 
@@ -42,12 +49,15 @@ export class ProcessTree {
     return this.#find().length > 0 || this.#findMarked().length > 0;
   }
 
-  /** Returns the processes that run, by parents, groups and sessions. */
+  /** Returns the running processes of the command, found by parents, groups and sessions. */
   #find(): readonly ProcessEntry[] {
     return this.#grow(listProcesses(), []);
   }
 
-  /** Returns processes with the mark that were not found otherwise, and what belongs to them. */
+  /**
+   * Returns processes with the mark of the command that were not found before, and all processes
+   * that belong to them.
+   */
   #findMarked(): readonly ProcessEntry[] {
     const all = listProcesses();
     const known = new Set(this.#members.keys());
@@ -93,11 +103,11 @@ function isRunning(entry: ProcessEntry | undefined, started: string | undefined)
   return entry !== undefined && !entry.hasEnded && entry.started === started;
 }
 
-/** Sends a signal. A process that has just ended, or belongs to another user, is passed over. */
+/** Sends a signal. Skips a process that has just ended or that belongs to another user. */
 export function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // Nothing else can be done about it.
+    // The error is ignored: the process has ended, or this user has no right to signal it.
   }
 }

@@ -27,7 +27,7 @@ export interface ExecPlan extends StopTerms {
   readonly maxHoldMs: number;
   readonly label: string;
   readonly fencing: boolean;
-  /** True: no messages about the store and about waiting. */
+  /** If true, writes no messages about the store and about waiting. */
   readonly quiet: boolean;
 }
 
@@ -71,8 +71,8 @@ async function acquire({ locks }: Connected, plan: ExecPlan, signal: AbortSignal
 }
 
 /**
- * Throws Interrupted if a signal came before the command starts. The event loop delivers a signal
- * in its next turn at the latest, so it gets a whole one.
+ * Throws Interrupted if a signal arrived before the command starts. The event loop delivers a
+ * signal in its next turn at the latest, so this function waits for one whole turn.
  */
 async function noSignalCame(signal: AbortSignal): Promise<void> {
   await nextTurn();
@@ -104,7 +104,8 @@ class Execution {
       this.#output.warn("the watchdog was killed: should holdfast be killed too, nobody stops it");
     });
     try {
-      // Before the start: if holdfast dies during it, the watchdog finds the command by its mark.
+      // The watchdog receives the mark before the command starts: if holdfast dies during the
+      // start, the watchdog finds the command by its mark.
       const [mark, kind] = [this.#mark, targetKind()];
       this.#tell(watchdog, { target: { pid: 0, kind, mark, started: undefined } });
       const command = await RunningCommand.start(file, args, this.#environment(), mark);
@@ -120,7 +121,7 @@ class Execution {
     const { locks } = this.#connected;
     const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
       const killMs = this.#stop(command, why);
-      // If holdfast is stopped now, the watchdog continues, without a second SIGTERM.
+      // If holdfast is stopped now, the watchdog sends the SIGKILL, without a second SIGTERM.
       this.#tell(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
     });
     const mayGoOn = (): boolean => {
@@ -140,7 +141,7 @@ class Execution {
     return await this.#judge(end);
   }
 
-  /** Starts to stop the command. Returns the time until SIGKILL. */
+  /** Begins to stop the command. Returns the time until SIGKILL. */
   #stop(command: RunningCommand, why: "lost" | "doubtful"): number {
     const leftMs = why === "lost" ? 0 : this.#lease.remainingMs();
     const reason = this.#lease.signal.reason as LeaseLostError | undefined;
@@ -153,7 +154,10 @@ class Execution {
     return killMs;
   }
 
-  /** Returns the exit code. Work that ran outside its lease is never reported as done. */
+  /**
+   * Releases the lock and returns the exit code. If the lease was lost while the command ran, the
+   * code reports that instead of the command's success.
+   */
   async #judge(end: CommandEnd): Promise<number> {
     const outcome = await this.#lease.release();
     if (this.#stopped === undefined && !outcome.released) {
@@ -169,7 +173,7 @@ class Execution {
     return exit;
   }
 
-  /** Writes to stderr, because stdout belongs to the command. */
+  /** Writes the report to stderr, because stdout belongs to the command. */
   #report(end: CommandEnd, exit: number): void {
     const { resources } = this.#lease;
     const told = {

@@ -3,11 +3,12 @@ import { send, type ProcessTree } from "./process-tree.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Signals that are passed on to the command.
+ * Signals that holdfast passes on to the command.
  *
- * In its own process group the command gets no signals but the ones we pass on. In our group the
- * terminal itself sends it Ctrl-C and Ctrl-\. They must not be repeated, because many programs take
- * a second one as "stop at once". Other signals reach only holdfast and are passed on.
+ * `group`: the command has its own process group and gets only the signals that holdfast passes on.
+ * `tree`: the command is in the process group of holdfast, and the terminal itself sends it Ctrl-C
+ * and Ctrl-\. Holdfast must not repeat these two signals, because many programs take a second one
+ * as "stop at once". Other signals reach only holdfast, which passes them on.
  */
 const passed = {
   group: ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"],
@@ -16,16 +17,17 @@ const passed = {
 
 const heard = {
   group: [...passed.group, "SIGTSTP", "SIGCONT"],
-  // Without SIGTSTP: Ctrl-Z stops us and the command, and the shell continues both.
+  // `tree` has no SIGTSTP: Ctrl-Z stops holdfast and the command, and the shell continues both.
   tree: [...passed.tree, "SIGINT", "SIGQUIT", "SIGCONT"],
 } as const satisfies Record<Target["kind"], readonly NodeJS.Signals[]>;
 
 type Sink = (signal: NodeJS.Signals) => void;
 
 /**
- * Receives all signals from before the store is opened until after the command. The listeners stay
- * installed all the time; without one, a signal would have its default effect. At first a signal
- * that ends holdfast ends it at once, because no lock is held.
+ * Receives all signals, from before the store is opened until the command has ended. The listeners
+ * stay installed all the time, because without a listener a signal would have its default effect.
+ * Until the first call of `to`, a signal such as SIGTERM ends holdfast at once, because no lock is
+ * held.
  */
 export class SignalRelay {
   readonly #listeners: readonly (() => void)[];
@@ -49,7 +51,10 @@ export class SignalRelay {
   }
 }
 
-/** Returns the sink for the wait: calls `end` for signals that end holdfast. */
+/**
+ * Returns the sink for the time in which holdfast waits for the lock. It calls `end` for signals
+ * that end holdfast.
+ */
 export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
   return (signal) => {
     if ((endingSignals as readonly string[]).includes(signal)) end(signal);
@@ -59,7 +64,7 @@ export function waitingSink(end: (signal: NodeJS.Signals) => void): Sink {
 
 /**
  * Returns the sink that passes signals to the command. `mayGoOn` checks the lease, which may have
- * ended during a long stop.
+ * ended while holdfast was stopped for a long time.
  */
 export function commandSink(
   { pid, kind }: Target,
@@ -71,7 +76,7 @@ export function commandSink(
       // If the lease is over, the command is not continued but ended by the lease watch.
       if (mayGoOn() && kind === "group") tree.signal("SIGCONT");
     } else if (signal === "SIGTSTP") {
-      // Stops both; SIGCONT continues both.
+      // Stops the command and holdfast; SIGCONT continues both.
       tree.signal("SIGSTOP");
       process.kill(process.pid, "SIGSTOP");
     } else if ((passed[kind] as readonly string[]).includes(signal)) {

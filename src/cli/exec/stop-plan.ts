@@ -1,9 +1,9 @@
 /**
- * When to stop a command whose lease runs out.
+ * Times at which a command is stopped if its lease runs out.
  *
- * The command and its child processes get SIGTERM while the validity left still covers the grace,
- * and SIGKILL before the validity ends. The process that renews and the watchdog both use this
- * arithmetic.
+ * The command and its child processes get SIGTERM while the remaining validity still covers the
+ * grace (the time from SIGTERM to SIGKILL), and SIGKILL before the validity ends. `exec`, which
+ * renews the lease, and the watchdog both use these functions.
  */
 
 export interface StopTerms {
@@ -11,22 +11,23 @@ export interface StopTerms {
   readonly graceMs: number;
 }
 
-/** Returns the time allowed for signals and timers on a busy machine. */
+/** Returns the time that signals and timers may need on a busy machine. */
 export function marginMs({ ttlMs }: StopTerms): number {
   return Math.min(500, Math.max(20, ttlMs * 0.05));
 }
 
 /**
- * Returns the time left at which SIGTERM is sent. A healthy lease never gets there: renewals come
- * after a third of the TTL, so the grace is limited to another third.
+ * Returns the remaining validity at which SIGTERM is sent. If renewals succeed, more validity
+ * remains at any time: a lease is renewed after a third of its TTL, and the grace is limited to
+ * another third.
  */
 export function stopLeftMs(terms: StopTerms): number {
   return Math.min(terms.graceMs, terms.ttlMs / 3) + marginMs(terms);
 }
 
 /**
- * Returns the time from SIGTERM to SIGKILL: the grace, but within the validity left. If nothing is
- * left because the lease was lost, the whole grace.
+ * Returns the time from SIGTERM to SIGKILL: the grace, but not longer than the remaining validity.
+ * If the lease is lost, so that no validity remains, returns the whole grace.
  */
 export function killAfterMs(terms: StopTerms, leftMs: number): number {
   const insideMs = leftMs - marginMs(terms) / 2;

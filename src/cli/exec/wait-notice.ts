@@ -4,12 +4,12 @@ import { holderText } from "../lock-view.ts";
 import type { Output } from "../output.ts";
 import { printable, shortDuration } from "../words.ts";
 
-/** Usual waits are shorter and need no message. */
+/** Wait after which a message is written. Usual waits are shorter. */
 const noticeAfterMs = 1_000;
 
 /**
- * Writes to stderr which holder is waited for, if the wait takes longer than a moment. Returns a
- * function that ends this when the wait is over.
+ * Writes the holder of the lock to stderr if the wait takes longer than `noticeAfterMs`. Returns a
+ * function that the caller must call when the wait is over.
  */
 export function noteWait(
   { locks }: Connected,

@@ -3,12 +3,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeOrder, type Order } from "./orders.ts";
 
-/** Limit for starts of the watchdog; one that was killed is replaced. */
+/** Limit for starts of the watchdog. A watchdog that was killed is replaced. */
 const startsMax = 4;
 
 /**
- * The watchdog process as `exec` sees it. It has its own session, so that signals from the terminal
- * do not reach it.
+ * Connection of `exec` to its watchdog process. The watchdog has its own session, so that signals
+ * from the terminal do not reach it.
  */
 export class Watchdog {
   #child: ChildProcess | undefined;
@@ -30,8 +30,8 @@ export class Watchdog {
   }
 
   /**
-   * Ends the watchdog, because the command is over. Resolves to true if the watchdog has stopped
-   * the command, which it reports before it does so.
+   * Ends the watchdog after the command has ended. Resolves to true if the watchdog has stopped the
+   * command: it reports a stop before it sends a signal.
    */
   async dismiss(): Promise<boolean> {
     this.#over = true;
@@ -48,7 +48,8 @@ export class Watchdog {
   #start(): void {
     this.#starts += 1;
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
-    // Passed as an argument, because the child reads its pipe only after it has started.
+    // The last order is passed as an argument, because the child reads its pipe only after it has
+    // started.
     const told = this.#last === undefined ? [] : [writeOrder(this.#last)];
     const child = spawn(process.execPath, [script, ...told], {
       detached: true,
@@ -57,7 +58,7 @@ export class Watchdog {
       env: {},
     });
     this.#child = child;
-    // Ignored: a broken pipe is followed by "close".
+    // The error is ignored, because the event "close" follows a broken pipe.
     child.stdin.on("error", () => undefined);
     child.stdout.on("data", () => {
       this.#acted = true;
@@ -68,7 +69,7 @@ export class Watchdog {
 
   #gone(): void {
     this.#child = undefined;
-    // The watchdog has done its work; do not start it again.
+    // A watchdog that was dismissed, or that has stopped the command, is not started again.
     if (this.#over || this.#acted) return;
     if (this.#starts < startsMax) this.#start();
     else this.#onGone();

@@ -7,22 +7,23 @@ import { ProcessTree } from "./process-tree.ts";
 import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
 
 /**
- * A process beside `exec` that outlives it.
+ * Watchdog: a process beside `exec` that continues if `exec` dies.
  *
- * It receives the validity of the lease over a pipe. It ends the command if the pipe closes (`exec`
- * was killed) or if the time runs out (`exec` is stopped). When the command is over, `exec` kills
- * it. It does nothing else and holds no lock.
+ * The watchdog receives the validity of the lease over a pipe. It ends the command if the pipe
+ * closes (`exec` was killed) or if the validity runs out (`exec` is stopped). When the command has
+ * ended, `exec` kills the watchdog. The watchdog does nothing else and holds no lock.
  */
 
 const lookMs = 20;
-/** A command that is just being started has its mark after this time. */
+/** Time after which a command that is just being started has its mark in its environment. */
 const startingMs = 500;
 
 const clock = steadyClock(nodeRuntime.clock);
 /** End of the lease on the steady clock. */
 let untilSteadyMs = 0;
 let order: Order | undefined;
-// A replacement gets the last order as argument, because its parent may die before it writes.
+// A watchdog that replaces a killed one gets the last order as an argument, because `exec` may die
+// before it writes to the pipe.
 take(readOrder(process.argv[2] ?? ""));
 let timer: NodeJS.Timeout | undefined;
 let stopping = false;
@@ -53,11 +54,11 @@ function arm(): void {
   clearTimeout(timer);
   if (order === undefined || stopping) return;
   const { terms } = order;
-  // Slightly later than `exec` would act, so that `exec` can report the reason.
+  // The watchdog acts slightly later than `exec` would, so that `exec` can report the reason.
   const dueMs = leftMs() - stopLeftMs(terms) + marginMs(terms) / 2;
   if (dueMs <= 0) stop(order, terms.graceMs);
-  // At most 500 ms apart: the monotonic clock stops while the machine sleeps, and a step back of
-  // the wall clock must not hide a later sleep.
+  // Checks are at most 500 ms apart: the monotonic clock stops while the machine sleeps, and a step
+  // back of the wall clock must not hide a later sleep.
   else timer = setTimeout(arm, Math.min(dueMs, 500));
 }
 
@@ -99,11 +100,14 @@ function stop(last: Order, graceMs: number): void {
   look();
 }
 
-/** Reports the stop before the command ends, so that `exec` does not take it for a normal end. */
+/**
+ * Reports the stop to `exec` before the command ends, so that `exec` does not take this for a
+ * normal end of the command.
+ */
 function tellFirst(): void {
   try {
     writeSync(process.stdout.fd, "stopping\n");
   } catch {
-    // `exec` is gone and reads nothing.
+    // The error is ignored, because `exec` has ended and reads nothing.
   }
 }

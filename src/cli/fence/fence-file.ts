@@ -7,15 +7,18 @@ import { Failure } from "../failure.ts";
  * Greatest fence seen, kept in files.
  *
  * The folder `FILE.fences` decides. It has one empty file per fence. A check first creates the file
- * of its own fence and then looks for a greater one. So no check passes after one with a greater
- * fence has passed, even if they run at the same time. A crash in between leaves only the file of a
- * fence that was presented. No lock is used, so none can be left behind. `FILE` itself contains the
- * number for people.
+ * of its own fence and then looks for a file of a greater fence. So no check passes after a check
+ * with a greater fence has passed, even if both run at the same time. A crash in between leaves
+ * only the file of a fence that was presented. No lock is used, so a crash leaves no lock behind.
+ * `FILE` itself contains the greatest fence for people to read.
  */
 
-/** Number of fence files kept. Lower fences decide nothing; some stay for concurrent checks. */
+/**
+ * Number of fence files that are kept. Only the greatest fence decides. The others stay for
+ * concurrent checks.
+ */
 const keptCount = 32;
-/** Digits of 2^63, so that the names sort like the numbers. */
+/** Number of digits of 2^63. With leading zeros, the file names sort like the numbers. */
 const digits = 19;
 
 export type Verdict =
@@ -24,7 +27,8 @@ export type Verdict =
 
 /**
  * Accepts a fence that is not smaller than the greatest seen, and stores it on disk. Throws Failure
- * if no fence was ever kept at this path, unless `create` is true: a wrong path would always pass.
+ * if no fence was ever stored at this path, unless `create` is true: at a wrong path, every fence
+ * would be accepted.
  */
 export function checkFenceFile(path: string, fence: bigint, create: boolean): Verdict {
   return kept(() => {
@@ -35,8 +39,8 @@ export function checkFenceFile(path: string, fence: bigint, create: boolean): Ve
 }
 
 /**
- * Replaces kept fences above `limit` by `fence`. Returns those that were removed. Fences up to the
- * limit stay, so that all earlier holders stay refused.
+ * Replaces stored fences above `limit` by `fence`. Returns the fences that were removed. Fences up
+ * to the limit stay, so that all earlier holders stay refused.
  */
 export function lowerFenceFile(path: string, fence: bigint, limit: bigint): readonly bigint[] {
   return kept(() => {
@@ -44,7 +48,8 @@ export function lowerFenceFile(path: string, fence: bigint, limit: bigint): read
     if (!existsSync(folder)) throw notKept(path);
     const removed = [...new Set([...seenIn(folder), shownIn(path)])].filter((one) => one > limit);
     if (removed.length === 0) return [];
-    // First the file for people, because it counts as seen, too.
+    // `FILE` is replaced before the fence files are removed, because the number in it counts as
+    // seen.
     leave(folder, fence);
     show(
       path,
@@ -81,7 +86,7 @@ function makeFolder(path: string, folder: string, create: boolean): void {
     throw new Failure("misuse", `the folder ${dirname(path)} does not exist`);
   }
   if (!create && !existsSync(path)) throw notKept(path);
-  // Another check may create it at the same time.
+  // `recursive`, because another check may create the folder at the same time.
   mkdirSync(folder, { recursive: true });
 }
 
@@ -153,7 +158,7 @@ function remove(folder: string, fence: bigint): void {
   try {
     unlinkSync(`${folder}/${nameOf(fence)}`);
   } catch {
-    // A concurrent check has already removed it.
+    // A concurrent check has already removed the file.
   }
 }
 

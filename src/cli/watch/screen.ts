@@ -12,18 +12,21 @@ export interface Frame {
   readonly nowMs: number;
   /** Reason why there is no new data. */
   readonly trouble: string | undefined;
-  /** True for a single look. */
+  /** True if the locks are read and shown only once. */
   readonly isOnce: boolean;
 }
 
 const age: Column = { title: "AGE", align: "right", drop: 3 };
 const bars: Column = { title: "TTL", drop: 1 };
 
-/** Renders one screen as at most `rows` lines, or a single look that knows no history. */
+/**
+ * Returns the lines of one screen, at most `rows`. If the locks are shown only once, leaves out the
+ * columns that need a history.
+ */
 export function renderFrame(frame: Frame, output: Output, rows: number): readonly string[] {
   const { colors, lineColumns: width } = output;
   const { sightings, trouble, store, nowMs, isOnce } = frame;
-  // A look for the first time knows neither age nor TTL.
+  // If the locks are read only once, their age and TTL are unknown.
   const columns = isOnce ? lockColumns : withHistory;
   const foot = trouble === undefined ? [] : wrap(trouble, width).slice(0, troubleRowsMax);
   const room = Math.max(1, rows - 4 - Math.max(1, foot.length));
@@ -61,14 +64,16 @@ function rowOf(
   const { colors } = output;
   const { seen, sinceMs, atLeast, fullMs } = sighting;
   const share = fullMs === 0 ? 0 : (seen.remainingMs ?? 0) / fullMs;
-  // Renewals come after a third of the TTL; less than a third left means that they fail.
+  // A lease is renewed after a third of its TTL. If less than a third is left, renewals fail.
   const paint = share > 0.5 ? colors.green : share > 1 / 3 ? colors.yellow : colors.red;
   const [resource = "", holder = "", ...rest] = lockRow(seen, output);
   const history = [ageOf(nowMs - sinceMs, atLeast), paint(bar(share, barWidth))];
   return [resource, holder, ...history, ...rest];
 }
 
-/** Returns the age. If the lock was held before the first look, only a lower bound is known. */
+/**
+ * Returns the age of a lock. If the lock was held at the first look, only a lower bound is known.
+ */
 function ageOf(ms: number, atLeast: boolean): string {
   if (!atLeast) return shortDuration(ms);
   return ms < 1_000 ? "–" : `≥${shortDuration(ms)}`;
@@ -94,7 +99,7 @@ function cut(text: string, width: number): string {
 
 const escape = "\u001B[";
 
-/** Takes over the terminal for a live table; `leave` restores it. */
+/** Shows a live table on the whole terminal; `leave` restores the terminal. */
 export class Screen {
   enter(): void {
     process.stdout.write(`${escape}?1049h${escape}?25l`);

@@ -4,7 +4,7 @@ import type { Inspection } from "../../core/store.ts";
 export interface Sighting {
   readonly seen: Inspection;
   readonly sinceMs: number;
-  /** True if it was held at the first look: its real age is greater. */
+  /** True if the lock was held at the first look, so that its real age is greater. */
   readonly atLeast: boolean;
   /** Greatest time left seen so far, as an estimate of the TTL. */
   readonly fullMs: number;

@@ -49,7 +49,7 @@ export interface Acquired {
   readonly validityMs: number;
 }
 
-/** Last refused attempt of this call, or of the call in front of it. */
+/** Details of the last refused attempt: of this call, or of the call in front of it. */
 interface Seen {
   readonly holder: Holder | undefined;
   readonly votes?: (() => readonly Vote[]) | undefined;
@@ -113,8 +113,8 @@ export class Acquisition extends CallCancellation {
       const isAlone = waiter === undefined && gapMs <= 0;
       for (let attempts = 1; ; attempts += 1) {
         if (waiter !== undefined) {
-          // perf (contended): inlined. With one more promise the attempt is late for the release's
-          // call.
+          // perf (contended): an inlined loop. One more promise would make the attempt miss the
+          // release's call.
           for (let ms = waiter.standByMs(waitEndsMs); ms > 0; ms = waiter.standByMs(waitEndsMs)) {
             await waiter.pause(ms, false);
           }
@@ -264,7 +264,7 @@ export class Acquisition extends CallCancellation {
   }
 }
 
-/** Results of `acquire` and `using`: a lease. Throws for a refusal. */
+/** For `acquire` and `using`: returns a lease, and throws for a refusal. */
 export const orThrow: Take<HeldLease> = {
   granted: (call, acquired, moment) => call.lease(acquired, moment),
   refused(call, refused) {
@@ -273,7 +273,7 @@ export const orThrow: Take<HeldLease> = {
 };
 
 /**
- * Results of `tryAcquire`: a lease, or undefined if others hold the resource. Throws for a fault.
+ * For `tryAcquire`: returns a lease, or undefined if others hold the resource. Throws for a fault.
  */
 export const orUndefined: Take<HeldLease | undefined> = {
   granted: (call, acquired, moment) => call.lease(acquired, moment),
@@ -283,7 +283,7 @@ export const orUndefined: Take<HeldLease | undefined> = {
   },
 };
 
-/** Results inside the core: the grant itself, without a lease, or the refusal. */
+/** For `break`: returns the grant itself, without a lease, or the refusal. */
 export const asOutcome: Take<Acquired | Refused> = {
   granted: (_, acquired) => acquired,
   refused: (_, refused) => refused,

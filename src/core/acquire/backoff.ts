@@ -9,9 +9,11 @@ const firstPauseMsMax = 1_000;
  * Limit for pauses of the other waiters. The store keeps their queue entries for longer than this.
  */
 const pauseMsMax = 4_000;
-/** Number of waiters that send an attempt when the holder's lease should be over. */
+/**
+ * Number of first waiters in the queue that send an attempt when the holder's lease should be over.
+ */
 const eagerWaiters = 3;
-/** Delay between the attempts of two such waiters that follow each other in the queue. */
+/** Delay between the attempts of two of these waiters that follow each other in the queue. */
 const eagerStepMs = 10;
 
 /**
@@ -37,7 +39,7 @@ export class Backoff {
     this.#previousMs = minMs;
   }
 
-  /** Returns a random pause. */
+  /** Returns a random pause between the minimum and three times the previous pause. */
   nextMs(): number {
     const ceilingMs = Math.min(this.#maxMs, this.#previousMs * 3);
     const drawnMs = this.#minMs + this.#random.fraction() * (ceilingMs - this.#minMs);

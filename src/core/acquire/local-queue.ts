@@ -28,7 +28,7 @@ export interface Offer {
   readonly validityMs: number;
 }
 
-/** A call in a local queue. */
+/** Waiting call in a local queue, as the queue sees it. */
 export interface QueuedCall {
   /** Called when the call may send an attempt. Can come at any time, and more than once. */
   wake(): void;
@@ -38,7 +38,7 @@ export interface QueuedCall {
   take(offer: Offer): void;
 }
 
-/** Why the store refused the call in front. The calls behind it use this for their errors. */
+/** Refused attempt of the call in front. The calls behind it use these details for their errors. */
 export interface Refusal {
   readonly holder: Holder | undefined;
   readonly votes?: () => readonly Vote[];

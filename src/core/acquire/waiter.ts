@@ -4,7 +4,7 @@ import type { LocalQueues, Offer, QueuedCall, Refusal, Wanted } from "./local-qu
 import type { Scheduler } from "../time/scheduler.ts";
 import type { Grant, OpenStore, Waiting } from "../store.ts";
 
-/** Limit for a single pause. A longer wait consists of several pauses. */
+/** Limit for a single pause. A wait without an end consists of many pauses. */
 const pauseMsMax = 60_000;
 
 type WaitContext = Pick<AcquireContext, "scheduler" | "store" | "queues">;
@@ -99,7 +99,7 @@ export class Waiter implements QueuedCall {
 
   take(offer: Offer): void {
     this.#offer = offer;
-    // An earlier attempt may have left an entry in the store's queue.
+    // An earlier attempt may have left an entry in the store's queue, which must not block others.
     void this.store?.leave();
     this.wake();
   }

@@ -4,12 +4,12 @@ import type { Instant } from "../ports.ts";
 import type { ReleaseOutcome } from "../store.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 
-/** Why a lease is doubtful. */
+/** Cause that made a lease doubtful. */
 export interface Doubt {
   readonly cause: unknown;
 }
 
-/** An extension under way. */
+/** Extension request that is under way. */
 export interface SentRequest {
   readonly started: Instant;
   /** Value of `doubtCountOf` for the lease when the request was sent. */

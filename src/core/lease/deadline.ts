@@ -64,8 +64,8 @@ export class Deadline implements Task {
   }
 
   /**
-   * Longest time by which the task may run early. A renewal may, to be sent together with others.
-   * The end of a lease may not.
+   * Longest time by which the task may run early: 0 for the end of a lease. A renewal may run
+   * early, so that it is sent together with others.
    */
   get earlyMs(): number {
     return this.dueMs < this.nextRenewalMs ? 0 : earlyMsOf(this.terms);
@@ -140,8 +140,8 @@ export class Deadline implements Task {
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
     const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
-    // After a stall or a manual extension many leases would renew at the same time. A new phase for
-    // each prevents that.
+    // After a stall or a manual extension many leases would renew at the same time. Each lease gets
+    // a new phase to prevent that.
     const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
     this.#renewAtMs = Math.floor(started.monotonicMs + afterMs);
   }
@@ -169,8 +169,8 @@ function dueLeftMs({ host }: LeaseTerms): number {
 }
 
 function earlyMsOf({ ttlMs, renewEveryMs = 0 }: LeaseTerms): number {
-  // At most a quarter of the interval. For a short interval, a hundredth of the TTL could be so
-  // much that each reply finds the next renewal due.
+  // Returns at most a quarter of the interval. If a short interval allowed more, the next renewal
+  // would be due as soon as the reply arrives.
   return Math.min(ttlMs / earlyShare, renewEveryMs / 4);
 }
 

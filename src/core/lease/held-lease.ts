@@ -254,7 +254,7 @@ export class HeldLease implements Lease {
 
   lose(reason: LossReason = this.#deadline.whyOver(this.#activity?.doubt !== undefined)): void {
     const cause = this.#activity?.doubt?.cause;
-    // Read before the deadline is cancelled, because its overdue timer shows a stall under way.
+    // Reads the stalls before the deadline is cancelled: its overdue timer shows a stall under way.
     const stalls = this.#deadline.stalls();
     const loss = new LeaseLostError(this.resources, reason, { cause });
     const activity = this.own;

@@ -62,7 +62,7 @@ export interface LeaseHost {
   readonly renewals: Renewals;
   readonly doubts: DoubtResolver;
   readonly queues: LocalQueues;
-  /** Undefined if stalls of this process cannot be measured. */
+  /** Measures stalls of this process. Undefined if stalls cannot be measured. */
   readonly stalls: Stalls | undefined;
 }
 

@@ -3,7 +3,10 @@ import type { HeldLease } from "./held-lease.ts";
 import type { SteadyClock } from "../ports.ts";
 import type { ExtendOutcome, Grant, OpenStore } from "../store.ts";
 
-/** Starts microtasks by `then`. Fake timers of a test may replace `queueMicrotask`. */
+/**
+ * Resolved promise whose `then` starts a microtask. Fake timers of a test may replace
+ * `queueMicrotask`.
+ */
 const resolved = Promise.resolve();
 
 /**

@@ -1,6 +1,6 @@
 import { quoted } from "./quoted.ts";
 
-/** What is known about the holder of a resource. A foreign client leaves no label and no fence. */
+/** Known details of the holder of a resource. A foreign client leaves no label and no fence. */
 export interface Holder {
   /**
    * Owner in the store. Only the start of a foreign value; an inspection adds its length and SHA-1.

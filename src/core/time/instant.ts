@@ -38,8 +38,8 @@ export function leftAt(moment: Instant, started: Instant, validityMs: number): n
  */
 
 /**
- * Least change of the offset that counts. The wall clock counts whole milliseconds, so a smaller
- * change may be rounding.
+ * Least change of the difference between the clocks that counts. The wall clock counts whole
+ * milliseconds, so a smaller change may be rounding.
  */
 const noiseMs = 2;
 
@@ -89,7 +89,7 @@ class FollowedClock implements SteadyClock {
   }
 }
 
-/** Steady clock of each clock. Managers that share a clock then count the same steps. */
+/** The steady clock of each clock. Managers that share a clock also share its steady clock. */
 const followed = new WeakMap<Clock, SteadyClock>();
 
 export function steadyClock(clock: Clock): SteadyClock {
@@ -101,7 +101,7 @@ export function steadyClock(clock: Clock): SteadyClock {
   return made;
 }
 
-/** Returns the same runtime with a steady clock. */
+/** Returns the parts of `runtime`, with a steady clock instead of its clock. */
 export function steadyRuntime(runtime: Runtime): SteadyRuntime {
   const { clock, random, diagnostics, stalls, asyncContext } = runtime;
   return {

@@ -1,7 +1,9 @@
 import type { CancelTimer, Clock, Instant, SteadyClock } from "../ports.ts";
 import { clockStepMs, steadyClock } from "./instant.ts";
 
-/** Work to run at a time of the monotonic clock. Belongs to one scheduler at a time. */
+/**
+ * Work that a scheduler runs at a time of the monotonic clock. Belongs to one scheduler at a time.
+ */
 export interface Task {
   dueMs: number;
   /** Index in the heap; -1 while not scheduled. Written by the scheduler only. */
@@ -76,7 +78,7 @@ export class TimerScheduler implements Scheduler {
     this.#gainedMs = gainedMs(this.clock.now());
   }
 
-  /** Sets the listener for steps forward of the wall clock. It runs before due tasks. */
+  /** Sets the listener for steps forward of the wall clock. The listener runs before due tasks. */
   onClockStep(listener: () => void): void {
     this.#stepped = listener;
   }

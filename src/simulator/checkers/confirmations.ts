@@ -1,9 +1,9 @@
 import type { ConfirmationRecord, GrantRecord, Violation } from "../history.ts";
 
 /**
- * Checks that no grant is confirmed after another client was granted the resource with a greater
- * fence: every quorum has a node that knows of the other grant. This holds without clocks, but only
- * while counters last, so both must be in the same epoch.
+ * Checks that no lease is confirmed after another client was granted the resource with a greater
+ * fence: every quorum has a node that stored the other grant. The rule does not depend on clocks.
+ * It depends on fence counters, so it compares only times of the same fence epoch.
  */
 export function checkConfirmations(
   confirmations: readonly ConfirmationRecord[],

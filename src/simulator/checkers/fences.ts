@@ -2,8 +2,8 @@ import type { GrantRecord, Violation } from "../history.ts";
 
 /**
  * Checks that fences of one resource are unique, and that a grant which completed before another
- * started has the smaller fence. Compares grants within one epoch only. `epochOf` returns the epoch
- * of a grant, or undefined if it spans two.
+ * grant started has the smaller fence. Compares only grants of the same fence epoch. `epochOf`
+ * returns the epoch of a grant, or undefined if the grant spans two epochs.
  */
 export function checkFences(
   grants: readonly GrantRecord[],

@@ -4,7 +4,7 @@ import { checkConfirmations } from "./confirmations.ts";
 import { checkFences } from "./fences.ts";
 import { checkMutex, fencedMutex, ownerAwareMutex } from "./mutex-models.ts";
 
-/** Returns all violations in a history, taking into account which assumptions were broken. */
+/** Returns all violations in a history, except those that a broken assumption excuses. */
 export function judge(history: History, assumptions: Assumptions): Violation[] {
   const epochOf = ({ startedMs, completedMs }: GrantRecord): number | undefined => {
     const epoch = assumptions.fenceEpoch(startedMs);

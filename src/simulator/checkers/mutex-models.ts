@@ -13,7 +13,7 @@ interface Held {
   readonly lastFence: bigint;
 }
 
-/** Mutex that is free or held; only its holder can end it. */
+/** Mutex that is free or held. Only the holder can end its own tenure. */
 export const ownerAwareMutex: MutexModel<Held> = {
   name: "owner-aware mutex",
   start: { holder: undefined, lastFence: -1n },
@@ -23,7 +23,7 @@ export const ownerAwareMutex: MutexModel<Held> = {
     holder === tenure ? { holder: undefined, lastFence } : undefined,
 };
 
-/** Owner-aware mutex in which each holder also has a greater fence than all before it. */
+/** Owner-aware mutex in which each holder has a greater fence than all earlier holders. */
 export const fencedMutex: MutexModel<Held> = {
   name: "fenced mutex",
   start: ownerAwareMutex.start,
@@ -41,12 +41,12 @@ interface Step {
 }
 
 /**
- * Checks that the model allows some order of all acquires and ends that agrees with time.
+ * Checks that the model allows at least one order of all acquires and ends that agrees with time.
  *
  * An acquire takes effect between its start and its return. An end takes effect no earlier than the
- * last moment at which the client reported the lease as held. The latest time for each acquire and
- * the earliest for each end are the easiest order to satisfy: if the model refuses it, it refuses
- * every order.
+ * last moment at which the client reported the lease as held. The order with the latest time for
+ * each acquire and the earliest time for each end is the easiest order to satisfy. If the model
+ * refuses this order, it refuses every order.
  */
 export function checkMutex<State>(
   model: MutexModel<State>,

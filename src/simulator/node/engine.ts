@@ -26,7 +26,7 @@ export interface ScriptOperation {
   readonly left: string;
 }
 
-/** Server state and limits that a script passes to the rules. */
+/** Server state and limits that a script passes to `run`. */
 export interface View {
   readonly context: ScriptContext;
   readonly queues: Queues;
@@ -39,7 +39,7 @@ export interface View {
   raiseCounters(names: readonly string[], fence: string, isBehind: boolean): void;
 }
 
-/** Runs one operation as `_engine.lua` does. A differential test compares the results. */
+/** Returns the verdict on one operation, like `_engine.lua`. A differential test compares both. */
 export function run(operation: ScriptOperation, view: View): string {
   if (operation.code === "R" || operation.code === "P") return release(operation, view);
   const refused = view.refusal ?? tooLong(operation, view);
@@ -87,7 +87,7 @@ function nextFence({ proposal, counters, place }: ScriptOperation, view: View): 
   return Math.max(proposed, view.floor + block, ...least);
 }
 
-/** Stores the lease's fence where a smaller one is stored, extends the TTL, or only proves. */
+/** Confirms a lease. Stores its fence where a smaller one is stored, and prolongs its TTL. */
 function touch(operation: ScriptOperation, view: View): string {
   const { locks, counters, value: whole, ttlMs } = operation;
   const { data } = view.context;

@@ -35,7 +35,7 @@ export function wrongType(key: string): string {
   return `X WRONGTYPE hash ${key}`;
 }
 
-/** Sets all keys. If one of them holds another type, sets none and returns the refusal. */
+/** Sets all keys. If a key holds another type, sets no key and returns the refusal. */
 export function setAll(
   data: Keyspace,
   keys: readonly string[],

@@ -7,7 +7,10 @@ import { atOf, numberOr0, placeOf, type ScriptBody } from "./script-context.ts";
 interface Parts {
   readonly locks: readonly string[];
   readonly queues: readonly string[];
-  /** Keys of the fence counters. If undefined, `args` names counters in the node record, if any. */
+  /**
+   * Keys of the fence counters. Undefined if the counters are fields of the node record (`args`
+   * then contains their names), or if there are no fences.
+   */
   readonly counters?: readonly string[];
   readonly args: readonly string[];
   readonly hasFences: boolean;
@@ -16,7 +19,7 @@ interface Parts {
 /**
  * Works like `fenced.lua`: runs its operations one after the other, then notifies the first waiter
  * of each queue. The Lua script has faster paths for common cases. A test on a real server shows
- * that they give the same results.
+ * that these paths give the same results as this code.
  */
 export const fenced: ScriptBody = (context) => {
   const { data, keys, args } = context;

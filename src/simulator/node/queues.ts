@@ -20,8 +20,8 @@ export interface Queue {
   readonly name: string;
   readonly lock: string;
   /**
-   * Id of the waiter that releases the lock after an attempt without a quorum. It keeps its entry
-   * and is not notified.
+   * Id of the waiter that releases the lock after an attempt without a quorum. This waiter
+   * keeps its entry and is not notified.
    */
   keeper: string | undefined;
   /** True if expired entries may remain, because one call removes at most `dropsMax`. */

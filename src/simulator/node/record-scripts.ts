@@ -6,9 +6,9 @@ import {
   type ScriptContext,
 } from "./script-context.ts";
 
-/** Result of the check that every granting script makes first. */
+/** Result of the first check in every script that grants locks. */
 export interface MayVote {
-  /** Verdict on every acquire and touch. Undefined if the node may vote. */
+  /** Reply to every acquire and touch if the node may not vote. Undefined if it may vote. */
   readonly refusal: string | undefined;
   /** First characters of the server's run id, or "-" if the script did not check it. */
   readonly rid: string;

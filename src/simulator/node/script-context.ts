@@ -38,8 +38,8 @@ export function nowMsOf({ time }: ScriptContext): number {
 }
 
 /**
- * Returns the limit to which a fence that a client suggests is reduced: the server's time in µs
- * plus one minute.
+ * Returns the greatest fence that a client may suggest: the server's time in µs plus one minute. A
+ * greater suggestion is reduced to this limit.
  */
 export function proposalMaxOf({ time }: ScriptContext): number {
   return (time.seconds + 60) * 1_000_000;

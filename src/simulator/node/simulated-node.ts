@@ -3,7 +3,7 @@ import type { SeededRandom } from "../seeded-random.ts";
 import type { Snapshot } from "./keyspace.ts";
 import { SimulatedServer, type ServerPlan } from "./server.ts";
 
-/** Part of its data that a node still has after a crash. */
+/** Data that a node still has after a crash. */
 export type Kept = "all" | "snapshot" | "nothing";
 
 /** Connection that is notified when its node crashes. */
@@ -117,7 +117,7 @@ export class SimulatedNode {
     for (const client of this.clients) client.nodeCrashed();
   }
 
-  /** Ends one crash. Returns true if the server runs again: no other crash overlaps. */
+  /** Ends one crash. Returns true if the server runs again, false if another crash still lasts. */
   restart(kept: Kept): boolean {
     this.#downs = Math.max(0, this.#downs - 1);
     if (this.isDown) return false;

@@ -13,7 +13,7 @@ import type {
 import type { Scene } from "../scene.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
-/** One attempt as seen from outside the store. The checkers read the clocks on their own. */
+/** Record of one attempt to acquire. `RecordingStore` reads the times, not the library. */
 export interface AttemptRecord {
   readonly machine: SimulatedProcess;
   readonly owner: string;
@@ -22,16 +22,17 @@ export interface AttemptRecord {
   readonly startedMs: number;
   readonly startedMonotonicMs: number;
   readonly startedWallMs: number;
-  /** True if the store has returned the outcome. */
+  /** True if the store has returned the outcome of the attempt. */
   isDecided: boolean;
   completedMs: number | undefined;
-  /** Start of the attempt or of its last extension. Votes from before that do not count. */
+  /** Start of the attempt or of the lease's last extension. Earlier votes do not count. */
   heldSinceMs: number;
   fence: bigint | undefined;
-  /** Time of the last extension. */
+  /** Time when the last successful extension returned. */
   extendedMs?: number;
   /**
-   * End of the validity by each clock of the process, computed by the checkers from the options.
+   * End of the validity by each clock of the process, computed from the options and not by the
+   * library.
    */
   validUntilMonotonicMs: number;
   validUntilWallMs: number;
@@ -43,16 +44,19 @@ export interface RecordingOptions {
   readonly machine: SimulatedProcess;
   readonly validityMs: (ttlMs: number) => number;
   readonly onGranted: (record: AttemptRecord) => void;
-  /** Called when a quorum extended or proved the grant. `startedMs` is before the first request. */
+  /**
+   * Called when a quorum extended or proved the lease. `startedMs` is a time before the first
+   * request.
+   */
   readonly onConfirmed: (record: AttemptRecord, startedMs: number) => void;
   readonly onReleasing: (owner: string, resources: readonly string[]) => void;
   readonly onReleased: (owner: string, outcome: ReleaseOutcome) => void;
 }
 
-/** Wraps the real store, and records when each call was made and its outcome. */
+/** Wraps the real store. Records the time and the outcome of each call. */
 export class RecordingStore {
   readonly byOwner: Map<string, AttemptRecord> = new Map();
-  /** Records by list of resources: all attempts of a call and its lease share one list object. */
+  /** Records by list object: all attempts of a call, and its lease, have the same object. */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 
@@ -67,7 +71,7 @@ export class RecordingStore {
     };
   }
 
-  /** Records the calls below and passes all other methods of the store through. */
+  /** Returns the store with the methods listed here recorded and all other methods unchanged. */
   #recorded(inner: OpenStore): OpenStore {
     const recorded: Partial<OpenStore> = {
       attempt: (request) => this.#attempt(inner, request),
@@ -132,7 +136,7 @@ export class RecordingStore {
     if (outcome.kind === "granted") {
       record.completedMs = scene.nowMs;
       record.fence = outcome.grant.fence;
-      // A grant may create its list on each access; define it, so that `byResources` finds it.
+      // A grant may create a new list on each access. `byResources` needs one list object.
       Object.defineProperty(outcome.grant, "resources", { value: resources });
       this.byResources.set(resources, record);
       onGranted(record);
@@ -156,7 +160,7 @@ export class RecordingStore {
     });
   }
 
-  /** Reads the clocks before the first request. Returns a function to call with the outcome. */
+  /** Reads the clocks before the first request. Returns a function that records the outcome. */
   #beginsToExtend(ttlMs: number): (grant: Grant, outcome: ExtendOutcome) => void {
     const { scene, machine, validityMs, onConfirmed } = this.#options;
     const startedMs = scene.nowMs;
@@ -176,9 +180,10 @@ export class RecordingStore {
   }
 
   /**
-   * Records a hand-over as a new lease with a new fence and with the votes, validity and start of
-   * the original grant. The start matters for the fence order: a lease that another client was
-   * granted in between has a greater fence, as it should.
+   * Records a hand-over (the grant passes to the next waiter of the same process) as a new lease.
+   * The new lease has a new fence, and the votes, validity and start of the original grant. With
+   * that start, the check of fence order allows that a client which was granted a lease in between
+   * has a greater fence.
    */
   #handOver(inner: OpenStore, grant: Grant): boolean {
     const before = this.byOwner.get(grant.owner);
@@ -192,7 +197,7 @@ export class RecordingStore {
     return true;
   }
 
-  /** Returns the promise of the store itself, so that the recording delays nothing. */
+  /** Returns the store's own promise, so that the recording does not delay the release. */
   #release(inner: OpenStore, grant: Grant): Promise<ReleaseOutcome> {
     const { owner, resources } = grant;
     this.#options.onReleasing(owner, resources);

@@ -5,15 +5,15 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 
 export interface ProcessPlan {
-  /** Rate of its clocks relative to the world's time. */
+  /** Rate of the process's clocks relative to the world's time. */
   readonly rate: number;
-  /** Offset of its wall clock at the start. */
+  /** Offset of the wall clock from the world's time when the process starts. */
   readonly wallSkewMs: number;
 }
 
 type Source = "timer" | "network";
 
-/** One client process with its own clocks, timers and randomness. It can pause and crash. */
+/** One client process with its own clocks, timers and random numbers. It can pause and crash. */
 export class SimulatedProcess {
   readonly name: string;
   readonly runtime: Runtime;
@@ -30,13 +30,15 @@ export class SimulatedProcess {
   #pausedMs = 0;
   #resumedMs = -Infinity;
   #crashed = false;
-  /** World's time when a timer was last cancelled that should already have fired. */
+  /** World's time when the library last cancelled an overdue timer. -1 if there is none. */
   #overdueMs = -1;
+  /** Number of overdue timers that were cancelled and replaced since a timer last fired. */
   #putOffs = 0;
-  /** World's time when its code last read the wall clock. */
+  /** World's time when the code under test last read the wall clock. */
   #lookedMs = -1;
-  /** Wall clock minus monotonic clock at that reading. */
+  /** Difference between wall clock and monotonic clock when the wall clock was last read. */
   #offsetMs: number;
+  /** Sum of all forward steps of the wall clock that its readings showed. */
   #gainedMs = 0;
 
   constructor(scene: Scene, name: string, plan: ProcessPlan) {
@@ -66,27 +68,27 @@ export class SimulatedProcess {
     return Math.floor(this.wall.at(this.#scene.nowMs));
   }
 
-  /** Returns monotonic time plus what the wall clock was seen to gain on it between readings. */
+  /** Returns monotonic time plus the time that the wall clock gained on it between readings. */
   steadyMs(): number {
     return this.monotonicMs() + this.#gainedMs;
   }
 
-  /** True if its code has read the wall clock since then. */
+  /** True if the code under test has read the wall clock after the world's time `ms`. */
   hasLookedSince(ms: number): boolean {
     return this.#lookedMs > ms;
   }
 
-  /** Returns the total time it was paused, in the world's time. */
+  /** Returns the total time for which the process was paused, in the world's time. */
   pausedMs(): number {
     return this.#pausedMs + (this.isPaused ? this.#scene.nowMs - this.#pausedSinceMs : 0);
   }
 
-  /** Returns the world's time since the end of its last pause. */
+  /** Returns how much of the world's time has passed since the last pause ended. */
   runsForMs(): number {
     return this.#scene.nowMs - this.#resumedMs;
   }
 
-  /** Runs code of this process now, after a pause ends, or never if the process crashed. */
+  /** Runs code of this process: now, after the current pause, or never if the process crashed. */
   enter(source: Source, run: () => void): void {
     if (this.#crashed) return;
     if (this.isPaused) {
@@ -106,7 +108,7 @@ export class SimulatedProcess {
     this.monotonic.hold(this.#scene.nowMs);
   }
 
-  /** Ends one pause. Returns true if the process runs again (the last overlapping pause ended). */
+  /** Ends one pause. Returns true if the process runs again, because no other pause overlaps. */
   resume(suspended: boolean): boolean {
     if (suspended) {
       this.#suspends -= 1;
@@ -130,7 +132,7 @@ export class SimulatedProcess {
     this.#deferred = [];
   }
 
-  /** Waits by a timer of this process. */
+  /** Waits for `ms` of the monotonic clock, by a timer of this process. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.runtime.clock.setTimer(ms, true, resolve);
@@ -145,7 +147,8 @@ export class SimulatedProcess {
         return this.wallMs();
       },
       setTimer: (delayMs, _keepAlive, callback) => {
-        // Node's timers count whole milliseconds from the start of the loop turn: sometimes early.
+        // Timers of Node.js count whole milliseconds from the start of the event loop's turn. So
+        // they sometimes fire early.
         const earliestMs = Math.max(0, Math.trunc(delayMs) - 1);
         const dueMs = this.monotonicMs() + delayMs;
         const timer = { done: false };
@@ -171,20 +174,20 @@ export class SimulatedProcess {
   #look(): void {
     this.#lookedMs = this.#scene.nowMs;
     const offsetMs = this.#offsetNowMs();
-    // Tolerance for rounding errors of fractional milliseconds.
+    // A smaller difference may be a rounding error of fractional milliseconds.
     if (Math.abs(offsetMs - this.#offsetMs) < 0.5) return;
     this.#gainedMs += Math.max(0, offsetMs - this.#offsetMs);
     this.#offsetMs = offsetMs;
   }
 
   /**
-   * Records a failure if an overdue timer was cancelled and set anew twice in a row. In a busy
-   * process such a timer could be postponed for ever. A single case may be a coincidence: the timer
-   * was no longer needed and another one became due at the same moment.
+   * Records a failure if the library twice in a row cancels an overdue timer and sets a new one. In
+   * a busy process the work of that timer could be postponed for ever. One case may be a
+   * coincidence: the timer was not needed any more, and the new timer has another purpose.
    */
   #watchSet(delayMs: number): void {
     if (delayMs > 0 || this.#overdueMs !== this.#scene.nowMs) return;
-    // Only the first timer set at that moment can be the replacement.
+    // Only the first timer that is set after the cancel can replace the cancelled timer.
     this.#overdueMs = -1;
     this.#putOffs += 1;
     if (this.#putOffs < 2) return;
@@ -196,7 +199,7 @@ export class SimulatedProcess {
       if (timer.done) return;
       this.enter("timer", () => {
         if (timer.done) return;
-        // The clock was held meanwhile, so the timer is not due yet.
+        // A suspend stopped the monotonic clock meanwhile, so the timer is not due yet.
         const earlyMs = earliestMs - this.monotonicMs();
         if (earlyMs > 0.001) {
           this.#fireIn(earlyMs + 1, earliestMs, timer, callback);

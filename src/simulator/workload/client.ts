@@ -40,7 +40,10 @@ export class SimulatedClient {
     this.#random = parts.machine.random.fork("work");
   }
 
-  /** Time when closing began. Commands that arrive later were sent without the user's request. */
+  /**
+   * Time when the manager began to close. Commands that a node runs later no longer serve a request
+   * of the user. Undefined before that time.
+   */
   get closingSinceMs(): number | undefined {
     return this.#closingSinceMs;
   }
@@ -61,7 +64,10 @@ export class SimulatedClient {
     this.#isStopping = true;
   }
 
-  /** Makes new waits unlimited, so that a waiter which is never served shows up as no progress. */
+  /**
+   * Removes the time limit of all later waits for locks. A client that never gets a lock is then
+   * reported as `no-progress`.
+   */
   beginPatience(): void {
     this.#isPatient = true;
   }
@@ -101,7 +107,7 @@ export class SimulatedClient {
     const wait = waitMs === Infinity ? ("forever" as const) : waitMs;
     const renew = random.chance(plan.renewChance);
     const retry = { minDelay: minRetryMs, maxDelay: maxRetryMs };
-    // Limits leases that are renewed and never released.
+    // `maxHold` ends leases that are renewed and never released.
     const maxHold = Math.round(plan.ttlMs * random.between(1, 8));
     const common = { ttl: ttlMs, renew, retry, maxHold, ...labelOf(plan, random) };
     const boundMs = promises.acquireMs(ttlMs, waitMs);
@@ -154,13 +160,13 @@ export class SimulatedClient {
 
   async #look(random: SeededRandom): Promise<void> {
     const { locks, promises, plan } = this.#parts;
-    // These calls wait as long as an acquire with the default TTL.
+    // `nodes` and `inspect` wait for a reply as long as an acquire with the default TTL.
     const boundMs = promises.sweepMs + promises.roundMs(10_000);
     if (random.chance(0.5)) await this.#watch("nodes", boundMs, locks.nodes());
     else await this.#watch("inspect", boundMs, locks.inspect(random.pick(plan.resources)));
   }
 
-  /** Works with a lease of `acquire` or `tryAcquire`, then releases or abandons it. */
+  /** Works with a lease of `acquire` or `tryAcquire`, then releases or abandons the lease. */
   async #hold(random: SeededRandom, lease: Lease): Promise<void> {
     const { plan, promises, witness } = this.#parts;
     this.#handed(lease);
@@ -198,7 +204,7 @@ export class SimulatedClient {
     }
   }
 
-  /** Reads, pauses, writes back. Loses an update if another client wrote in between. */
+  /** Reads a register, pauses, writes back. Overwrites what another client wrote meanwhile. */
   async #addOne(random: SeededRandom, lease: Lease, resource: string): Promise<void> {
     const { storage, fencing, plan } = this.#parts;
     const plain = storage.plain(resource);
@@ -230,7 +236,7 @@ export class SimulatedClient {
     return controller.signal;
   }
 
-  /** Checks from the abort on that the call ends at once. A call that settled before passes. */
+  /** Called when the signal of `call` aborts. Checks that the call has settled or does so now. */
   async #watchAborted(call: Promise<unknown>): Promise<void> {
     const { cancelMs } = this.#parts.promises;
     await this.#watch("an aborted acquire", cancelMs, call).catch(() => undefined);
@@ -251,7 +257,7 @@ function longestOf({ lives = [], ttlMs }: WorkPlan): number {
   return Math.max(ttlMs, ...lives);
 }
 
-/** Extends by the original TTL or by another one. */
+/** Extends the lease by its own TTL or by a random TTL of the plan. */
 function extended(lease: Lease, { lives }: WorkPlan, random: SeededRandom): Promise<void> {
   return lives === undefined || random.chance(0.2)
     ? lease.extend()
@@ -264,8 +270,8 @@ function labelOf({ lives }: WorkPlan, random: SeededRandom): { readonly label?: 
 }
 
 /**
- * True for contention, quorum faults, lost leases, and a server that was replaced while a lease was
- * extended or proven. Any other error is a bug.
+ * True if a correct library may throw this error: contention, too few votes, a lost lease, or a
+ * server that was replaced while a lease was extended or proven. Any other error is a bug.
  */
 function isExpected(error: unknown): boolean {
   if (error instanceof Aborted) return true;

@@ -5,18 +5,18 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Fault } from "../scenario.ts";
 import type { Scene } from "../scene.ts";
 
-/** Targets of faults. Clients come and go, so they are looked up when a fault strikes. */
+/** Targets of faults. Client processes are looked up when a fault begins, as they may restart. */
 export interface FaultTargets {
   readonly scene: Scene;
   readonly nodes: readonly SimulatedNode[];
   readonly clientCount: number;
   machine(client: number): SimulatedProcess | undefined;
   link(client: number, node: number): Link | undefined;
-  /** Called when a node lost data: "locks" is a single key, "restart" and "flush" lose counters. */
+  /** Called when a node lost data: one key ("locks"), or also counters ("restart", "flush"). */
   onLoss(node: SimulatedNode, what: "restart" | "flush" | "locks", text: string): void;
   onNodeStep(node: SimulatedNode, byMs: number): void;
   onClientStep(machine: SimulatedProcess, byMs: number): void;
-  /** Called when a suspend ended. */
+  /** Called when a suspend of the process ended. */
   onSuspended(machine: SimulatedProcess): void;
   onResumed(machine: SimulatedProcess): void;
   kill(client: number): void;
@@ -133,7 +133,7 @@ function strikeNode(
     case "evict":
       for (const key of data.keys()) {
         if (key === nodeRecordKey) continue;
-        // Losing a queue breaks no promise.
+        // The loss of a queue breaks no promise.
         const isQueue = key.startsWith(queueKeyOf(""));
         if (!isQueue) targets.onLoss(node, "locks", `"${key}" was evicted on ${node.name}`);
         data.delete(key);

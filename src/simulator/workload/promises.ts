@@ -2,7 +2,7 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { StorePlan } from "../scenario.ts";
 import type { Witness } from "../witness.ts";
 
-/** Tolerance: each timer fires up to 2 ms late, and some calls need several in a row. */
+/** Tolerance: each timer fires up to 2 ms late, and some calls need several timers in a row. */
 const slackMs = 40;
 
 interface Pending {
@@ -23,37 +23,41 @@ export class Promises {
     this.#nodeCount = nodeCount;
   }
 
-  /** Bound for one round. */
+  /** Limit for the time until a client has the replies of all nodes to one request (a round). */
   roundMs(ttlMs: number): number {
     const share = this.#nodeCount === 1 ? 0.2 : 0.05;
     return this.#plan.nodeTimeoutMs ?? Math.min(1_000, Math.max(50, ttlMs * share));
   }
 
-  /** Bound for checking the nodes: two reads of the node records and one admission per node. */
+  /**
+   * Limit for the check of all nodes: two reads of the node records (a node record is the hash that
+   * Holdfast keeps on each server) and one admission per node.
+   */
   get sweepMs(): number {
     if (this.#plan.admission === "off") return 0;
     return (2 + this.#nodeCount) * this.roundMs(this.#plan.maxTtlMs);
   }
 
   /**
-   * Bound for an acquire: the wait, the node checks, the rounds of the last attempt with its
-   * clean-up and, if it waits, one round to subscribe.
+   * Limit for an acquire: its wait option, the check of all nodes, one round for the last attempt
+   * and one for its clean-up. If the acquire may wait, one more round to subscribe.
    */
   acquireMs(ttlMs: number, waitMs: number): number {
     const rounds = waitMs > 0 ? 3 : 2;
     return waitMs + this.sweepMs + rounds * this.roundMs(ttlMs);
   }
 
-  /** Bound for an aborted or closed call: it does not wait for its clean-up. */
+  /** Limit for a call after its abort: the call does not wait for its clean-up. */
   readonly cancelMs = 0;
 
   /**
-   * Bound for an extend. It may wait for a renewal in flight (two rounds) and an earlier extend.
+   * Limit for an extend. It may wait for a renewal in flight (two rounds) and an earlier extend.
    */
   extendMs(ttlMs: number): number {
     return 4 * this.roundMs(ttlMs);
   }
 
+  /** Limit for closing the manager: it waits for calls in flight and releases leases. */
   closeMs(ttlMs: number): number {
     return (
       this.acquireMs(ttlMs, 0) +
@@ -63,14 +67,15 @@ export class Promises {
     );
   }
 
-  /** Bound for `using`, without the time of its work: an acquire and a release. */
+  /** Limit for `using`, without the time of the user's work: an acquire and a release. */
   usingMs(ttlMs: number, waitMs: number, longestTtlMs: number): number {
     return this.acquireMs(ttlMs, waitMs) + this.roundMs(longestTtlMs);
   }
 
   /**
-   * Awaits `call` and reports it if it takes longer than `boundMs`. Infinity: no bound but the end.
-   * `asideMs` returns how much of that time was the user's own work.
+   * Awaits `call` and reports a violation if it takes longer than `boundMs`. With Infinity, the
+   * call must only settle before the run ends. `asideMs` returns the time of the user's own work in
+   * the call, which is not counted.
    */
   async watch<Result>(
     machine: SimulatedProcess,
@@ -95,7 +100,7 @@ export class Promises {
   }
 
   /**
-   * Called at the end of the world. Reports calls that never settled, except in crashed processes.
+   * Called at the end of the run. Reports calls that never settled, except in crashed processes.
    */
   reportUnsettled(): void {
     for (const { machine, what } of this.#pending) {
@@ -105,7 +110,7 @@ export class Promises {
   }
 }
 
-/** Returns the process's monotonic time, without that in which it was paused. */
+/** Returns the process's monotonic time, without the time in which it was paused. */
 export function awakeMs(machine: SimulatedProcess): number {
   return machine.monotonicMs() - machine.pausedMs() * machine.monotonic.rate;
 }

@@ -1,4 +1,4 @@
-/** Stored number that clients read, increment and write back under the lock. */
+/** Stored number that clients read, increment and write back while they hold the lock. */
 export class Register {
   readonly #fenced: boolean;
   #version = 0;
@@ -11,12 +11,18 @@ export class Register {
     this.#fenced = fenced;
   }
 
-  /** Numbers of writes accepted, writes refused as stale, and updates overwritten unseen. */
+  /**
+   * Number of accepted writes, of writes that were rejected for their old fence, and of updates
+   * that were lost because a client overwrote them without a read.
+   */
   get tally(): { readonly accepted: number; readonly rejected: number; readonly lost: number } {
     return { accepted: this.#accepted, rejected: this.#rejected, lost: this.#lost };
   }
 
-  /** Checks the fence on reads too: otherwise an older holder could still write after the read. */
+  /**
+   * Returns the number, or undefined if the fence is too old. A read stores its fence like a write,
+   * so that no earlier holder can write between this read and its write.
+   */
   read(fence: bigint): number | undefined {
     return this.#admits(fence) ? this.#version : undefined;
   }

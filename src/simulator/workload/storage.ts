@@ -3,7 +3,10 @@ import type { Scene } from "../scene.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Register } from "./register.ts";
 
-/** Storage that the locks protect: per resource one register that checks fences and one without. */
+/**
+ * Storage that the locks protect. For each resource it has one register that checks fences and one
+ * that does not.
+ */
 export class Storage {
   readonly #scene: Scene;
   readonly #random: SeededRandom;
@@ -35,7 +38,7 @@ export class Storage {
     return totals(this.#fenced);
   }
 
-  /** Runs `work` in the storage after a delay, even if the process crashes meanwhile. */
+  /** Runs `work` in the storage after a delay, even if the client's process crashes meanwhile. */
   request<Result>(machine: SimulatedProcess, work: () => Result): Promise<Result> {
     return new Promise((resolve) => {
       this.#scene.after(this.#delayMs(), () => {

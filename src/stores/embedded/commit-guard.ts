@@ -1,27 +1,30 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { latestCommit } from "./database-file.ts";
 
-/** Start of LMDB's lock file: its magic bytes, and the position of the last commit's number. */
+/**
+ * Magic bytes at the start of LMDB's lock file, and the position of the number of the last commit.
+ */
 const magicBytes = [0xde, 0xc0, 0xef, 0xbe];
 const commitPlace = 8;
 
 /**
  * Detects that LMDB is about to undo a commit.
  *
- * Problem: LMDB keeps the number of the last commit in its lock file, and begins each transaction
- * from it. The LMDB in the package `lmdb` has a fault (ITS#9496, fixed elsewhere): a process that
- * opens the database writes a number it has read before, without a lock. If another process has
- * committed in between, the next transaction begins from the commit before that, and undoes it. A
- * lock that was granted would be granted again.
+ * Problem: LMDB keeps the number of the last commit in its lock file, and starts each transaction
+ * from that number. The LMDB in the package `lmdb` has a fault (ITS#9496, fixed in other copies of
+ * LMDB): a process that opens the database writes a number it has read before, without a lock. If
+ * another process has committed in between, the next transaction starts from the older commit and
+ * undoes the newer one. A lock that was granted would then be granted again.
  *
- * Idea: the database file itself always has the right number. Each transaction is compared with it
- * while it holds the write lock of LMDB, so that no other process can commit.
+ * Idea: the database file itself always contains the right number. Each transaction compares its
+ * own number with that one while it holds the write lock of LMDB, so that no other process can
+ * commit.
  */
 export class CommitGuard {
   readonly #database: number;
   /**
-   * Never closed while LMDB has the file open: closing any descriptor of a file drops all locks
-   * that the process has on it.
+   * Descriptor of the lock file. It stays open while LMDB has the file open: closing any descriptor
+   * of a file drops all locks that the process has on that file.
    */
   readonly #lockFile: number;
 
@@ -31,8 +34,8 @@ export class CommitGuard {
   }
 
   /**
-   * True if a transaction with this number builds on the last commit. If not, corrects the number
-   * in the lock file: the transaction must then end without changes, and begin again.
+   * True if a transaction with this number builds on the last commit. Otherwise corrects the number
+   * in the lock file: the caller must end the transaction without changes and start it again.
    */
   isCurrent(transaction: number): boolean {
     const last = latestCommit(this.#database);
@@ -44,8 +47,8 @@ export class CommitGuard {
   }
 
   /**
-   * True if the lock file has the number at the expected position. False for a moment while another
-   * process opens the database.
+   * True if the lock file has the number of the last commit at the expected position. False for a
+   * moment while another process opens the database.
    */
   knowsLayout(transaction: number): boolean {
     const bytes = Buffer.alloc(commitPlace + 8);

@@ -10,8 +10,8 @@ import {
 import { StoreError } from "../../core/errors.ts";
 
 /**
- * Positions in the two pages at the start of an LMDB file, counted from the start of a page. A
- * commit writes one of the two pages.
+ * Positions of fields in the first two pages of an LMDB file, counted from the start of a page.
+ * Each commit writes one of the two pages.
  */
 const at = { magic: 24, version: 28, pageBytes: 48, freeRoot: 88, mainRoot: 136, commit: 152 };
 const headBytes = 160;
@@ -22,7 +22,8 @@ const noRoot = 0xffff_ffff_ffff_ffffn;
 
 /**
  * Throws if the file cannot be written, or is not a complete LMDB database: the package `lmdb`
- * would end the process with a segmentation fault. Damage further inside is not detected.
+ * would end the process with a segmentation fault. Damage in other parts of the file is not
+ * detected.
  */
 export function checkDatabaseFile(path: string): void {
   accessSync(path, readWrite);
@@ -32,7 +33,8 @@ export function checkDatabaseFile(path: string): void {
     const first = read(file, 0);
     const pageBytes = first.length < headBytes ? 0 : first.readUInt32LE(at.pageBytes);
     const heads = [first, read(file, pageBytes)];
-    // Read after the pages: the file may have grown, and the roots may be in its new part.
+    // The size is read after the two pages: another process may enlarge the file in between, and
+    // the roots may be in the new part.
     const fileBytes = BigInt(fstatSync(file).size);
     if (!heads.every((head) => isHead(head, fileBytes, BigInt(pageBytes)))) {
       throw damaged(path, "it is not an LMDB file, or not all of one");

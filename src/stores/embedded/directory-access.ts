@@ -20,19 +20,24 @@ export interface DirectoryAccessOptions {
   readonly clock: MachineClock;
   /** Called once if the directory is in a memory file system. */
   readonly onInMemory: (path: string) => void;
-  /** Called when the directory is no longer open: what was kept in it is void. */
+  /**
+   * Called when the database is closed or cannot be used: the mailbox beside it is then useless.
+   */
   readonly onLetGo: () => void;
 }
 
 /**
- * LMDB and the kernel keep file locks by process. Of two threads that have one database open, the
- * first to close it would drop the locks of the other.
+ * LMDB and the kernel keep file locks per process. If two threads have one database open, the first
+ * thread that closes it would drop the locks of the other thread.
  */
 const noWorkerThreads =
   "the embedded store works in the main thread of a process only, not in a worker thread: take " +
   "the locks in the main thread, or use child processes instead of worker threads";
 
-/** The directory of one manager. Opened by the first call, and again after it has vanished. */
+/**
+ * Lock directory of one manager. The first call opens its database. If the database has vanished,
+ * the next call opens a new one.
+ */
 export class DirectoryAccess {
   readonly #options: DirectoryAccessOptions;
   #environment: Promise<Environment> | undefined;
@@ -44,12 +49,12 @@ export class DirectoryAccess {
     this.#options = options;
   }
 
-  /** The directory as it was given. */
+  /** Path of the directory as passed to the constructor. It may contain symbolic links. */
   get directory(): string {
     return this.#options.directory;
   }
 
-  /** Path of the directory if it is in a memory file system. */
+  /** Path of the directory if it is in a memory file system; otherwise undefined. */
   get pathInMemory(): string | undefined {
     return this.#pathInMemory;
   }
@@ -66,7 +71,7 @@ export class DirectoryAccess {
     return this.#environment !== undefined && !this.#closed;
   }
 
-  /** Returns the folder of the database; undefined if it is not open. */
+  /** Returns the folder of the database; undefined if the database is not open. */
   async folder(): Promise<string | undefined> {
     const opened = await this.#environment?.catch(() => undefined);
     return this.#closed ? undefined : opened?.folder;
@@ -82,7 +87,7 @@ export class DirectoryAccess {
         letters = table.lettersForFreed(this.#options.clock.nowMs());
         return done;
       });
-      // After the commit, so that the waits see what has become free.
+      // Waits are notified after the commit, so that their attempts find the freed resources.
       for (const { mailbox, wait } of letters) post(opened.folder, mailbox, wait);
       return result;
     });
@@ -90,7 +95,7 @@ export class DirectoryAccess {
 
   /**
    * Runs `work`, which only reads, in a transaction. Creates and removes nothing. Returns undefined
-   * if there is no database: then nothing is locked.
+   * if there is no database, because nothing is locked then.
    */
   async look<Result>(work: (table: Table) => Result): Promise<Answer<Result> | undefined> {
     const answer = await this.#answer(false, (opened) => ({ result: opened.transact(work) }));
@@ -120,7 +125,7 @@ export class DirectoryAccess {
     } catch (cause) {
       const fault = faultOf(cause, this.#options.directory);
       this.#lastFault = fault.error;
-      // The next call opens again what could not be opened, or has vanished.
+      // If the database could not be opened, or has vanished, the next call opens it again.
       if (opened === undefined || cause instanceof ReplacedError) await this.#letGo(opening);
       return { ok: false, ...fault };
     }
@@ -137,7 +142,7 @@ export class DirectoryAccess {
     const { directory, machine, onInMemory } = this.#options;
     const found = mayMake ? lockDirectory(directory) : existingLockDirectory(directory);
     if (!mayMake) {
-      // Reports a missing package even if there is nothing to look at yet.
+      // Throws if the package is missing, even if there is no database to read yet.
       loadLmdb();
       if (found === undefined || !Environment.exists(found.path, machine())) return undefined;
     }

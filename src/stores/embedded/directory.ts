@@ -2,8 +2,8 @@ import { accessSync, constants, mkdirSync, realpathSync, statfsSync, statSync } 
 import { InvalidOptionError, UnsupportedError } from "../../core/errors.ts";
 
 /**
- * File systems that several machines may share, by the number that Linux has for them. Locks and
- * shared memory do not work between machines there, or not reliably.
+ * File systems that several machines may share, by the type number that Linux reports for each. On
+ * them, file locks and shared memory fail or are unreliable between machines.
  */
 const sharedFileSystems: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
@@ -25,9 +25,11 @@ const sharedFileSystems: ReadonlyMap<number, string> = new Map([
 const memoryFileSystems: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 export interface LockDirectory {
-  /** Without symbolic links, so that each directory has one name. */
+  /** Path without symbolic links, so that each directory has exactly one path. */
   readonly path: string;
-  /** If true, the directory is empty after a reboot, and fences begin again. */
+  /**
+   * True if the directory is in memory: after a reboot it is empty, and fences start again at 1.
+   */
   readonly inMemory: boolean;
 }
 
@@ -58,7 +60,8 @@ function usable(given: string): LockDirectory {
   const path = realpathSync(given);
   if (!statSync(path).isDirectory()) throw noDirectory(given);
   accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-  // Other systems have other numbers.
+  // The type numbers above are those of Linux. Other systems use other numbers, so the type of the
+  // file system is not checked there.
   const type = process.platform === "linux" ? statfsSync(path).type : 0;
   refuseShared(path, type);
   return { path, inMemory: memoryFileSystems.has(type) };
@@ -69,7 +72,7 @@ function noDirectory(given: string): InvalidOptionError {
 }
 
 export function refuseShared(path: string, type: number): void {
-  // Some systems report the number with a sign.
+  // `>>> 0`, because some systems report the type as a negative number.
   const shared = sharedFileSystems.get(type >>> 0);
   if (shared === undefined) return;
   throw new UnsupportedError(

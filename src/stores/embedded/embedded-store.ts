@@ -29,12 +29,12 @@ import { WaitingRoom } from "./waiting-room.ts";
 const node = "embedded";
 
 /**
- * Allowance for the error with which each process measures its clock against the machine's. There
- * is no drift: all processes use the machine's clock.
+ * Time subtracted from each TTL, because each process measures the machine's clock with a small
+ * error. Drift needs no allowance: all processes use the same clock of the machine.
  */
 export const allowanceMs = 1;
 
-/** Limit of repeats of a failed release. */
+/** Limit for repetitions of a failed release. */
 const releasesMax = 3;
 
 /** Store of one manager in a directory. Each call is one transaction. */
@@ -64,7 +64,10 @@ export class EmbeddedStore implements OpenStore {
     return this.#outcome(request, await this.#transact((table) => this.#take(table, request)));
   }
 
-  /** Returns a wait with a queue entry. It is notified when an attempt is worthwhile. */
+  /**
+   * Returns a wait: one call that waits for a lock and has an entry in the queue. The store
+   * notifies the wait when its next attempt may succeed.
+   */
   waiting(resources: readonly string[]): Waiting {
     return new EmbeddedWaiting(resources, {
       access: this.#access,
@@ -113,7 +116,8 @@ export class EmbeddedStore implements OpenStore {
       return whole;
     };
     let answer = await this.#transact(giveBack);
-    // Repeated, because this process lives on: the lock would count as held until its TTL ends.
+    // The release is repeated, because this process goes on running: the lock would count as held
+    // until its TTL ends.
     for (let again = 0; !answer.ok && answer.retryable && again < releasesMax; again += 1) {
       answer = await this.#transact(giveBack);
     }
@@ -121,7 +125,10 @@ export class EmbeddedStore implements OpenStore {
     return answer.result ? { released: true } : { released: false, reason: "taken" };
   }
 
-  /** Rejects if the directory cannot be used at all: that is no state of a lock. */
+  /**
+   * Rejects if the directory cannot be used at all, for example without permission. After an error
+   * that may pass, the state is "unknown".
+   */
   async inspect(resource: string): Promise<Inspection> {
     const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
     const answer = await this.#access.look((table) => table.find(resource, this.#clock.nowMs()));
@@ -183,10 +190,12 @@ export class EmbeddedStore implements OpenStore {
     await this.#access.close();
   }
 
-  /** Returns the fence of a new lock, or the entry that is in the way. */
+  /**
+   * Takes the lock and returns its fence. If a resource is held already, returns its entry instead.
+   */
   #take(table: Table, request: AcquireRequest): bigint | Entry {
     const { resources, owner, ttlMs, cancellation } = request;
-    // The directory may have been opened first, and the caller may have cancelled meanwhile.
+    // The caller may have cancelled while the directory was opened.
     if (cancellation.cancelled) throw new ClosedError(resources);
     const nowMs = this.#clock.nowMs();
     for (const resource of resources) {
@@ -194,7 +203,7 @@ export class EmbeddedStore implements OpenStore {
       if (entry !== undefined) return entry;
     }
     const fence = table.nextFence(nowMs);
-    // Read again: the fence may have had to wait for the disk.
+    // The clock is read again, because `nextFence` may have waited for the disk.
     const expiresMs = this.#clock.nowMs() + ttlMs;
     for (const resource of resources) table.put({ resource, owner, fence, expiresMs, ttlMs });
     return fence;
@@ -206,7 +215,7 @@ export class EmbeddedStore implements OpenStore {
     if (!entries.every((entry) => entry?.owner === grant.owner)) return false;
     const expiresMs = nowMs + ttlMs;
     for (const entry of entries) {
-      // Never shortened: a longer validity may have been returned before.
+      // An expiry is never shortened, because an earlier call may have returned a longer validity.
       if (entry !== undefined && entry.expiresMs < expiresMs) {
         table.put({ ...entry, expiresMs, ttlMs });
       }
@@ -219,10 +228,10 @@ export class EmbeddedStore implements OpenStore {
     return grant.resources.every((resource) => table.find(resource, nowMs)?.owner === grant.owner);
   }
 
-  /** Removes our entries after a failed commit, because it is unknown what the database holds. */
+  /** Removes the entries of a failed request, because the database may contain them. */
   async #forget({ resources, owner }: AcquireRequest): Promise<void> {
     if (!this.#access.isOpen) return;
-    // If this fails, too, the entries expire.
+    // If the removal fails as well, the entries expire at the end of their TTL.
     await this.#transact((table) => {
       for (const resource of resources) table.remove(resource, owner);
     });
@@ -246,7 +255,9 @@ export class EmbeddedStore implements OpenStore {
   }
 }
 
-/** Returns `gone` if the database has vanished: others may take the lock in the new one. */
+/**
+ * Returns `gone` if the database has vanished: other owners may take the lock in the new database.
+ */
 function failed({ error }: Fault): { kind: "gone" } | { kind: "failed"; error: Fault["error"] } {
   return error instanceof ReplacedError ? { kind: "gone" } : { kind: "failed", error };
 }

@@ -12,9 +12,9 @@ export interface EmbeddedOptions {
 }
 
 /**
- * Locks between the processes of one machine, in a directory, without a server. The directory is
- * created if it is missing, and must be on a local disk. Needs the package `lmdb`: without it, the
- * first call fails with an UnsupportedError.
+ * Returns a store for locks between the processes of one machine, kept in a directory, without a
+ * server. The directory is created if it is missing, and must be on a local disk. The store needs
+ * the package `lmdb`: without it, the first call fails with an UnsupportedError.
  */
 export function embedded(directory: string, options: EmbeddedOptions = {}): Store {
   if (typeof directory !== "string" || directory === "" || directory.includes("\0")) {
@@ -23,7 +23,7 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
   const maxTtlMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
-  // Resolved now: the lock must stay the same if the working directory changes later.
+  // The path is resolved now, so that a later change of the working directory has no effect on it.
   const path = resolve(directory);
   return {
     name: "embedded",

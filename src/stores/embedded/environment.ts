@@ -16,12 +16,15 @@ import {
 import { fillNew, Table } from "./table.ts";
 
 /**
- * Limit of address space, enough for half a million locks. On disk, the file is as large as its
- * contents.
+ * Limit for the address space of a database, enough for half a million locks. The file on disk is
+ * only as large as its contents.
  */
 const mapBytes = 256 * 1024 * 1024;
 
-/** Limit of repeats. Each is needed only if another process opened the database at that moment. */
+/**
+ * Limit for attempts to run a transaction. A second attempt is needed only if another process opens
+ * the database at the same moment.
+ */
 const turnsMax = 1_000;
 
 const makingPrefix = "making-";
@@ -30,26 +33,29 @@ const abandonedMs = 3_600_000;
 /** Thrown if the database has vanished: all locks in it are lost. */
 export class ReplacedError extends StoreError {}
 
-/** A database that is open in this process. All users of a directory share one. */
+/** Database that is open in this process. All `Environment` objects of one directory share it. */
 interface Shared {
   readonly database: LmdbDatabase;
   readonly guard: CommitGuard;
-  /** Compared before each transaction: the file may be deleted while it is open. */
+  /**
+   * Inode of the file. Each transaction compares it with the inode at the path, because the file
+   * may be deleted while it is open.
+   */
   readonly inode: bigint;
   users: number;
   closed: Promise<void> | undefined;
 }
 
 /**
- * Databases that are open in this process. LMDB must not open one twice: closing one of the two
- * would drop the file locks of the other. A global symbol, so that two copies of this package share
- * it.
+ * Databases that are open in this process, by path. LMDB must not open a file twice in one process:
+ * closing it once would drop the file locks of both. The map is stored under a global symbol, so
+ * that two copies of this package share it.
  */
 const registry = Symbol.for("holdfast.embedded.databases.1");
 const holder = globalThis as unknown as { [registry]?: Map<string, Shared> };
 const databases: Map<string, Shared> = (holder[registry] ??= new Map());
 
-/** One user's access to the database of a directory. */
+/** Access of one manager to the database of a directory. */
 export class Environment {
   readonly #shared: Shared;
   readonly #path: string;
@@ -70,14 +76,14 @@ export class Environment {
     this.folder = dirname(path);
   }
 
-  /** True if this boot has a database in `directory`. */
+  /** True if `directory` has a database of the machine's current boot. */
   static exists(directory: string, { bootId }: Machine): boolean {
     return existsSync(join(bootFolder(directory, bootId), databaseName));
   }
 
   /**
    * Opens the database of `directory`, which must exist and have no symbolic links in its path. If
-   * `mayMake`, creates the database if it is missing.
+   * `mayMake` is true, creates a missing database.
    */
   static async open(directory: string, machine: Machine, mayMake: boolean): Promise<Environment> {
     const lmdb = loadLmdb();
@@ -97,8 +103,9 @@ export class Environment {
   }
 
   /**
-   * Runs `work` in one write transaction: all of it is applied or nothing, and no other process
-   * interferes. Used for reading, too: a killed reader of LMDB would keep old pages alive.
+   * Runs `work` in one write transaction: its changes are stored completely or not at all, and no
+   * other process writes meanwhile. Reads use a write transaction as well: if a process is killed
+   * inside a read transaction, LMDB cannot reuse the old pages.
    */
   transact<Result>(work: (table: Table) => Result): Result {
     const { database, guard } = this.#shared;
@@ -114,7 +121,7 @@ export class Environment {
     throw new Error("too many processes open the database at the same time");
   }
 
-  /** Ends this user's access. The last user closes the database. */
+  /** Ends this access. If no other access to the database is left, closes the database. */
   release(): Promise<void> {
     this.#released ??= this.#releaseNow();
     return this.#released;
@@ -129,7 +136,9 @@ export class Environment {
     if (databases.get(this.#path) === shared) databases.delete(this.#path);
   }
 
-  /** Removes the databases of earlier boots. Needed before anything is locked in this one. */
+  /**
+   * Removes the databases of earlier boots. Must run before the first lock of this boot is taken.
+   */
   takeOver(): void {
     if (this.#tookOver) return;
     // Without a boot id, all boots share one folder.
@@ -164,7 +173,10 @@ export class Environment {
   }
 }
 
-/** Returns the open database of `path`, with one more user. Waits for one that is being closed. */
+/**
+ * Returns the open database of `path` and counts one more user of it. If the database is being
+ * closed, waits for the end of that and opens it again.
+ */
 async function use(path: string, open: () => Shared): Promise<Shared> {
   let shared = databases.get(path);
   while (shared?.closed !== undefined) {
@@ -174,7 +186,8 @@ async function use(path: string, open: () => Shared): Promise<Shared> {
   }
   shared ??= open();
   databases.set(path, shared);
-  // Counted before any other call runs: otherwise the last user might close it in between.
+  // The user is counted before any other call can run, so that the last other user cannot close the
+  // database in between.
   shared.users += 1;
   return shared;
 }
@@ -187,21 +200,22 @@ function openDatabase(lmdb: LmdbPackage, path: string, machine: Machine): Shared
   return { database, guard, inode, users: 0, closed: undefined };
 }
 
-/** Never rejects: the caller has no further use for it. */
+/** Closes the database. Never rejects, because nothing uses the database any more. */
 async function closeDatabase({ database, guard }: Shared): Promise<void> {
   try {
     await database.close();
   } catch {
-    // Nothing of it is used any more.
+    // The error is ignored, because nothing uses the database any more.
   } finally {
     guard.close();
   }
 }
 
 /**
- * Options of the database. Only locks of one boot are in it, so it need not survive a power
- * failure, and commits do not wait for the disk. The death of a process does no harm: the kernel
- * has the pages. If boots cannot be distinguished, the database is kept, and each commit is synced.
+ * Returns the options of the database. A database contains only the locks of one boot, so it need
+ * not survive a power failure, and commits do not wait for the disk. If a process dies, its commits
+ * are kept, because the kernel has the pages. Without a boot id, one database serves all boots, so
+ * each commit waits for the disk.
  */
 function optionsFor({ bootId }: Machine): {
   encoding: "string";
@@ -212,8 +226,8 @@ function optionsFor({ bootId }: Machine): {
 }
 
 /**
- * Creates the database in a folder of its own, then renames it: several processes that create one
- * LMDB file at the same time damage it.
+ * Creates the database in a temporary folder, then renames the folder: if several processes created
+ * one LMDB file at the same time, they would damage it.
  */
 async function makeDatabase(
   lmdb: LmdbPackage,
@@ -223,7 +237,7 @@ async function makeDatabase(
 ): Promise<void> {
   if (existsSync(join(folder, databaseName))) return;
   removeAbandoned(directory);
-  // Not `mkdtemp`: it would keep other users out, whatever the umask is.
+  // `mkdir`, because `mkdtemp` would shut out other users of the system, whatever the umask is.
   const making = join(directory, makingPrefix + randomUUID());
   mkdirSync(making);
   try {
@@ -236,15 +250,17 @@ async function makeDatabase(
     renameSync(making, folder);
   } catch (error) {
     rmSync(making, { recursive: true, force: true });
-    // Another process has created it first, and that one is as good.
+    // If another process has created the database first, this process uses that database.
     if (!existsSync(join(folder, databaseName))) throw error;
   }
 }
 
-/** Stored when this module is loaded, because fake timers of a test replace it later. */
+/**
+ * `Date.now`, stored when this module is loaded, because fake timers of a test replace it later.
+ */
 const wallMs = Date.now;
 
-/** Removes folders of processes that died while they created a database. */
+/** Removes temporary folders of processes that died while they created a database. */
 function removeAbandoned(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (!name.startsWith(makingPrefix)) continue;

@@ -4,18 +4,21 @@ import { ReplacedError } from "./environment.ts";
 
 export interface Fault {
   readonly error: HoldfastError;
-  /** False if waiting cannot help. */
+  /** True if a later attempt may succeed. */
   readonly retryable: boolean;
 }
 
 const denied = new Set<unknown>(["EACCES", "EPERM", "EROFS", 1, 13, 30]);
-/** MDB_INVALID, MDB_VERSION_MISMATCH, MDB_PANIC, MDB_CORRUPTED, MDB_PAGE_NOTFOUND. */
+/**
+ * Codes of LMDB for a damaged file: MDB_INVALID, MDB_VERSION_MISMATCH, MDB_PANIC, MDB_CORRUPTED,
+ * MDB_PAGE_NOTFOUND.
+ */
 const damagedCodes = new Set<unknown>([-30793, -30794, -30795, -30796, -30797]);
 const full = -30792;
 
-/** Returns the error to report for what the file system, LMDB or the store threw. */
+/** Returns the error to report if the file system, LMDB or the store threw `cause`. */
 export function faultOf(cause: unknown, directory: string): Fault {
-  // If the database has vanished, the next call creates a new one.
+  // A vanished database is retryable, because the next call creates a new one.
   if (isHoldfastError(cause)) return { error: cause, retryable: cause instanceof ReplacedError };
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
   const because = cause instanceof Error ? cause.message : String(cause);

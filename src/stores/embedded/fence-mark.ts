@@ -4,8 +4,8 @@ import { StoreError } from "../../core/errors.ts";
 
 /**
  * Number of fences reserved at a time. The database is not synced to disk, because locks do not
- * matter after a reboot. But no fence may repeat. So a mark above all fences in use is kept in a
- * file, and only raising that mark waits for the disk.
+ * matter after a reboot. But no fence may be granted twice. So a separate file keeps a mark: a
+ * number that no granted fence exceeds. Only an update of this file waits for the disk.
  */
 export const fencesPerMark = 1_000n;
 
@@ -29,8 +29,8 @@ export function readMark(directory: string): bigint {
 }
 
 /**
- * Stores `mark` on disk before a fence up to it is granted. Called only inside a write transaction,
- * so there is one writer at a time.
+ * Stores `mark` on disk. Must be called before a fence up to `mark` is granted, and inside a write
+ * transaction, so that there is one writer at a time.
  */
 export function writeMark(directory: string, mark: bigint): void {
   const path = join(directory, name);
@@ -46,7 +46,10 @@ export function writeMark(directory: string, mark: bigint): void {
   syncDirectory(directory);
 }
 
-/** Syncs the rename. Windows has no such call, and its journal covers names. */
+/**
+ * Writes a rename in `directory` to disk. Windows has no call for this, and its file system keeps
+ * renames in a journal.
+ */
 function syncDirectory(directory: string): void {
   if (process.platform === "win32") return;
   const folder = openSync(directory, "r");

@@ -2,7 +2,10 @@ import type { Finding } from "../../core/report/doctor.ts";
 import type { HoldfastError } from "../../core/errors.ts";
 import type { Machine } from "./machine.ts";
 
-/** Finding about a directory in memory. Also emitted as a warning when it is first opened. */
+/**
+ * Returns the finding about a directory in memory. The store also emits it as a warning when it
+ * first opens the directory.
+ */
 export function memoryFinding(node: string, path: string): Finding {
   return {
     level: "warning",
@@ -25,7 +28,10 @@ export function faultFinding(node: string, error: HoldfastError): Finding {
   };
 }
 
-/** Finding about a directory in which nothing has been locked since the machine was started. */
+/**
+ * Returns the finding about a directory in which nothing has been locked since the machine was
+ * started.
+ */
 export function unusedFinding(node: string, directory: string): Finding {
   return {
     level: "info",
@@ -37,7 +43,9 @@ export function unusedFinding(node: string, directory: string): Finding {
   };
 }
 
-/** Returns findings if the system does not provide what the store uses. */
+/**
+ * Returns a finding for each missing function of the system: /proc of this process, or a boot id.
+ */
 export function machineFindings(node: string, machine: Machine): readonly Finding[] {
   const findings: Finding[] = [];
   if (machine.self.place === "") {

@@ -31,8 +31,8 @@ export interface LmdbPackage {
 }
 
 /**
- * Loads the optional peer `lmdb` at the first use of a directory. Uses `require`, which is
- * synchronous: no other opening of the same directory can begin in between.
+ * Loads the optional package `lmdb` at the first use of a directory. Uses `require`, which is
+ * synchronous: no second call can start to open the same directory meanwhile.
  */
 export function loadLmdb(): LmdbPackage {
   try {
@@ -48,7 +48,10 @@ export function loadLmdb(): LmdbPackage {
   }
 }
 
-/** Returns the command that installs lmdb where a file of this package finds it. */
+/**
+ * Returns the command that installs lmdb so that the file at `path`, a part of this package, can
+ * load it.
+ */
 export function installationOf(path: string): string {
   const [, above, cache] = /^(.*?([\\/]_npx[\\/])?[^\\/]*)[\\/]node_modules[\\/]/.exec(path) ?? [];
   if (cache !== undefined) return "npx --package holdfast --package lmdb -- holdfast …";

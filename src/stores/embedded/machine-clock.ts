@@ -3,11 +3,12 @@ import type { Clock } from "../../core/ports.ts";
 /**
  * Clock that all processes of the machine share.
  *
- * Problem: the expiry of an entry is written by one process and read by others.
- * Idea: CLOCK_MONOTONIC (on macOS and Windows its equivalent) is the same for all processes, cannot
- * be set, and is what `process.hrtime` reads. A manager's own clock starts at another time, so the
- * offset is measured once and added to each reading of that clock.
- * Limits: it stands still while the machine is suspended, for holders and rivals alike.
+ * Problem: one process writes the expiry of an entry, and other processes read it.
+ * Idea: CLOCK_MONOTONIC (on macOS and Windows its equivalent) is the same for all processes and
+ * cannot be set. `process.hrtime` reads it. A manager's own clock starts at another time, so the
+ * offset is measured once and added to each reading of the manager's clock.
+ * Limits: the clock stands still while the machine is suspended, for holders and for waiting
+ * processes alike.
  */
 export class MachineClock {
   readonly #clock: Clock;
@@ -23,11 +24,17 @@ export class MachineClock {
   }
 }
 
-/** Greatest error of the offset: far below the allowance that is subtracted from each TTL. */
+/**
+ * Limit for the error of the offset. It is far below the allowance that is subtracted from each
+ * TTL.
+ */
 const precisionMs = 0.1;
 const readingsMax = 1_000;
 
-/** One offset per clock: managers that share a clock must read exactly the same time. */
+/**
+ * Measured offset of each clock. Managers that share a clock must read exactly the same time, so
+ * they share the offset.
+ */
 const offsets = new WeakMap<Clock, number>();
 
 function offsetOf(clock: Clock): number {
@@ -40,7 +47,8 @@ function offsetOf(clock: Clock): number {
 }
 
 /**
- * Returns the offset from the closest pair of readings: the process may be interrupted in between.
+ * Measures the offset: each reading of `clock` lies between two readings of the machine's clock.
+ * Uses the closest pair of these, because the process may be interrupted between the two.
  */
 function measure(clock: Clock): number {
   let offsetMs = 0;
@@ -56,7 +64,10 @@ function measure(clock: Clock): number {
   return offsetMs;
 }
 
-/** Stored when this module is loaded, because fake timers of a test replace it later. */
+/**
+ * `process.hrtime.bigint`, stored when this module is loaded, because fake timers of a test replace
+ * it later.
+ */
 const machineNs = process.hrtime.bigint.bind(process.hrtime);
 
 function machineMs(): number {

@@ -2,27 +2,36 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Identifies the process that holds a lock, so that others can check if it is dead. */
+/** Identifies the process that holds a lock, so that other processes can check if it is dead. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Start time in ticks since boot; undefined if the system does not provide it. */
   readonly started: string | undefined;
-  /** Scope of the pid: on Linux the pid namespace, else the host; "" if others cannot use it. */
+  /**
+   * Scope of the pid: on Linux the pid namespace, otherwise the host. Empty if other processes
+   * cannot check the pid.
+   */
   readonly place: string;
 }
 
 /** Facts about the machine that the store uses. A port, so that tests can simulate a reboot. */
 export interface Machine {
-  /** Changes with every boot; undefined if the system does not provide it. */
+  /** Id that changes with every boot; undefined if the system does not provide one. */
   readonly bootId: string | undefined;
-  /** Processes of different time namespaces do not share a monotonic clock. */
+  /** Time namespace of this process. Two time namespaces do not share a monotonic clock. */
   readonly timeNamespace: string;
   readonly self: ProcessIdentity;
-  /** True only if the process has certainly ended. A stopped process has not. */
+  /**
+   * True only if the process has certainly ended. A process that is stopped by a signal has not
+   * ended.
+   */
   isDead(process: ProcessIdentity): boolean;
 }
 
-/** Returns this machine. Read once: nothing of it changes while a process lives. */
+/**
+ * Returns the facts about this machine. They are read once, because none of them changes while a
+ * process runs.
+ */
 export function thisMachine(): Machine {
   known ??= look();
   return known;
@@ -59,8 +68,8 @@ function bootId(): string | undefined {
 function selfIdentity(): ProcessIdentity {
   const { pid } = process;
   if (process.platform !== "linux") return { pid, started: undefined, place: hostname() };
-  // This /proc belongs to another pid namespace and has other pids. Our pid is then useless to
-  // others, and only the TTL frees our locks.
+  // False if /proc belongs to another pid namespace and shows other pids. Other processes then
+  // cannot check this process, and only the TTL frees its locks.
   const ownProc = tell(() => readlinkSync("/proc/self")) === String(pid);
   if (!ownProc) return { pid, started: undefined, place: "" };
   const started = processStatus(pid)?.started;
@@ -68,9 +77,9 @@ function selfIdentity(): ProcessIdentity {
 }
 
 /**
- * True if there is no such process, if it is a zombie, or if the process with that pid started at
- * another time. A pid of another scope is never dead. Without start times, a reused pid counts as
- * alive, and the lock ends with its TTL.
+ * True if no process has this pid, if the process is a zombie, or if it started at another time
+ * than `suspect`. A process of another scope counts as alive. Without start times, a reused pid
+ * counts as alive as well, and the lock ends with its TTL.
  */
 function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
   if (suspect.place === "" || suspect.place !== self.place) return false;
@@ -78,11 +87,11 @@ function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
   try {
     process.kill(suspect.pid, 0);
   } catch (error) {
-    // Any other error, such as EPERM, comes from a process that exists.
+    // ESRCH means that there is no such process. After any other error, such as EPERM, it exists.
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
   if (suspect.started === undefined) return false;
-  // /proc may hide the processes of other users: the process counts as alive.
+  // /proc may hide the processes of other users, so a process without a status counts as alive.
   const status = processStatus(suspect.pid);
   if (status === undefined) return false;
   return status.started !== suspect.started || status.state === "Z" || status.state === "X";
@@ -91,13 +100,14 @@ function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
 function processStatus(pid: number): { state: string; started: string } | undefined {
   if (process.platform !== "linux") return undefined;
   const text = tell(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The second field is the name in parentheses. It may contain spaces and parentheses.
+  // The second field is the process name in parentheses. The name may contain spaces and
+  // parentheses.
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, started] = [fields?.[0], fields?.[19]];
   return state === undefined || started === undefined ? undefined : { state, started };
 }
 
-/** Returns undefined for what cannot be read: that is never a reason to fail. */
+/** Returns the result of `read`, or undefined if it throws: a missing fact must not fail a call. */
 function tell(read: () => string): string | undefined {
   try {
     return read();

@@ -17,14 +17,17 @@ import { join } from "node:path";
 import type { Machine, ProcessIdentity } from "./machine.ts";
 
 const folderName = "mail";
-/** Limit. A file of this size is truncated after its letters have been read. */
+/**
+ * Limit for the size of the file. A longer file is truncated after all its lines have been read.
+ */
 const bytesMax = 64 * 1024;
 const chunkBytes = 4_096;
 
 /**
- * A file through which other processes notify the waits of this one. They append the number of a
- * wait, and the system reports that the file has changed. A notification may get lost (a full disk,
- * a system that drops events), so nothing depends on it.
+ * File through which other processes notify the waits of this process (its calls that wait for a
+ * lock). A letter is one line with the number of a wait. Other processes append letters, and the
+ * system reports that the file has changed. A letter may get lost (a full disk, a system that drops
+ * events), so each wait also makes attempts at intervals.
  */
 export class Mailbox {
   readonly name: string;
@@ -32,13 +35,15 @@ export class Mailbox {
   readonly #file: number;
   readonly #watcher: FSWatcher;
   readonly #onLetter: (wait: number) => void;
-  /** Position of the first letter, after the identity of the owner. */
+  /**
+   * Position of the first letter. The line before it identifies the process that reads the mailbox.
+   */
   readonly #start: number;
   #position: number;
   #rest = "";
   #closed = false;
 
-  /** Throws if the system has no watchers left, or the file cannot be created. */
+  /** Throws if the system has no file watchers left, or if the file cannot be created. */
   constructor(folder: string, machine: Machine, onLetter: (wait: number) => void) {
     const mail = join(folder, folderName);
     mkdirSync(mail, { recursive: true });
@@ -48,7 +53,8 @@ export class Mailbox {
     this.#onLetter = onLetter;
     this.#file = openSync(this.#path, "wx+");
     try {
-      // Names the owner, so that others can remove the file when that process is dead.
+      // The first line identifies this process, so that other processes can remove the file after
+      // its death.
       this.#start = writeSync(this.#file, `${JSON.stringify(machine.self)}\n`);
       this.#position = this.#start;
       this.#watcher = watch(this.#path, { persistent: false }, () => this.#empty());
@@ -84,7 +90,8 @@ export class Mailbox {
     if (this.#position === startPosition) return;
     const letters = this.#rest.split("\n");
     this.#rest = letters.pop() ?? "";
-    // A letter that is written at this moment gets lost. Its wait makes an attempt by itself.
+    // A letter that another process appends between the last read and this truncation gets lost.
+    // The wait of that letter makes its next attempt at the end of its interval.
     if (this.#position > bytesMax) {
       ftruncateSync(this.#file, this.#start);
       this.#position = this.#start;
@@ -93,22 +100,26 @@ export class Mailbox {
   }
 }
 
-/** Notifies a wait. Never throws: if its process is gone, there is nothing to notify. */
+/**
+ * Notifies a wait by a letter in the mailbox of its process. Never throws: that process may have
+ * ended, and its waits with it.
+ */
 export function post(folder: string, mailbox: string, wait: number): void {
   let file: number | undefined;
   try {
-    // Does not create the file: its owner may just have removed it.
+    // The flags do not create a missing file, because its process may just have removed it.
     const path = join(folder, folderName, mailbox);
     file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
     writeSync(file, `${wait}\n`);
   } catch {
-    // The wait makes an attempt by itself.
+    // The error is ignored: without a letter, the wait makes its next attempt at the end of its
+    // interval.
   } finally {
     if (file !== undefined) closeSync(file);
   }
 }
 
-/** Removes the files of processes that were killed. */
+/** Removes the mailbox files of dead processes. */
 function removeAbandoned(mail: string, machine: Machine): void {
   for (const name of readdirSync(mail)) {
     const path = join(mail, name);
@@ -116,7 +127,7 @@ function removeAbandoned(mail: string, machine: Machine): void {
       const [owner = ""] = readFileSync(path, "latin1").split("\n", 1);
       if (machine.isDead(JSON.parse(owner) as ProcessIdentity)) rmSync(path, { force: true });
     } catch {
-      // The file is just being created or removed.
+      // The file is skipped, because another process is just creating or removing it.
     }
   }
 }

@@ -6,7 +6,10 @@ export const databaseName = "locks.mdb";
 const lockName = `${databaseName}-lock`;
 const bootPrefix = "boot-";
 
-/** Returns the folder of a boot. Each boot has its own database, without older locks. */
+/**
+ * Returns the folder of one boot of the machine. Each boot has its own database, which therefore
+ * contains no locks of earlier boots.
+ */
 export function bootFolder(directory: string, bootId: string | undefined): string {
   return join(directory, bootPrefix + (bootId ?? "unknown"));
 }
@@ -19,14 +22,15 @@ export function otherBoots(directory: string, ownFolder: string): readonly strin
 }
 
 /**
- * Throws if a running process uses one of `folders`. Such a folder is not of an earlier boot, but
- * of a container with a boot id of its own. Each side checks after it has opened its own database,
- * so of two that start at the same moment at least one sees the other.
+ * Throws if a running process uses one of `folders`. A folder in use does not belong to an earlier
+ * boot, but to a container with its own boot id. Each process checks after it has opened its own
+ * database: if two processes start at the same moment, at least one of them finds the other.
  */
 export function refuseLiveBoots(folders: readonly string[], ownFolder: string): void {
   const locks = lockedFiles();
   const ownInode = inodeOf(ownFolder);
-  // The kernel's id of a file system may differ from that of `stat`, so take it from our own lock.
+  // /proc/locks may show another file system id than `stat`. So the id is taken from the entry of
+  // this process in /proc/locks.
   const own = locks.find(({ inode, pid }) => inode === ownInode && pid === String(process.pid));
   if (own === undefined) return;
   for (const folder of folders) {
@@ -55,7 +59,10 @@ interface FileLock {
   readonly inode: string;
 }
 
-/** Returns the file locks of all processes (Linux). LMDB locks its lock file while it is open. */
+/**
+ * Returns the file locks of all processes (on Linux only). LMDB locks its lock file while the
+ * database is open.
+ */
 function lockedFiles(): readonly FileLock[] {
   let text: string;
   try {
@@ -63,7 +70,7 @@ function lockedFiles(): readonly FileLock[] {
   } catch {
     return [];
   }
-  // Example: 1: POSIX ADVISORY READ 4242 fd:00:1234567 0 0
+  // Example of a line: 1: POSIX ADVISORY READ 4242 fd:00:1234567 0 0
   return [...text.matchAll(/ (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+) \d+ \w+$/gm)].map((match) => ({
     pid: match[1] ?? "",
     device: match[2] ?? "",

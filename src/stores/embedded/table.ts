@@ -11,7 +11,7 @@ export interface Entry {
   readonly resource: string;
   readonly owner: string;
   readonly fence: bigint;
-  /** Time of the machine's clock. */
+  /** Expiry, as a time of the clock that all processes of the machine share. */
   readonly expiresMs: number;
   /** Time from the last write to `expiresMs`. */
   readonly ttlMs: number;
@@ -23,13 +23,15 @@ const keys = { format: "m/format", fence: "m/fence", reserved: "m/reserved", tim
 const entryPrefix = "r/";
 const entriesEnd = "r0";
 
-/** Limit of entries read in one sweep: the other processes wait meanwhile. */
+/** Limit for entries that are read at once. The other processes wait while a sweep reads them. */
 const sweepMax = 10_000;
 
 /** Limit for the difference between readings of the machine's clock in two processes. */
 const clockToleranceMs = 1_000;
 
-/** Fills a new database. Fences continue after those of earlier boots. */
+/**
+ * Writes the first values into a new database. Its fences continue after those of earlier boots.
+ */
 export function fillNew(database: LmdbDatabase, directory: string, machine: Machine): void {
   const mark = String(readMark(directory));
   database.putSync(keys.format, format);
@@ -38,14 +40,14 @@ export function fillNew(database: LmdbDatabase, directory: string, machine: Mach
   database.putSync(keys.time, machine.timeNamespace);
 }
 
-/** The locks of one directory. Every method runs inside a write transaction. */
+/** Locks of one directory. Every method runs inside a write transaction. */
 export class Table {
   readonly #database: LmdbDatabase;
   readonly #directory: string;
   readonly #machine: Machine;
-  /** The waits for these locks. */
+  /** Queue of the calls that wait for these locks. */
   readonly queue: WaitQueue;
-  /** Keys that may have become free in this transaction. */
+  /** Keys of the resources that may have become free in this transaction. */
   readonly #freed = new Set<string>();
 
   constructor(database: LmdbDatabase, directory: string, machine: Machine) {
@@ -55,7 +57,7 @@ export class Table {
     this.#machine = machine;
   }
 
-  /** Throws unless this process can use the database. */
+  /** Throws if the database has another format, or another time namespace than this process. */
   check(): void {
     const found = this.#database.get(keys.format);
     if (found !== format) {
@@ -85,7 +87,7 @@ export class Table {
     return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
   }
 
-  /** Returns everything that is held now. */
+  /** Returns the entries of all resources that are held now. */
   all(nowMs: number): readonly Entry[] {
     const found: Entry[] = [];
     let start = entryPrefix;
@@ -97,7 +99,7 @@ export class Table {
       }
       const last = page.at(-1);
       if (last === undefined || page.length < sweepMax) return found;
-      // The smallest key after it.
+      // This is the smallest key after the last key of the page.
       start = `${last.key}\u0000`;
     }
   }
@@ -106,7 +108,7 @@ export class Table {
     this.#database.putSync(keyOf(entry.resource), encode({ ...entry, holder: this.#machine.self }));
   }
 
-  /** Removes the owner's entry, even if it has expired. */
+  /** Removes the entry of `owner`, even if it has expired. */
   remove(resource: string, owner: string): void {
     const key = keyOf(resource);
     const text = this.#database.get(key);
@@ -115,13 +117,19 @@ export class Table {
     this.#freed.add(key);
   }
 
-  /** Ends a wait. If it was notified last, the next one must be: its keys count as freed. */
+  /**
+   * Removes a wait from the queue. Its keys count as freed: if this wait was notified last, the
+   * next wait in the queue must be notified instead.
+   */
   leaveQueue(place: Place): void {
     this.queue.leave(place);
     for (const key of place.keys) this.#freed.add(key);
   }
 
-  /** Returns the waits to notify of freed keys. Must be the last step of a transaction. */
+  /**
+   * Returns the addresses of the waits to notify about freed keys. Must be the last step of a
+   * transaction.
+   */
   lettersForFreed(nowMs: number): readonly Address[] {
     if (this.#freed.size === 0) return [];
     const keys = [...this.#freed];
@@ -129,7 +137,10 @@ export class Table {
     return this.queue.next(keys, (key) => this.#findKey(key, nowMs) === undefined);
   }
 
-  /** Returns a fence greater than all before it, in this boot and in all earlier ones. */
+  /**
+   * Returns a fence greater than all earlier fences of the directory, in this boot and in earlier
+   * ones.
+   */
   nextFence(nowMs: number): bigint {
     let last = this.#number(keys.fence);
     if (last >= this.#number(keys.reserved)) {
@@ -145,7 +156,8 @@ export class Table {
   }
 
   /**
-   * Skips fences that the database of another boot may have granted since this one was last used.
+   * Skips all fences up to the mark: the database of another boot may have granted them since this
+   * database was last used.
    */
   skipToMark(): void {
     const mark = readMark(this.#directory);
@@ -155,7 +167,10 @@ export class Table {
     this.#database.putSync(keys.reserved, fence);
   }
 
-  /** Removes expired entries: names that are never used again would stay for ever. */
+  /**
+   * Removes expired entries. Otherwise entries of resources that are never locked again would stay
+   * for ever.
+   */
   #sweep(nowMs: number): void {
     const range = { start: entryPrefix, end: entriesEnd, limit: sweepMax };
     const over = [...this.#database.getRange(range)].filter(({ value }) =>
@@ -166,7 +181,8 @@ export class Table {
 
   #isOver({ expiresMs, ttlMs, holder }: Entry, nowMs: number): boolean {
     if (expiresMs <= nowMs) return true;
-    // Without a boot id: an expiry that no lease of this boot can have comes from an earlier boot.
+    // Without a boot id, an expiry that is too late for any lease of this boot comes from an
+    // earlier boot.
     const ofThisBoot =
       this.#machine.bootId !== undefined || expiresMs - nowMs <= ttlMs + clockToleranceMs;
     return !ofThisBoot || this.#machine.isDead(holder);
@@ -180,7 +196,10 @@ export class Table {
   }
 }
 
-/** Returns the database key. Hashed, because a name may be longer than LMDB's keys. */
+/**
+ * Returns the database key of a resource. It contains a hash, because a name may be longer than
+ * LMDB's keys.
+ */
 export function keyOf(resource: string): string {
   return entryPrefix + createHash("sha256").update(resource).digest("base64url");
 }

@@ -1,7 +1,10 @@
 import type { LmdbDatabase } from "./lmdb-package.ts";
 import type { Machine, ProcessIdentity } from "./machine.ts";
 
-/** Address of a wait: the mailbox of its process, and its number there. */
+/**
+ * Address of a wait (a call that waits for a lock): the mailbox of its process, and the number of
+ * the wait in that process.
+ */
 export interface Address {
   readonly mailbox: string;
   readonly wait: number;
@@ -27,15 +30,20 @@ const countsKey = "m/tickets";
 const ticketPrefix = "t/";
 const placePrefix = "w/";
 
-/** Limit of waits examined for one resource. Those behind them make attempts by themselves. */
+/**
+ * Limit for waits that are examined for one resource. The waits behind them are not notified, and
+ * depend on their attempts at intervals.
+ */
 const lookedAtMax = 64;
-/** Number of digits, so that tickets sort as texts. */
+/**
+ * Number of digits of a ticket. Leading zeros make tickets sort as texts in the order of numbers.
+ */
 const ticketDigits = 16;
 
 /**
- * Waits in the order of arrival. The order only decides which wait is notified first: a wait that
- * is stuck or killed blocks no lock. Every method runs inside a write transaction. `keys` are those
- * of the table of locks.
+ * Queue of waits in the order of arrival. The order only decides which wait is notified first: a
+ * wait that is stuck or killed blocks no lock. Every method runs inside a write transaction. `keys`
+ * are the database keys of resources, as `keyOf` returns them.
  */
 export class WaitQueue {
   readonly #database: LmdbDatabase;
@@ -46,7 +54,10 @@ export class WaitQueue {
     this.#machine = machine;
   }
 
-  /** Adds a wait at the end, unless it is in the queue already. */
+  /**
+   * Adds a wait at the end of the queue. A wait that is in the queue keeps its place, unless its
+   * mailbox has changed.
+   */
   join(place: Place | undefined, keys: readonly string[], address: Address): Place {
     if (place !== undefined) {
       if (this.#ticket(place.ticket)?.mailbox === address.mailbox) return place;
@@ -69,13 +80,13 @@ export class WaitQueue {
   }
 
   /**
-   * Returns the waits to notify when `keys` may have become free: for each key the first that could
-   * have all its resources. Only one, because only one can have the lock. The next is notified
-   * after it.
+   * Returns the waits to notify when `keys` may have become free: for each key the first wait whose
+   * resources are all free. Returns only one wait per key, because only one can have the lock. The
+   * next wait is notified when that one releases the lock or leaves the queue.
    */
   next(keys: readonly string[], isFree: (key: string) => boolean): readonly Address[] {
     const told = new Map<string, Address>();
-    // perf: mostly there are no waits, and this costs one read.
+    // perf: usually no call waits for a lock, and then this check costs only one read.
     if (this.#counts().waiting === 0) return [];
     for (const key of keys) {
       const found = isFree(key) ? this.#firstFor(key, isFree) : undefined;
@@ -90,7 +101,8 @@ export class WaitQueue {
   ): { readonly ticket: string; readonly address: Address } | undefined {
     const start = placeKey(key, "");
     const range = { start, end: `${start}~`, limit: lookedAtMax };
-    // Read before anything is removed: a change would invalidate the range.
+    // All tickets are read before the first is removed, because a change would invalidate the
+    // range.
     const tickets = [...this.#database.getRange(range)].map((item) => item.key.slice(start.length));
     for (const ticket of tickets) {
       const stored = this.#ticket(ticket);
@@ -101,7 +113,7 @@ export class WaitQueue {
     return undefined;
   }
 
-  /** Returns the number of tickets ever given, and of those in the queue. */
+  /** Returns the number of tickets given so far, and the number of tickets in the queue. */
   #counts(): Counts {
     const [given = 0, waiting = 0] = (this.#database.get(countsKey) ?? "0 0")
       .split(" ")

@@ -6,12 +6,15 @@ import type { Address } from "./wait-queue.ts";
 import type { EmbeddedWaiting } from "./waiting.ts";
 
 /**
- * Pause between checks of the holders in the way. No notification is sent when a process dies. A
- * check costs some 20 µs of system calls, and no transaction.
+ * Pause between two checks if a holder that blocks a wait has died. A process that dies sends no
+ * notification. A check costs about 20 µs of system calls, and no transaction.
  */
 const lookEveryMs = 25;
 
-/** The waits of one manager. Notifies them when an attempt is worthwhile. */
+/**
+ * Waits of one manager: its calls that wait for a lock. Notifies a wait when its next attempt may
+ * succeed.
+ */
 export class WaitingRoom {
   readonly #clock: Clock;
   readonly #machineClock: MachineClock;
@@ -35,9 +38,9 @@ export class WaitingRoom {
   }
 
   /**
-   * Opens the mailbox. It stays open with the directory, because opening one costs more than a
-   * short wait. False if the system has no watchers left: then waits depend on the checks in
-   * `#look` and on attempts at intervals.
+   * Opens the mailbox. It stays open as long as the directory, because opening it costs more than a
+   * short wait. Returns false if the system has no file watchers left. Waits then depend on the
+   * checks in `#look` and on attempts at intervals.
    */
   openMailbox(folder: string): boolean {
     if (this.#mailbox?.closed === false) return true;
@@ -50,13 +53,13 @@ export class WaitingRoom {
     }
   }
 
-  /** Called when the directory was closed or deleted. */
+  /** Closes the mailbox. Called when the directory was closed or deleted. */
   closeMailbox(): void {
     this.#mailbox?.close();
     this.#mailbox = undefined;
   }
 
-  /** Checks the holder in the way of `wait`, until the wait leaves. */
+  /** Starts the checks of the holder that blocks `wait`. The checks end when the wait leaves. */
   watch(wait: EmbeddedWaiting): void {
     this.#numberOf(wait);
     this.#cancelLook ??= this.#clock.setTimer(lookEveryMs, false, () => this.#look());

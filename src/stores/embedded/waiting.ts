@@ -4,30 +4,34 @@ import { type Entry, keyOf, type Table } from "./table.ts";
 import type { Place } from "./wait-queue.ts";
 import type { WaitingRoom } from "./waiting-room.ts";
 
-/** Access that a wait has to its store. */
+/** Parts of the store that a wait uses. */
 export interface WaitingHost {
   readonly access: DirectoryAccess;
   readonly room: WaitingRoom;
-  /** Takes the lock or returns the entry in the way, inside a transaction. */
+  /**
+   * Takes the lock and returns its fence, or returns the entry that blocks it. Runs inside a
+   * transaction.
+   */
   readonly take: (table: Table, request: AcquireRequest) => bigint | Entry;
   readonly outcome: (request: AcquireRequest, answer: Answer<bigint | Entry>) => AttemptOutcome;
 }
 
 /**
- * A wait for locks in the directory. It is notified by a process that releases a resource, if it is
- * the first in the queue that could have all its resources. Its own process notifies it if the
- * holder in the way has died or its lease has expired. Both may get lost, so the core also makes
- * attempts at intervals.
+ * A wait: one call that waits for locks in the directory. A process that releases a resource
+ * notifies the first wait in the queue whose resources are all free. The process of the wait itself
+ * notifies it if the blocking holder has died or the holder's lease has expired. Both notifications
+ * may get lost, so the core also makes attempts at intervals.
  */
 export class EmbeddedWaiting implements Waiting {
-  /** Holder in the way at the last attempt; undefined once the wait was notified. */
+  /** Entry that blocked the last attempt; undefined after the wait was notified. */
   blocker: Entry | undefined;
   readonly #keys: readonly string[];
   readonly #host: WaitingHost;
   #place: Place | undefined;
   #listener: (() => void) | undefined;
   /**
-   * Set if a notification came while there was no listener, as between an attempt and its pause.
+   * True if a notification came while there was no listener, for example between an attempt and the
+   * pause after it.
    */
   #missed = false;
 
@@ -39,7 +43,8 @@ export class EmbeddedWaiting implements Waiting {
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
     this.#missed = false;
     let answer = await this.#takeOrQueue(request);
-    // The manager's first wait opens the mailbox here. The lock may be free by then, so try again.
+    // The first wait of a manager opens the mailbox here. The lock may have become free meanwhile,
+    // so the wait makes a second attempt.
     if (answer.ok && typeof answer.result !== "bigint" && (await this.#openMailbox())) {
       answer = await this.#takeOrQueue(request);
     }
@@ -50,7 +55,7 @@ export class EmbeddedWaiting implements Waiting {
     this.#listener = listener;
     if (listener === undefined || !this.#missed) return;
     this.#missed = false;
-    // Later, not within this call: the listener's caller has not begun to wait yet.
+    // The listener is called after this call has returned, because the caller does not wait yet.
     void Promise.resolve().then(() => this.tell());
   }
 

@@ -75,7 +75,7 @@ class MemoryStore implements OpenStore {
     for (const resource of resources) {
       this.#shared.entries.set(resource, { owner, fence, expiresMs }, nowMs);
     }
-    // The lease and the entry use the same clock, so there is no drift to subtract.
+    // The lease and the entry use one clock, so there is no drift to subtract from the validity.
     return Promise.resolve({
       kind: "granted",
       grant: { resources, owner, fence, validityMs: ttlMs },

@@ -7,13 +7,16 @@ import type { StoreSettings } from "./protocol/store-settings.ts";
 
 type Refused = "fencing" | "crossSlot" | "replicas";
 
-/** Options that apply to all groups, and options of the layout that the groups form. */
+/**
+ * Options of all groups (independent quorums that share the resources), and options of their
+ * layout.
+ */
 export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
   /**
-   * Version of the layout. To change the groups, their ids, their number of nodes or `maxTtl`, give
-   * all clients a greater version. Nodes then refuse the older layout. They grant for the new one
-   * as soon as every lease of the older one must be over. A quorum without groups counts as version
-   * 1.
+   * Version of the layout, which is the set of groups that all clients use. To change the groups,
+   * their ids, their number of nodes or `maxTtl`, give all clients a greater version. Nodes then
+   * refuse clients of the older layout. They grant for the new layout as soon as every lease of the
+   * older one must be over. A quorum without groups counts as version 1.
    * @default 1
    */
   readonly layout?: number;
@@ -24,9 +27,8 @@ export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
    */
   readonly ids?: readonly string[];
   /**
-   * Clients of groups that the layout before had and this one has not, by group id. Those groups
-   * are closed before this layout grants. `[]` states that the servers of the group are gone for
-   * good.
+   * Clients of the groups that only the previous layout has, by group id. Those groups are closed
+   * before this layout grants. `[]` states that the servers of the group are gone for good.
    * @default none
    */
   readonly retired?: Readonly<Record<string, readonly RedisClient[]>>;
@@ -39,7 +41,7 @@ export interface GivenGroup {
 
 export interface ResolvedGroups {
   readonly version: number;
-  /** Sorted by id. */
+  /** Groups of the layout, sorted by id. */
   readonly groups: readonly GivenGroup[];
   readonly retired: readonly GivenGroup[];
   readonly options: StoreSettings;
@@ -79,7 +81,10 @@ export function resolveGroups(given: unknown, options: GroupsOptions): ResolvedG
   };
 }
 
-/** Throws for options that groups do not have: layouts need the record of fencing scripts. */
+/**
+ * Throws for options that groups do not support. Groups always use fences, because their layout is
+ * stored in the node record, which only scripts with fences read.
+ */
 function checkedObject(options: GroupsOptions): GroupsOptions {
   if (typeof options !== "object" || options === null) {
     throw new InvalidOptionError("options", "an object of options", options);

@@ -8,19 +8,23 @@ import type { ReplicaSettings, StoreSettings } from "./protocol/store-settings.t
 export interface DriftOptions {
   /** Share of the TTL by which clocks may drift apart. @default 0.01 */
   readonly factor?: number;
-  /** Fixed part: Redis expires to the millisecond, and so do our timers. @default 2 ms */
+  /**
+   * Part that does not depend on the TTL: Redis and our timers round to whole milliseconds.
+   * @default 2 ms
+   */
   readonly fixed?: Duration;
 }
 
 export interface ReplicasOptions {
   /**
-   * Number of replicas that must have a grant or an extension before it counts. 0 waits for none.
+   * Number of replicas that must confirm a grant or an extension before it counts. 0 waits for no
+   * replica.
    */
   readonly acks: number;
   /**
-   * Longest time that the server waits for them; the connection is busy for as long. Must be
-   * shorter than `nodeTimeout`.
-   * @default "100ms", or half of `nodeTimeout` where that is less
+   * Longest time that the server waits for the replicas. The connection is busy during this time.
+   * Must be shorter than `nodeTimeout`.
+   * @default "100ms", or half of `nodeTimeout` if that is less
    */
   readonly timeout?: Duration;
 }
@@ -28,8 +32,9 @@ export interface ReplicasOptions {
 export interface RedisStoreOptions {
   /**
    * Longest time to wait for one node before a round goes on without it.
-   * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms and at most 1 s: longer
-   * than any ordinary stall of a server, and a call on a server that is frozen ends soon
+   * @default 5 % of the TTL for a quorum, 20 % for one node, at least 50 ms and at most 1 s.
+   * Ordinary stalls of a server are shorter than that. A call to a frozen server ends after this
+   * time.
    */
   readonly nodeTimeout?: Duration;
   /** Allowance for clock drift: subtracted from every TTL to get the validity. */
@@ -37,39 +42,42 @@ export interface RedisStoreOptions {
   /** Text before every resource name in its key. @default "" */
   readonly prefix?: string;
   /**
-   * Whether leases carry a fence. If false, the lock is a plain `SET NX PX`, which is faster, and
+   * True if leases carry a fence. If false, the lock is a plain `SET NX PX`, which is faster, and
    * `lease.fence` throws.
    * @default true
    */
   readonly fencing?: boolean;
   /**
    * `"strict"`: a node that lost its data votes again only after a quarantine and a copy of the
-   * counters. `"off"`: it votes at once, and may grant a lock that is still held.
+   * counters. `"off"`: such a node votes at once, and may grant a lock that is still held.
    * @default "strict" for three nodes and more, "off" for fewer and without fencing
    */
   readonly admission?: "strict" | "off";
   /**
-   * Longest TTL of the deployment, the same for all its clients. A quarantine lasts this long.
+   * Longest TTL of any lease on these nodes. All clients of the nodes must give the same value. A
+   * quarantine lasts this long, plus the allowance for clock drift.
    * @default "30s"
    */
   readonly maxTtl?: Duration;
   /**
    * Handling of several resources in different slots of a Cluster: refuse them, or lock slot after
    * slot in a fixed order.
-   * @default "refuse": all or nothing in one step needs one slot
+   * @default "refuse": one step can lock only resources of one slot
    */
   readonly crossSlot?: "refuse" | "ordered";
   /**
    * For one server with replicas: a grant or an extension counts only if `acks` replicas have it,
-   * so that a failover to one of them does not lose it. Fewer are a fault, not contention.
+   * so that a failover to one of them does not lose it. If fewer replicas confirm it, the call
+   * fails with a fault.
    * @default none: replication is asynchronous, and a failover may forget the latest grants
    */
   readonly replicas?: ReplicasOptions;
   /**
-   * For keys that clients of other libraries use, too: time for which this manager leaves a lock
-   * free after a release or a wake-up, before its next attempt. At most 100 ms. Give it to every
-   * Holdfast client of these keys.
-   * @default 0: a release and the next acquire travel in one script, and no other client gets in
+   * Time for which this manager leaves a lock free after a release or a notification, before its
+   * next attempt. Clients of other libraries can then get the lock. At most 100 ms. Give the same
+   * value to every Holdfast client of these keys.
+   * @default 0: a release and the next acquire run in one script, and no other client can acquire
+   * between them
    */
   readonly foreignGap?: Duration;
 }
@@ -87,7 +95,7 @@ const names = [
 ];
 const dayMs = 86_400_000;
 const prefixLengthMax = 200;
-/** Limit. A notified waiter has 150 ms: a longer gap would cost it its queue entry. */
+/** Limit. The queue entry of a notified waiter expires after 150 ms, so the gap must be shorter. */
 const foreignGapMsMax = 100;
 const acksMax = 31;
 const usualTimeoutMs = 100;
@@ -123,7 +131,8 @@ export function resolveStoreOptions(given: RedisStoreOptions, nodeCount: number)
     crossSlot,
     nodeTimeoutMs,
     replicas,
-    // A repeated acquire writes nothing, so WAIT would not show which replicas have the grant.
+    // An acquire that is sent twice writes nothing the second time, so WAIT would not show which
+    // replicas have the grant.
     acquiresMax: replicas === undefined ? 2 : 1,
     driftFactor,
     driftFixedMs: durationMs("drift.fixed", drift.fixed ?? 2, { minMs: 0, maxMs: dayMs }),
@@ -150,13 +159,14 @@ function resolveAdmission(
     throw new InvalidOptionError("admission", '"strict" or "off"', given);
   }
   if (given === "strict" && !fencing) {
-    // Only scripts that fence read the node record. A plain SET NX PX cannot.
+    // Only scripts with fences read the node record, a hash that Holdfast keeps on each server. A
+    // plain SET NX PX cannot read it.
     throw new InvalidOptionError("admission", '"off" together with fencing: false', given);
   }
   return given;
 }
 
-/** Returns undefined if no replica is to be waited for. */
+/** Returns undefined if grants need no confirmation of replicas. */
 function resolveReplicas(
   given: ReplicasOptions | undefined,
   nodeCount: number,
@@ -164,7 +174,7 @@ function resolveReplicas(
 ): ReplicaSettings | undefined {
   if (given === undefined) return undefined;
   if (nodeCount > 1) {
-    // Each node of a quorum has one vote: its replicas add none.
+    // Each node of a quorum has one vote. Its replicas add no vote.
     throw new InvalidOptionError("replicas", "left out with several nodes", given);
   }
   knownOptions("replicas", given, ["acks", "timeout"]);
@@ -187,7 +197,10 @@ function resolveReplicas(
   return acks === 0 ? undefined : { acks, timeoutMs };
 }
 
-/** Throws if WAIT could leave by another connection than the write: it covers only its own. */
+/**
+ * Throws if the client could send WAIT on another connection than the write. WAIT covers only the
+ * writes of its own connection.
+ */
 export function checkLines(
   replicas: ReplicaSettings | undefined,
   connections: readonly RedisConnection[],

@@ -14,7 +14,7 @@ import { driftMs } from "./protocol/store-settings.ts";
  * the number of groups, and a failed group affects only its own resources. Resources of several
  * groups are locked group after group in a fixed order, under one fence.
  *
- * Give the same groups to every client: nodes refuse a client with others (StoreError).
+ * Give the same groups to every client: nodes refuse a client with other groups (StoreError).
  */
 export function redlockGroups(
   clients: readonly (readonly RedisClient[])[],

@@ -7,7 +7,9 @@ import { checkLines, resolveStoreOptions, type RedisStoreOptions } from "./optio
 import { RedisStore } from "./store.ts";
 import { driftMs } from "./protocol/store-settings.ts";
 
-/** Limit: sets of nodes have 31 bits. More nodes would add latency, but no useful safety. */
+/**
+ * Limit: a set of nodes is stored in 31 bits. More nodes would add latency, but no useful safety.
+ */
 const nodesMax = 31;
 
 /**

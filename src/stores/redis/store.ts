@@ -54,7 +54,7 @@ import { SlotOrder } from "./protocol/slot-order.ts";
 import { RedisWaiting } from "./queue/redis-waiting.ts";
 import { WakeUps } from "./queue/wake-ups.ts";
 
-/** TTL of an ordinary lease. Its node timeout decides when a node counts as silent. */
+/** TTL of an ordinary lease. The node timeout for this TTL decides when a node counts as silent. */
 const usualTtlMs = 10_000;
 
 /** Store on one Redis or on N independent ones. Both use the same quorum protocol. */
@@ -66,11 +66,11 @@ export class RedisStore implements OpenStore, RaisingStore {
   readonly #quorum: Quorum;
   readonly #protocol: Protocol;
   readonly #slots: SlotOrder | undefined;
-  /** The protocol itself or, in a Cluster, slot after slot. */
+  /** Runs the steps of the protocol: `#protocol` or, in a Cluster, `#slots`. */
   readonly #steps: RaisingStore;
   readonly #wakeUps: WakeUps;
 
-  /** `place` is a prefix of the nodes' names, if there are several stores. */
+  /** `place` is the prefix of the nodes' names. It is empty unless there are several stores. */
   constructor(
     connections: readonly RedisConnection[],
     options: StoreSettings,
@@ -124,7 +124,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     return this.#steps.attempt(request);
   }
 
-  /** Returns undefined if one script cannot lock them: a queue over slots has no order. */
+  /**
+   * Returns undefined if these resources have no common queue: they are in several slots of a
+   * Cluster, or in a Cluster without fences.
+   */
   waiting(resources: readonly string[]): Waiting | undefined {
     if (this.#slots !== undefined) {
       if (!this.#options.fencing || this.#slots.bySlot(resources).length > 1) return undefined;
@@ -141,7 +144,7 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   extendMany(grants: readonly Grant[], ttlMs: number, onOutcome: OnExtended): void {
-    // A grant may have parts in several groups.
+    // Extends one grant, which may have parts in several slots.
     const alone = (grant: Grant): Promise<ExtendOutcome> => {
       return inOrder.extend(this.#steps, grant, ttlMs);
     };
@@ -156,7 +159,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     return Promise.resolve({ kind: "failed", error });
   }
 
-  /** False if it is unknown whether the only server still has the grant. */
+  /**
+   * Passes the grant on to the next holder in this manager. False if it is unknown whether the only
+   * server still has the grant.
+   */
   handOver(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
     if (others.length === 0 && this.#failovers.doubtOf(only) !== undefined) return false;
@@ -167,7 +173,10 @@ export class RedisStore implements OpenStore, RaisingStore {
     return this.#steps.release(grant);
   }
 
-  /** Raises the fence of a grant: locks over several stores have one fence. */
+  /**
+   * Updates the stored fence of a grant to the greater `fence`: a lock over several stores has one
+   * fence.
+   */
   async raise(grant: Grant, fence: bigint): Promise<Grant | undefined> {
     return await this.#protocol.raise(grant, fence);
   }
@@ -265,6 +274,7 @@ function warnOfEven(nodeCount: number, { events, scheduler }: StoreContext): voi
       `than ${nodeCount - 1} nodes would, and two rivals can split it evenly`,
     remedy: "use an odd number of nodes",
   };
-  // A moment later, so that the creator of the manager can add a listener first.
+  // The warning is emitted a moment later, so that the creator of the manager can add a listener
+  // first.
   scheduler.at(scheduler.clock.monotonicMs(), false, () => events.emit("warning", warning));
 }

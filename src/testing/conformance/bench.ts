@@ -5,13 +5,16 @@ import type { StoreCapabilities } from "../../core/store.ts";
 import { check } from "./check.ts";
 import type { ConformanceCase, ConformanceHarness } from "./harness.ts";
 
-/** Limit for what must happen at some time. No promise of how soon. */
+/** Time limit for an event that must happen. Events usually come much earlier. */
 const patienceMs = 60_000;
 const stepMs = 10;
 
 let casesRun = 0;
 
-/** Creates a case. At its end its managers are closed, and nothing may stay locked. */
+/**
+ * Creates a case. When `run` ends, closes the managers of the case and checks that its names are
+ * free.
+ */
 export function conformanceCase(
   name: string,
   run: (bench: Bench) => Promise<void>,
@@ -67,7 +70,7 @@ export class Bench {
     return locks;
   }
 
-  /** Opens a manager with no defaults but these, to test how they are checked. */
+  /** Opens a manager with only these defaults, to test how the manager checks them. */
   async openWith(defaults: LockDefaults): Promise<Locks> {
     const locks = await this.#harness.open(defaults);
     this.#opened.push(locks);
@@ -110,7 +113,10 @@ export class Bench {
     return await call;
   }
 
-  /** Lets time go by until the signal of the lease aborts. Does not read it meanwhile. */
+  /**
+   * Lets time go by until the signal of the lease aborts. Does not read the signal during that
+   * time.
+   */
   async lost(lease: Lease): Promise<void> {
     let told = lease.state === "lost";
     lease.signal.addEventListener("abort", () => {
@@ -124,7 +130,9 @@ export class Bench {
     await this.settled("close", closing);
   }
 
-  /** Checks that all names of the case are free, or become so when a lost lease's TTL ends. */
+  /**
+   * Checks that all names of the case are free, or become free when the TTL of a lost lease ends.
+   */
   async checkNothingLeft(): Promise<void> {
     const locks = await this.#harness.open();
     try {

@@ -7,7 +7,7 @@ import {
   type LeaseLostError,
 } from "../../core/errors.ts";
 
-/** Assertions of the suite itself, so that it runs under any test runner. */
+/** Assertions for the cases. They use no test runner, so the cases run under any. */
 
 interface Telling {
   readonly ACQUIRE_TIMEOUT: AcquireTimeoutError;
@@ -41,7 +41,7 @@ export function sameList(
   throw new Error(`${what}: expected ${show(expected)}, got ${show(actual)}`);
 }
 
-/** Returns what `call` rejects with. Throws if it does not reject. */
+/** Returns the value with which `call` rejects. Throws if the call does not reject. */
 export async function rejection(call: PromiseLike<unknown>, what: string): Promise<unknown> {
   let result: unknown;
   try {
@@ -52,7 +52,7 @@ export async function rejection(call: PromiseLike<unknown>, what: string): Promi
   throw new Error(`${what}: expected a rejection, got ${show(result)}`);
 }
 
-/** Returns the Holdfast error of this code that `call` rejects with. Throws otherwise. */
+/** Returns the Holdfast error with which `call` rejects. Throws if its code is not `code`. */
 export async function refusal<Code extends ErrorCode>(
   call: PromiseLike<unknown>,
   code: Code,

@@ -45,7 +45,7 @@ export const excluding: readonly ConformanceCase[] = [
   }),
 
   conformanceCase(`never lets two of ${taskCount} tasks in at once`, async (bench) => {
-    // Long pauses, so that so many tasks do not keep the store busy with refusals.
+    // Uses long pauses. With short ones the attempts of all tasks would keep the store busy.
     const retry = { minDelay: 20, maxDelay: 300 };
     const opening = Array.from({ length: managerCount }, () => bench.open({ retry }));
     const managers = await Promise.all(opening);

@@ -104,7 +104,8 @@ export const expiring: readonly ConformanceCase[] = [
       renewals += 1;
     });
     const lease = await ours.acquire(resource, { ttl: ttlMs, renew: true });
-    // A later lease with the same TTL has ended, so the renewed one is past its TTL.
+    // Waits for the end of a later lease with the same TTL. The first TTL of `lease` is then over
+    // as well.
     await bench.lost(await theirs.acquire(bench.resource("clock"), { ttl: ttlMs }));
     same(lease.state, "held", "the state");
     check(renewals >= 1, "it was renewed");

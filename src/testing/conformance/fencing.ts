@@ -64,7 +64,7 @@ export const fencing: readonly ConformanceCase[] = [
       holders.push(lease);
       await lease.release();
     }
-    // Each holder shares a resource with the one before.
+    // Each holder shares a resource with the previous holder, so its fence must be greater.
     checkGreater(holders);
   }),
 ];

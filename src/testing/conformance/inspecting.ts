@@ -39,7 +39,8 @@ export const inspecting: readonly ConformanceCase[] = [
     check(nodes.length > 0, "a store has at least one node");
     same(new Set(nodes.map(({ node }) => node)).size, nodes.length, "names of their own");
     const { nodes: inspected } = await locks.inspect(bench.resource());
-    // With several groups, node names have the group as prefix, and an inspection uses one group.
+    // A store may have several groups of nodes. The group is then the prefix of a node's name, and
+    // an inspection shows the nodes of one group.
     const groupOf = (node: string | undefined) => node?.replace(/[^/]*$/, "");
     const group = groupOf(inspected[0]?.node);
     sameList(

@@ -4,7 +4,7 @@ import type { ConformanceCase } from "./harness.ts";
 
 const lengthy = 1_000;
 
-/** Names that have broken locks before: by encoding, separators, patterns or length. */
+/** Names that have broken lock libraries before: by encoding, separators, patterns or length. */
 const oddNames: readonly (readonly [what: string, suffix: string])[] = [
   ["spaces", "  two words and an end "],
   ["braces", "{}{a}}{"],

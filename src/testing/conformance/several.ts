@@ -3,7 +3,10 @@ import { type Bench, conformanceCase } from "./bench.ts";
 import { present, refusal, same, sameList } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";
 
-/** Creates a case with several resources. A store that cannot lock several must reject them. */
+/**
+ * Creates a case with several resources. If the store cannot lock several resources at once, the
+ * case checks that it rejects such a call.
+ */
 function severalCase(name: string, run: (bench: Bench) => Promise<void>): ConformanceCase {
   return conformanceCase(name, async (bench) => {
     if (bench.capabilities.multiResource) return await run(bench);
@@ -31,7 +34,8 @@ export const several: readonly ConformanceCase[] = [
     const [a, b] = [bench.resource("a"), bench.resource("b")];
     const [c, d] = [bench.resource("c"), bench.resource("d")];
     const held = await ours.acquire([b, c]);
-    // In whatever order a store checks names, one of these sets begins with a free resource.
+    // One of these two sets begins with a free resource, in whatever order a store checks the
+    // names.
     same(await theirs.tryAcquire([a, b]), undefined, "an overlapping set");
     same(await theirs.tryAcquire([d, c]), undefined, "another overlapping set");
     await refusal(theirs.acquire([a, c, d], { wait: 0 }), "ACQUIRE_TIMEOUT", "a third");

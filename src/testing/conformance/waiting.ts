@@ -4,7 +4,7 @@ import { type Bench, conformanceCase } from "./bench.ts";
 import { check, present, refusal, rejection, same, sameList } from "./check.ts";
 import type { ConformanceCase } from "./harness.ts";
 
-/** Calls `start`. Resolves when a wait of `locks` has found the resource held at least once. */
+/** Calls `start`. Resolves when a call of `locks` has found a resource held at least once. */
 async function contended(bench: Bench, locks: Locks, start: () => void): Promise<void> {
   let found = false;
   const stop = locks.on("contended", () => {

@@ -1,7 +1,7 @@
 import type { AdmissionMode, NodeRecord } from "./node-record.ts";
 import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
-/** Last view of a node: its record, or for how long it has not replied (by our clock). */
+/** State of a node at the last read: its record, or the time without a reply (by our clock). */
 export type NodeView =
   | { readonly kind: "record"; readonly record: NodeRecord }
   | { readonly kind: "silent"; readonly forMs: number };
@@ -31,13 +31,14 @@ export function verdict(
   const own = views[index];
   if (own === undefined || own.kind === "silent") return { kind: "wait", leftMs: Infinity };
   const records = views.flatMap((view) => (view.kind === "record" ? [view.record] : []));
-  // Longest TTL that any client of the deployment may have been granted.
+  // Longest TTL of any lease that a client of these nodes may have.
   const ttlMaxMs = Math.max(options.ttlMaxMs, ...records.map((record) => record.ttlMaxMs));
   const waitMs = quarantineMs(options, ttlMaxMs);
   const firstStart =
     records.length === views.length &&
     records.every((record) => !record.admitted && !record.everAdmitted);
-  // Time for which each node has certainly not voted: its uptime, or the time since it is blank.
+  // Time for which each node has certainly not voted: its uptime, or the time since it became
+  // blank.
   const waitedMs = records.map((record) => Math.max(record.uptimeMs, blankForMs(record)));
   if (firstStart) return ready("bootstrap", waitMs, waitMs - Math.min(...waitedMs));
 
@@ -46,9 +47,10 @@ export function verdict(
   const admitted = others.filter((view) => view.kind === "record" && view.record.admitted);
   if (admitted.length >= size) return ready("copy", waitMs, leftMs);
 
-  // Too few nodes reply for any grant: this client itself may be cut off.
+  // Too few nodes reply for any grant. Perhaps only this client has lost its connections.
   if (records.length < size) return { kind: "wait", leftMs: Infinity };
-  // The shortage began when the (N - size)th of the other nodes became absent.
+  // Fewer than a quorum of other nodes have been admitted since the (N - size)th of them became
+  // absent.
   const absentMs = others
     .filter((view) => !admitted.includes(view))
     .map((view) => (view.kind === "record" ? blankForMs(view.record) : view.forMs))
@@ -65,7 +67,10 @@ export function blankForMs(record: NodeRecord): number {
   return Math.max(0, record.serverMs - Number(record.since));
 }
 
-/** Returns the greatest counter of every shard among `records`: a node must not fall below them. */
+/**
+ * Returns the greatest counter of every shard among `records`. A node that is admitted gets
+ * counters that are not smaller.
+ */
 export function greatestCounters(records: readonly NodeRecord[]): {
   readonly floor: number;
   readonly counters: Map<number, number>;
@@ -81,14 +86,14 @@ export function greatestCounters(records: readonly NodeRecord[]): {
   return { floor, counters };
 }
 
-/** Explains why a node is blank. */
+/** Returns a text with the reason why a node is blank, which is why it may not vote. */
 export function whyBlank(everAdmitted: boolean): string {
   return everAdmitted
     ? "it restarted, or another server took its place, since it was admitted"
     : "it has no record of its own (a first start, or its data is gone)";
 }
 
-/** Says when the quarantine ends. */
+/** Returns a text with the time until the quarantine ends. */
 export function whenLeft(leftMs: number): string {
   if (!Number.isFinite(leftMs)) return "when it may vote is not known yet";
   return leftMs <= 0 ? "it may vote soon" : `it may vote in about ${Math.ceil(leftMs / 1_000)} s`;

@@ -7,7 +7,8 @@
  * Idea: each node keeps a record that names its process. A node without a matching record is blank,
  * and its votes do not count. It waits out a quarantine, until every lease it may have forgotten is
  * over, and then gets counters no smaller than those of the admitted nodes (admission-rule.ts). Any
- * client may admit it, several at once: the script checks the record and the wait on the node.
+ * client may admit the node, and several clients may try at once: the script checks the record and
+ * the quarantine on the node.
  *
  * Limits: if too few admitted nodes are left, fences rest on clocks, and a warning is emitted.
  */
@@ -50,7 +51,7 @@ const sweepPauseMsMin = 20;
 const sweepPauseMsMax = 5_000;
 const unknownState: AdmissionState = { kind: "unknown", untilMs: Infinity };
 
-/** Admissions of one store's nodes, as one client knows them. */
+/** Admission states of one store's nodes, as far as this client has read them. */
 export class Admission implements Admissions {
   readonly #context: AdmissionContext;
   readonly #timeoutMs: number;
@@ -78,7 +79,10 @@ export class Admission implements Admissions {
     return this.#states[index] ?? unknownState;
   }
 
-  /** Called before an attempt: if too few nodes are known to vote, sweeps first. */
+  /**
+   * Called before an attempt. If too few nodes are known to be admitted, reads the records of all
+   * nodes and admits the nodes that may vote.
+   */
   async prepare(): Promise<void> {
     if (!this.isPrepared) await this.sweep();
   }
@@ -87,7 +91,8 @@ export class Admission implements Admissions {
   noticeBlank(index: number, report: BlankReport): Error {
     const { options, clock, nodes, survey } = this.#context;
     survey.look(nodes[index]);
-    // Strict clients admit it. This client may know too few nodes to copy the counters from.
+    // Clients with admission "strict" admit the node. This client may be connected to too few
+    // admitted nodes to copy counters from.
     if (options.admission === "off") {
       return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
     }
@@ -102,7 +107,8 @@ export class Admission implements Admissions {
 
   /**
    * Reads every record and admits the nodes that may vote. With `enough`, ends as soon as a quorum
-   * is known to vote and no node is known to be blank. One sweep at a time; never rejects.
+   * is known to be admitted and no node is known to be blank. Only one sweep runs at a time. Never
+   * rejects.
    */
   sweep(enough = true): Promise<void> {
     if (this.#closed) return Promise.resolve();
@@ -112,7 +118,7 @@ export class Admission implements Admissions {
     return this.#sweeping;
   }
 
-  /** Sweeps all nodes, for callers that need the state of each. */
+  /** Reads the records of all nodes, for callers that need the state of each node. */
   async look(): Promise<void> {
     await this.#sweeping;
     await this.sweep(false);
@@ -130,7 +136,8 @@ export class Admission implements Admissions {
     if (blank.length > 0) {
       const verdicts = blank.map((index) => verdict(options, first, index, size));
       if (verdicts.some((found) => found.kind === "admit")) {
-        // Read again: counters must be read after the end of the quarantine to be copied.
+        // The records are read again: only counters read after the end of the quarantine may be
+        // copied.
         const second = await this.#read(false);
         const admissions = blank.map((index, place) => this.#admit(index, verdicts[place], second));
         await Promise.all(admissions);
@@ -202,7 +209,8 @@ export class Admission implements Admissions {
     if (found?.kind !== "admit") return;
     if (own === undefined || own.kind === "silent" || own.record.admitted) return;
     const { mode, quarantineMs: waitMs } = found;
-    // Judged again by what was just read: only then is it certain that enough others are admitted.
+    // The verdict is computed again from the records just read. Only they prove that enough other
+    // nodes are admitted.
     const again = verdict(this.#context.options, views, index, this.#context.size);
     if (again.kind !== "admit" || again.mode !== mode) return;
     const records = views.flatMap((view, other) => {
@@ -241,7 +249,8 @@ export class Admission implements Admissions {
     const untilMs = clock.monotonicMs() + found.leftMs;
     const before = this.state(index).untilMs;
     this.#setState(index, { kind: "quarantined", untilMs });
-    // Emitted when the end becomes known, and again if it moves by more than a second.
+    // Emitted when the end of the quarantine becomes known, and again if the end moves by more than
+    // a second.
     if (Math.abs(untilMs - before) > 1_000 && nodes[index] !== undefined) {
       events.emit("node-quarantined", { node: nodes[index].name, remainingMs: found.leftMs });
     }

@@ -7,31 +7,39 @@ import * as scripts from "../scripts/generated.ts";
 import { shardCount } from "../commands/shards.ts";
 import type { StoreSettings } from "../protocol/store-settings.ts";
 
-/** How a node was admitted: with copied counters, at the first start, or by clocks only. */
+/**
+ * Way in which a node was admitted: with copied counters, at the first start, or by clocks only.
+ */
 export type AdmissionMode = "copy" | "bootstrap" | "clock";
 
-/** The record that a node keeps about itself, read in one script call. */
+/** Node record: the hash that Holdfast keeps on each server about its process and its admission. */
 export interface NodeRecord {
   readonly runId: string;
   readonly admitted: boolean;
   readonly everAdmitted: boolean;
   readonly mode: AdmissionMode | undefined;
   /**
-   * Start of the quarantine, as the node stores it. Sent back with an admission, to identify it.
+   * Start of the quarantine, as text from the record. An admission sends it back, to identify the
+   * quarantine.
    */
   readonly since: string;
   readonly serverMs: number;
-  /** Lower bound. */
+  /** Lower bound for the time since the server started. */
   readonly uptimeMs: number;
   readonly ttlMaxMs: number;
-  /** When a client with admission off last used the node: by the node's clock, to the hour. */
+  /**
+   * Last time at which a client with admission off used the node: by the node's clock, to the hour.
+   */
   readonly offSeenMs?: number | undefined;
-  /** Every fence that the node grants is greater than this. */
+  /** Floor: every fence that the node grants is greater than this number. */
   readonly floor: number;
   readonly counters: ReadonlyMap<number, number>;
 }
 
-/** Reads the record, after a check that it belongs to the running process. */
+/**
+ * Returns the call that reads the node record, after a check that the record belongs to the running
+ * process.
+ */
 export function nodeRecordCall(options: StoreSettings): NodeCall<NodeRecord> {
   const read = (text: string): NodeRecord => readRecord(text, options.ttlMaxMs);
   const form = { script: scripts.nodeRecord, verifies: true, alwaysVerify: true, read };
@@ -49,7 +57,7 @@ export interface AdmitRequest {
   readonly quarantineMs: number;
   readonly floor: number;
   /**
-   * Our wall time as a second floor, capped on the node by its own time; 0 if counters are copied.
+   * Our wall time as a second floor. The node limits it by its own time. 0 if counters are copied.
    */
   readonly wallUs: number;
   readonly counters: ReadonlyMap<number, number>;
@@ -83,7 +91,8 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
     mode: fields.get("mode") as AdmissionMode | undefined,
     since: fields.get("since") ?? "0",
     serverMs: serverMsOf(words[1], words[2], text),
-    // Difference of two times cut to whole seconds: it may be almost a second too long.
+    // The uptime is the difference of two times cut to whole seconds. It may be almost a second too
+    // long.
     uptimeMs: Math.max(0, numberOf(words[3], text) - 1) * 1_000,
     ttlMaxMs: numberOf(fields.get("max") ?? String(ttlMaxMs), text),
     offSeenMs: fields.has("off") ? numberOf(fields.get("off"), text) : undefined,

@@ -3,7 +3,7 @@ import type { Admission } from "./admission.ts";
 import { inspect } from "../protocol/inspect.ts";
 import type { Quorum } from "../protocol/quorum.ts";
 
-/** Sends one request to every node, and returns what is then known of each. Never rejects. */
+/** Sends one request to every node, and returns the status of each node. Never rejects. */
 export async function nodeStatuses(
   quorum: Quorum,
   admission: Admission,

@@ -15,12 +15,12 @@ import { refusal, unexpected } from "./refusals.ts";
  * The reply to a list of operations is one text. Its first line is the stamp, "S sec usec rid", or
  * "-" if the script needed no clock. A line with the verdict on each operation follows:
  *
- *   acquire   G                   granted, with the proposal as fence
+ *   acquire   G                   granted with the proposal (the fence that the client suggests)
  *             G fence             granted with another fence, or granted to this owner before
  *             H pttl rank value   held by another; rank is "-" without an entry in the queue
  *             Q left rank         free, but others wait
- *   touch     K                   raised, extended or proved
- *             N WHY               not ours any more: ABSENT, OTHER or NEWER
+ *   touch     K                   fence raised, TTL extended, or lock proved
+ *             N WHY               the owner does not have the lock any more: ABSENT, OTHER or NEWER
  *   release   R deleted total
  *   acquire and touch             B since ever max (the node may not vote), X CODE detail (refused)
  */
@@ -52,7 +52,7 @@ export function readAcquire(line: string | undefined, stamp: string): AcquireRep
     case "G":
       return granted(numberOf(words[1], line));
     case "H": {
-      // The value may have spaces: another client may have chosen it.
+      // The value may contain spaces, because another library may have written it.
       const holder = holderOf(words.slice(3).join(" "), numberOf(words[1], line));
       return { kind: "held", holder, freeInMs: holder.remainingMs, rank: rankOf(words[2], line) };
     }
@@ -85,12 +85,18 @@ function readRefusal(words: readonly string[], line: string | undefined, stamp: 
   }
 }
 
-/** A missing key may be the doing of the first run: undefined, to send it again. */
+/**
+ * Returns what a touch proves if it may have run before. Undefined if a key is missing, which may
+ * be an effect of the first run: the touch is then sent again.
+ */
 export function touchAfterResend(reply: TouchReply): TouchReply | undefined {
   return reply.kind === "gone" && reply.absent ? undefined : reply;
 }
 
-/** Decodes the verdicts on a list of touches. A node that refuses one of them refuses all. */
+/**
+ * Decodes the verdicts on a list of touches. If a node may not vote or refuses one touch, the reply
+ * is that of all touches.
+ */
 export function readTouches([stamp = "", ...lines]: readonly string[]): RenewReply {
   let verdicts = "";
   for (const line of lines) {
@@ -103,23 +109,23 @@ export function readTouches([stamp = "", ...lines]: readonly string[]): RenewRep
   return { kind: "decided", verdicts };
 }
 
-/** Decodes the reply to SET with NX and GET: the value that was there before. */
+/** Decodes the reply to SET with NX and GET: the value of the key before the SET, or nil. */
 export function readSet(reply: unknown, owner: string): AcquireReply {
-  // A repeat of this very acquire finds its own value.
+  // If the acquire is sent twice, the second run finds the value of the first one.
   if (reply === null || reply === undefined || reply === owner) return granted(0);
   if (typeof reply !== "string") throw unexpected(reply);
   const holder = holderOf(reply, undefined);
   return { kind: "held", holder, freeInMs: undefined, rank: undefined };
 }
 
-/** "-" for a caller without an entry in the queue. */
+/** Parses a rank: "-" means that the caller has no entry in the queue. */
 function rankOf(word: string | undefined, line: string | undefined): number | undefined {
   return word === "-" ? undefined : numberOf(word, line);
 }
 
 const whole: ReleaseReply = { whole: true, repeated: false };
 
-/** "R deleted total". */
+/** Parses "R deleted total". */
 export function readRelease(line: string | undefined): ReleaseReply {
   if (line === "R 1 1") return whole;
   const [kind, deleted, total] = (line ?? "").split(" ");
@@ -127,12 +133,15 @@ export function readRelease(line: string | undefined): ReleaseReply {
   return { whole: deleted === total, repeated: false };
 }
 
-/** Nothing of the owner's is left in any case; what there was before is unknown. */
+/**
+ * Returns what a release proves if it may have run before. No key of the owner is left, but it is
+ * unknown how many keys the first run deleted.
+ */
 export function releaseAfterResend(reply: ReleaseReply): ReleaseReply {
   return reply.whole ? reply : { whole: false, repeated: true };
 }
 
-/** "F waiters", "I waiters pttl value", or "X …". */
+/** Parses "F waiters", "I waiters pttl value", or "X …". */
 export function readInspect(text: string): InspectReply {
   const words = text.split(" ");
   if (words[0] === "X") throw refusal(words);
@@ -142,10 +151,16 @@ export function readInspect(text: string): InspectReply {
   return { holder: holderOf(words.slice(3).join(" "), numberOf(words[2], text)), waiters };
 }
 
-/** More than a script sends of a foreign value; a plain SET returns all of it. */
+/**
+ * Limit for a value that another library wrote. Scripts send less of it; a plain SET returns all of
+ * it.
+ */
 const foreignLengthMax = 2_300;
 
-/** A lock's value as `owner|fence`, if it is ours; a foreign value is all owner. */
+/**
+ * Parses a lock's value: `owner|fence` or `owner` if Holdfast wrote it. A value of another library
+ * counts as owner as a whole.
+ */
 export function holderOf(value: string, pttlMs: number | undefined): Holder {
   const bar = value.lastIndexOf("|");
   const digits = bar < 0 ? "" : value.slice(bar + 1);

@@ -3,27 +3,34 @@ import { fenceText } from "./fence-text.ts";
 import type { Operation } from "./operation.ts";
 import { shardOf } from "./shards.ts";
 
-/** How operations become the keys and arguments of one script. */
+/** Rules by which operations become the keys and arguments of one script. */
 export interface Encoding {
   readonly script: Script;
-  /** A lock's value is "owner|fence", otherwise the owner. */
+  /** True if a lock's value is "owner|fence"; false if it is only the owner. */
   readonly fences: boolean;
-  /** Key of the node record, and what the script compares with it. It has the counters, too. */
+  /**
+   * Key of the node record (hash that Holdfast keeps on each server, with the fence counters), and
+   * the arguments that the script compares with the record.
+   */
   readonly record: { readonly key: string; readonly deployment: readonly string[] } | undefined;
-  /** Each call of the script checks which process it runs in. */
+  /** True if each call of the script checks in which process it runs. */
   readonly strict: boolean;
-  /** Key of a lock's counter, if these are keys of their own. */
+  /** Returns the key of a lock's fence counter; undefined if a counter is no key of its own. */
   readonly counterOf: ((key: string) => string) | undefined;
   readonly queueOf: (key: string) => string;
-  /** Arguments between the number of locks and the operations. */
+  /** Returns the arguments between the number of locks and the operations. */
   readonly head: (counterCount: number) => readonly string[];
-  /** For releases alone, which need neither fences nor a record. Left out if it is the same. */
+  /**
+   * Encoding of lists with only releases, which need neither fences nor a record. Undefined if it
+   * is the same as this one.
+   */
   readonly releases?: Encoding | undefined;
 }
 
 /**
- * Returns the call of a script that runs these operations. `verify` makes it check which process it
- * runs in. A text enters the server's script cache, and so always verifies.
+ * Returns the command that runs a script with these operations. `verify` makes the script check in
+ * which process it runs. A command with the text of the script puts it into the server's script
+ * cache, and so always verifies.
  */
 export function encode(
   mode: Encoding,
@@ -58,7 +65,10 @@ export function encode(
   return command;
 }
 
-/** Operations of one kind that follow one another share what they have in common. */
+/**
+ * Adds the operations in runs. Consecutive operations of one kind form a run: they share code,
+ * number of keys and TTL.
+ */
 function addRuns(mode: Encoding, command: string[], operations: readonly Operation[]): void {
   let [code, locks, ttlMs, count, countAt] = ["", 0, 0, 0, 0];
   for (const operation of operations) {
@@ -82,8 +92,8 @@ function addRuns(mode: Encoding, command: string[], operations: readonly Operati
 }
 
 /**
- * A acquires, W acquires with an entry in the queues, T touches, R releases, P releases and gives
- * up or keeps an entry.
+ * Returns the code of an operation: A is an acquire, W an acquire with an entry in the queues, T a
+ * touch, R a release, P a release that removes or keeps a queue entry.
  */
 function codeOf(operation: Operation): string {
   switch (operation.kind) {
@@ -112,7 +122,10 @@ function addArguments(mode: Encoding, command: string[], operation: Operation): 
   command.push(String(ticket), id, String(tenures));
 }
 
-/** `SET key owner NX GET PX ttl`: one lock without a fence, for a caller that does not wait. */
+/**
+ * Returns `SET key owner NX GET PX ttl` for one lock without a fence and a caller that does not
+ * wait. Returns undefined for other operations.
+ */
 export function encodeSet(mode: Encoding, operation: Operation): readonly string[] | undefined {
   if (mode.fences || operation.kind !== "acquire" || operation.place !== undefined)
     return undefined;

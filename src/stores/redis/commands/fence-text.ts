@@ -1,12 +1,15 @@
-/** What is cut off the end of a fence: the rest is the same for fences of one second. */
+/**
+ * Divisor that splits a fence into whole seconds and the rest: fences of one second share the
+ * seconds.
+ */
 const tail = 1_000_000;
 
 let lastHead = 0;
 let lastText = "0";
 
 /**
- * A fence in digits. It is beyond the numbers that engines write down fast, and renewals write very
- * many of them, most with the same beginning.
+ * Returns a fence in digits. Engines format numbers of this size slowly, and renewals need very
+ * many of them. Most have the same first digits, whose text is cached.
  */
 export function fenceText(fence: number): string {
   if (fence < tail) return String(fence);
@@ -15,6 +18,6 @@ export function fenceText(fence: number): string {
     lastHead = head;
     lastText = String(head);
   }
-  // With a one before it, which is cut off again, no zero is lost.
+  // Adds a leading 1 to the rest and cuts it off again, so that no leading zero is lost.
   return lastText + String(tail + (fence - head * tail)).slice(1);
 }

@@ -1,7 +1,7 @@
 import { ForeignHolderError } from "../../../core/errors.ts";
 import { quoted } from "../../../core/report/quoted.ts";
 
-/** Usual contents of keys whose type no lock has. */
+/** Usual contents of a key by its type, for the types that no lock of Holdfast has. */
 const usually: Readonly<Record<string, string>> = {
   hash: "a lock of Redisson (RLock)",
   zset: "a semaphore of redis-semaphore",

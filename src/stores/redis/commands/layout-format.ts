@@ -20,7 +20,7 @@ export function formatOf({ state, version, digest, group }: LayoutFormat): strin
   return `${wireFormat}/${state}:${version}:${digest}:${group}`;
 }
 
-/** Returns undefined for a node without groups, and for a format of another version. */
+/** Parses a format. Returns undefined for that of a node without groups or of another version. */
 export function parseFormat(text: string): LayoutFormat | undefined {
   const rest = text.startsWith(`${wireFormat}/`) ? text.slice(wireFormat.length + 1) : "";
   const [state, version, digest, group] = rest.split(":");
@@ -29,7 +29,7 @@ export function parseFormat(text: string): LayoutFormat | undefined {
   return { state, version: Number(version), digest, group };
 }
 
-/** Explains why a node of that format refuses a client of another, and what to do about it. */
+/** Returns the message for a client that a node with format `text` refuses: reason and remedy. */
 export function otherFormat(text: string): string {
   const format = parseFormat(text);
   if (format !== undefined) {

@@ -22,28 +22,36 @@ import type {
   TouchReply,
 } from "./operation.ts";
 
-/** What stands in a lock's key, as its owner knows it. */
+/** Owner and fence of a lock, which form the value of its key. */
 export interface Held {
   readonly owner: string;
   readonly fenceNumber: number;
 }
 
-/** A week: longer than any lease (a day at most) and any difference of clocks. */
+/**
+ * Retention of the fence counters in a Cluster. A week is longer than any lease (a day at most) and
+ * any difference of clocks.
+ */
 const retentionMs = "604800000";
 
-/** Arguments of every script that reads the node record, after the verify flag. */
+/** Returns the arguments after the verify flag, for every script that reads the node record. */
 export function deploymentArgs(options: Deployment): readonly string[] {
   return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }
 
 const inspectForm = { script: scripts.inspect, read: readInspect };
 
-/** How the steps of the protocol are sent to a server. */
+/**
+ * Makes the calls for the steps of the protocol, for one kind of server and with or without fences.
+ */
 export class Mode {
   readonly encoding: Encoding;
   /** Returns the channel on which the waiters of a manager are notified, by its base. */
   readonly channelOf: (key: string, base: string) => string;
-  /** True if one call may have several operations. In a Cluster their keys have different slots. */
+  /**
+   * True if one call may have several operations. False in a Cluster, where the keys of operations
+   * may be in different slots.
+   */
   readonly hasLists: boolean;
 
   constructor(encoding: Encoding, channels: (key: string, base: string) => string) {
@@ -67,7 +75,7 @@ export class Mode {
     return acquireCall(this.encoding, { kind, keys, owner, ttlMs, fence: proposal, place });
   }
 
-  /** Raises the fence, extends (`ttlMs` > 0), or proves. */
+  /** Raises the stored fence to `fence`, extends the lock (`ttlMs` > 0), or proves it. */
   touch(
     keys: readonly string[],
     owner: string,
@@ -77,7 +85,7 @@ export class Mode {
     return new TouchCall(this.encoding, { kind: "touch", keys, owner, ttlMs, fence });
   }
 
-  /** Extends many locks of one key each. Only if `hasLists`. */
+  /** Extends many locks of one key each. Called only if `hasLists` is true. */
   renew(keys: readonly string[], held: readonly Held[], ttlMs: number): NodeCall<RenewReply> {
     const operations = held.map(({ owner, fenceNumber }, index) => {
       const kind = "touch" as const;
@@ -86,7 +94,10 @@ export class Mode {
     return new RenewCall(this.encoding, operations);
   }
 
-  /** `fence` if it is known: it saves the server looking for the owner in the value. */
+  /**
+   * Deletes the keys of `owner`. With the `fence` of the grant (0 if unknown), the server can
+   * compare the whole value and need not search for the owner in it.
+   */
   release(
     keys: readonly string[],
     owner: string,
@@ -111,7 +122,7 @@ const plain: Encoding = {
   head: () => [""],
 };
 
-/** The same for locks of one slot, whose channels are in it. */
+/** Encoding without fences in a Cluster: all keys and channels of a lock are in one slot. */
 const clusterPlain: Encoding = {
   ...plain,
   queueOf: clusterQueueKeyOf,
@@ -119,15 +130,20 @@ const clusterPlain: Encoding = {
 };
 
 /**
- * No fences. An acquire of one lock is a plain SET, which checks no queue: it may get in before the
- * waiters.
+ * Mode without fences. An acquire of one lock is a plain SET, which checks no queue: it may get the
+ * lock before the waiters.
  */
 export const plainMode: Mode = new Mode(plain, channelOf);
 
-/** The same in a Cluster, without queues: callers that wait make attempts at intervals. */
+/**
+ * Mode without fences in a Cluster. It has no queues: callers that wait make attempts at intervals.
+ */
 export const plainClusterMode: Mode = new Mode(clusterPlain, clusterChannelOf);
 
-/** Fences from a counter beside each lock: a script cannot reach a record in another slot. */
+/**
+ * Mode with fences in a Cluster. Each lock has its own counter: a script cannot read a node record
+ * in another slot.
+ */
 export const clusterMode: Mode = new Mode(
   {
     ...clusterPlain,
@@ -140,15 +156,15 @@ export const clusterMode: Mode = new Mode(
   clusterChannelOf,
 );
 
-/** Fences from the counters in each node's record. */
+/** Returns the mode with fences from the counters in the node record. */
 export function fencedMode(deployment: Deployment): Mode {
   const encoding = {
     ...plain,
     script: scripts.fenced,
     fences: true,
     record: { key: nodeRecordKey, deployment: deploymentArgs(deployment) },
-    // A cached script proves nothing about the process: a replica keeps what it refused to run, and
-    // a master that was demoted and promoted again keeps what it once ran.
+    // A cached script does not prove that the process is the same: a replica caches a script that
+    // it refused to run, and a master that was demoted and promoted again keeps its cached scripts.
     strict: deployment.admission === "strict",
     head: () => [],
     releases: plain,

@@ -5,36 +5,47 @@ import { unexpected } from "./refusals.ts";
 
 /** One request, encoded once for all nodes. */
 export interface NodeCall<Reply> {
-  /** A Cluster client routes by this key. */
+  /** Key by which a Cluster client routes the request. */
   readonly key: string;
-  /** The text of the script must not be sent if INFO is denied: the script could not verify. */
+  /**
+   * True if the text of the script must not be sent when INFO is denied: the script could not check
+   * in which process it runs.
+   */
   readonly needsInfo?: boolean;
-  /** Returns what to send first. `verify` makes the script check which process it runs in. */
+  /** Returns the first command. `verify` makes the script check in which process it runs. */
   first(verify: boolean): readonly string[];
-  /** Returns what to send if the reply to the first is an error that allows it. */
+  /**
+   * Returns the second command if `error`, the reply to the first, allows one; otherwise undefined.
+   */
   fallback(error: Error): readonly string[] | undefined;
   /** Decodes the reply, or throws. */
   read(reply: unknown, byFallback: boolean): Reply;
-  /** Set if it can be sent in a list with others. `readLine` then decodes its verdict. */
+  /**
+   * Set if the call can be sent in a list with others: `readLine` then decodes the verdict on it.
+   */
   readonly operation?: Operation;
   readLine?(line: string | undefined, stamp: string): Reply;
   /**
-   * Returns what `reply` proves if the call may have run before; undefined if it has to be sent
-   * again to know. Left out for calls whose reply is the same at each run.
+   * Called with a reply if the driver may have sent the call twice. The reply may then describe a
+   * second run. Returns what it proves, or undefined if the call must be sent again. Left out for
+   * calls whose reply is the same in each run.
    */
   afterResend?(reply: Reply): Reply | undefined;
 }
 
-/** What all calls of one script have in common. */
+/** Properties that all calls of one script share. */
 export interface ScriptForm<Reply> {
   readonly script: Script;
-  /** The script checks which process it runs in: its first argument says so. */
+  /** True if the script checks in which process it runs when its first argument is "1". */
   readonly verifies?: boolean;
   readonly read: (text: string) => Reply;
   readonly afterResend?: (reply: Reply) => Reply | undefined;
 }
 
-/** A script that is no list of operations. Sent by its SHA-1 first, then as text. */
+/**
+ * Call of a script that runs no list of operations. Sends the SHA-1 of the script first, then its
+ * text.
+ */
 export class ScriptCall<Reply> implements NodeCall<Reply> {
   readonly keys: readonly string[];
   readonly args: readonly string[];

@@ -24,13 +24,16 @@ import type {
 } from "./operation.ts";
 
 /**
- * Several operations in one script call. A script that grants enters the server's cache only by a
- * text that verifies which process it runs in.
+ * Several operations in one script call. Only a text that checks in which process it runs may put a
+ * script that grants into the server's cache.
  */
 export class ListCall {
   readonly operations: readonly Operation[];
   readonly #mode: Encoding;
-  /** The same for all nodes, but not all of them have to verify. */
+  /**
+   * `verify` of the stored command. The operations are the same for all nodes, but not all have to
+   * verify.
+   */
   #verify = false;
   #command: readonly string[] | undefined;
 
@@ -43,7 +46,7 @@ export class ListCall {
     return this.operations[0]?.keys[0] ?? "";
   }
 
-  /** A release never needs INFO: it is gated by nothing. */
+  /** A release never needs INFO: it is allowed on every node, in every state. */
   get needsInfo(): boolean {
     return this.#mode.strict && this.operations.some(({ kind }) => kind !== "release");
   }
@@ -105,7 +108,7 @@ abstract class OperationCall<Own extends Operation, Reply> implements NodeCall<R
 }
 
 export class AcquireCall extends OperationCall<Acquire, AcquireReply> {
-  /** Reply if the proposal is the fence. */
+  /** Reply if the node grants the proposal (the fence that the client suggests). */
   readonly #granted: AcquireReply;
 
   constructor(mode: Encoding, operation: Acquire) {
@@ -118,7 +121,7 @@ export class AcquireCall extends OperationCall<Acquire, AcquireReply> {
   }
 }
 
-/** One acquire by `SET`, and by the script if the server is too old for NX with GET. */
+/** Acquire of one lock by `SET`, or by the script if the server is too old for NX with GET. */
 export class SetCall extends AcquireCall {
   readonly #set: readonly string[];
 
@@ -132,7 +135,7 @@ export class SetCall extends AcquireCall {
   }
 
   override fallback(error: Error): readonly string[] | undefined {
-    // The script also names the type of a key that holds no text.
+    // The script also returns the type of a key that holds no text.
     return /^(ERR syntax error|WRONGTYPE)/.test(error.message) ? this.whole() : undefined;
   }
 
@@ -165,7 +168,7 @@ export class ReleaseCall extends OperationCall<Release, ReleaseReply> {
   }
 }
 
-/** perf (renew): touches of many locks, which have one listener for all verdicts. */
+/** perf (renew): the touches of many locks have one listener for all verdicts. */
 export class RenewCall extends ListCall implements NodeCall<RenewReply> {
   fallback(error: Error): readonly string[] | undefined {
     return error.message.startsWith("NOSCRIPT") ? this.whole() : undefined;
@@ -188,8 +191,8 @@ export function acquireCall(mode: Encoding, operation: Acquire): NodeCall<Acquir
 }
 
 /**
- * perf (inflight): the nodes of a quorum mostly have the very same operations to send in one turn.
- * What was encoded for one of them serves the others.
+ * perf (inflight): the nodes of a quorum mostly get the same operations in one turn. The list that
+ * was encoded for one node is used for the others as well.
  */
 export class Lists {
   readonly #mode: Encoding;

@@ -1,15 +1,23 @@
 import type { Holder } from "../../../core/errors.ts";
 
-/** Entry of a waiter in the queues of the nodes: the same for its whole wait. */
+/** Queue entry of a waiter. It is the same on all nodes. */
 export interface Place {
-  /** When the wait began, by the servers' clocks, in µs. The smaller one comes first. */
+  /**
+   * Time at which the wait began, by the servers' clocks, in µs. The smallest ticket comes first.
+   */
   readonly ticket: number;
   readonly id: string;
-  /** How many holders of one manager the grant may serve, one after the other: a fence for each. */
+  /**
+   * Number of holders in one manager that the grant may serve, one after the other. A fence is
+   * reserved for each.
+   */
   readonly tenures: number;
 }
 
-/** What a release does with a waiter's entry: gives it up ("-id"), keeps it ("=id"), or nothing. */
+/**
+ * Effect of a release on a waiter's queue entry: removes it ("-id"), keeps it ("=id"), or none
+ * ("").
+ */
 export type PlaceLeft = "" | `-${string}` | `=${string}`;
 
 export function placeLeft(how: "-" | "=", place: Place | undefined): PlaceLeft {
@@ -22,13 +30,15 @@ export interface Acquire {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly ttlMs: number;
-  /** Proposal: the fence of the grant is not smaller. */
+  /** Proposal: fence that the client suggests. The node may grant another one. */
   readonly fence: number;
-  /** Set if a refused acquire is to wait in the queues. */
+  /** Queue entry to make if the acquire is refused. Undefined if the caller does not wait. */
   readonly place: Place | undefined;
 }
 
-/** Raises the fence of a held lock to `fence`, extends it (`ttlMs` > 0), or proves it. */
+/**
+ * Raises the stored fence of a held lock to `fence`, extends the lock (`ttlMs` > 0), or proves it.
+ */
 export interface Touch {
   readonly kind: "touch";
   readonly keys: readonly string[];
@@ -37,30 +47,41 @@ export interface Touch {
   readonly fence: number;
 }
 
-/** Deletes the keys that are the owner's. Needs no record: safe on a node that may not vote. */
+/**
+ * Deletes the keys of the owner. Does not read the node record: a release is safe on a node that
+ * may not vote.
+ */
 export interface Release {
   readonly kind: "release";
   readonly keys: readonly string[];
   readonly owner: string;
-  /** Fence of the grant, 0 if unknown. It saves the server looking for the owner in the value. */
+  /**
+   * Fence of the grant; 0 if unknown. With it, the server need not search for the owner in the
+   * value.
+   */
   readonly fence: number;
   readonly left: PlaceLeft;
 }
 
-/** What a script is sent, in a list of one or more. */
+/** Operation that a script runs. A script gets a list of one or more. */
 export type Operation = Acquire | Touch | Release;
 
-/** What a node that may not vote reports of itself. */
+/** Report of a blank node, which is a node that may not vote. */
 export interface BlankReport {
   readonly serverMs: number;
-  /** When its quarantine began, by its own clock. */
+  /** Start of the quarantine, by the node's own clock. */
   readonly sinceMs: number;
-  /** True if it was admitted before: then it has lost something. */
+  /**
+   * True if the node was admitted earlier: it has restarted since then, or its data was replaced.
+   */
   readonly everAdmitted: boolean;
   readonly ttlMaxMs: number;
 }
 
-/** Verdict on an acquire or a touch if neither was decided by the lock. */
+/**
+ * Verdict on an acquire or a touch that does not depend on the lock: the node refuses the
+ * operation.
+ */
 export type Refusal =
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
@@ -69,36 +90,45 @@ export type AcquireReply =
   | { readonly kind: "granted"; readonly fence: number }
   | {
       readonly kind: "held";
-      /** Undefined if the lock is free, but others wait for it. */
+      /** Holder of the lock; undefined if the lock is free, but other waiters come first. */
       readonly holder: Holder | undefined;
-      /** When the holder's time, or that of the first waiter, is up; undefined if unknown. */
+      /**
+       * Time until the lock expires, or until the first waiter has had its turn; undefined if
+       * unknown.
+       */
       readonly freeInMs: number | undefined;
-      /** How many waiters come before this one; undefined without an entry in the queue. */
+      /** Number of waiters before this one; undefined if this call has no queue entry. */
       readonly rank: number | undefined;
     }
   | Refusal;
 
 export type TouchReply =
   | { readonly kind: "done" }
-  /** `absent`: no key is there. Otherwise the key is another owner's, or newer than the grant. */
+  /**
+   * `absent` is true if a key is missing. If it is false, a key has another owner, or a greater
+   * fence than the grant.
+   */
   | { readonly kind: "gone"; readonly absent: boolean }
   | Refusal;
 
 /**
- * A letter for each lock of a list of touches: K done, N gone, T to be sent again alone. Or what is
- * the same for all of them.
+ * Verdicts on a list of touches, one letter for each lock: K is done, N is gone, T must be sent
+ * again alone. Or one refusal for all locks.
  */
 export type RenewReply = { readonly kind: "decided"; readonly verdicts: string } | Refusal;
 
 export interface ReleaseReply {
-  /** True if all keys of the owner were there, and were deleted. */
+  /** True if every key of the request had this owner and was deleted. */
   readonly whole: boolean;
-  /** The request may have run before: that run may have deleted what is missing now. */
+  /**
+   * True if the request may have run before: that run may have deleted the keys that are missing
+   * now.
+   */
   readonly repeated: boolean;
 }
 
 export interface InspectReply {
   readonly holder: Holder | undefined;
-  /** How many managers have an entry in its queue. */
+  /** Number of entries in the lock's queue. */
   readonly waiters: number;
 }

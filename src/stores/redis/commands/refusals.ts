@@ -8,17 +8,19 @@ export function unexpected(reply: unknown): StoreError {
   return new StoreError(`the node answered something unexpected: ${quoted(String(reply))}`);
 }
 
-/** Server errors that no waiting cures: rights, credentials, a key of another type. */
+/** Errors of a server that do not end by waiting: rights, credentials, a key of another type. */
 const permanentErrors =
   /^(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|ERR unknown command|CROSSSLOT|ERR The user executing)/;
 
-/** Whether trying again cannot help. */
+/** True if another attempt cannot help. */
 export function isPermanent(cause: unknown): boolean {
   if (cause instanceof StoreError || cause instanceof ForeignHolderError) return true;
   return cause instanceof Error && permanentErrors.test(cause.message);
 }
 
-/** Why a script refused, in words that say what to do. */
+/**
+ * Returns the error for a refusal by a script ("X CODE detail"). Its message contains the remedy.
+ */
 export function refusal(words: readonly string[]): HoldfastError {
   const [, code, detail = ""] = words;
   switch (code) {
@@ -44,7 +46,7 @@ export function refusal(words: readonly string[]): HoldfastError {
           "(deleted or evicted): check maxmemory-policy",
       );
     case "WRONGTYPE":
-      // A key may hold spaces.
+      // The key may contain spaces.
       return wrongType(detail, words.slice(3).join(" "));
     case "FENCE":
       return new StoreError(

@@ -1,6 +1,9 @@
 import * as scripts from "../scripts/generated.ts";
 
-/** Index of the number of locks among the arguments of a script, and of the first operations. */
+/**
+ * For each script that runs operations: the index of the argument with the number of locks, and the
+ * index of the first run of operations.
+ */
 const places = new Map(
   (
     [
@@ -14,13 +17,13 @@ const places = new Map(
   ]),
 );
 
-/** Scripts that only read. */
+/** SHA-1s and texts of the scripts that only read. */
 const readers = new Set(
   [scripts.inspect, scripts.probe, scripts.nodeRecord].flatMap(({ sha, source }) => [sha, source]),
 );
 
 /**
- * True unless the command is known to need no replicas: it reads, it releases, or it proves grants
+ * True if replicas have to confirm the command. False if it only reads, releases, or proves grants
  * without extending them.
  */
 export function needsReplicas(command: readonly string[]): boolean {
@@ -31,7 +34,7 @@ export function needsReplicas(command: readonly string[]): boolean {
   if (place === undefined) return !readers.has(script);
   const args = 3 + Number(keyCount);
   const [code, count, locks] = (command[args + place.operations] ?? "").split(" ");
-  // Different operations, or of different size.
+  // The list has operations of several kinds, or with different numbers of locks.
   if (Number(count) * Number(locks) !== Number(command[args + place.locks])) return true;
   if (code === "T") return command[args + place.operations + 1] !== "0";
   return code !== "R" && code !== "P";
@@ -44,7 +47,7 @@ export function confirmsWrite(reply: unknown): boolean {
   return typeof reply === "string" && reply.split("\n").some((line) => confirmation.test(line));
 }
 
-/** Returns the same reply, with the refusal in place of every confirmation. */
+/** Returns the reply with `refusal` in place of every confirmation. */
 export function withoutConfirmations(reply: unknown, refusal: string): unknown {
   if (typeof reply !== "string") return reply;
   return reply

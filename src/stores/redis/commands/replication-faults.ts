@@ -1,11 +1,13 @@
 import { ReplicationError } from "../../../core/errors.ts";
 
-/** Redis 6 wraps the error of a command inside a script. */
+/**
+ * Errors for a refused write. Redis 6 puts other text around the error of a command in a script.
+ */
 const refusedWrite = /(?:^|[ -])(READONLY|NOREPLICAS|MASTERDOWN) /;
 
 /**
  * Returns the fault if the server refuses writes because of its replicas or a failover; undefined
- * for every other error. Such a refusal comes before anything is written.
+ * for every other error. The server refuses before it writes anything.
  */
 export function replicationFault(error: Error): ReplicationError | undefined {
   switch (refusedWrite.exec(error.message)?.[1]) {

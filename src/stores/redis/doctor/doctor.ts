@@ -7,7 +7,10 @@ import { quorumFindings } from "./quorum-findings.ts";
 import { aboutNode } from "../node/node-finding.ts";
 import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 
-/** Longer than a node timeout, so that a slow server is not reported as one that is down. */
+/**
+ * Lower bound of the limit for a reply. It is longer than a node timeout, so that a slow server is
+ * not reported as one that is down.
+ */
 const limitMsMin = 2_000;
 
 /** Examines all nodes at once and returns what should be changed. */

@@ -16,19 +16,19 @@ import type { StoreSettings } from "../protocol/store-settings.ts";
 /** Results of the examination of one node. */
 export interface Examination {
   readonly node: RedisNode;
-  /** Undefined if INFO was denied or not answered: `infoFault` is the reason. */
+  /** Undefined if INFO was denied or has no reply: `infoFault` is the reason. */
   readonly info: ServerInfo | undefined;
   readonly infoFault: Error | undefined;
   readonly config: ServerConfig;
-  /** The server's own address, as it sees our connection. */
+  /** Address of the server at which it accepted our connection. */
   readonly address: string | undefined;
   /** Commands that this user may not run and that only the examination uses. */
   readonly hidden: readonly string[];
   readonly probe: Probe | undefined;
   readonly probeFault: Error | undefined;
-  /** One for each call but the first. */
+  /** Round trip of each probe except the first one. */
   readonly roundTripsMs: readonly number[];
-  /** The server's clock minus our monotonic clock, and the greatest error of that. */
+  /** Server time minus our monotonic time, and the greatest error of this difference. */
   readonly clock: { readonly offsetMs: number; readonly errorMs: number } | undefined;
 }
 
@@ -130,7 +130,10 @@ function probeOnce(context: ExaminationContext, node: RedisNode): Promise<NodeRe
   });
 }
 
-/** Retries while the client is not connected: it may have been created a moment ago. */
+/**
+ * Sends a command, and retries while the client is not connected: the client may have been created
+ * a moment ago.
+ */
 async function sendWhenConnected(
   context: ExaminationContext,
   node: RedisNode,

@@ -26,7 +26,7 @@ export function nodeFindings(
 ): readonly NodeFinding[] {
   const { info, infoFault } = examination;
   const contact = contactFinding(examination);
-  // Without a contact, no other finding is possible.
+  // If the server cannot be reached, no other finding is possible.
   if (contact !== undefined) return [contact];
   const findings: (NodeFinding | undefined)[] = [
     ...(info === undefined ? [infoDenied(about, infoFault)] : infoFindings(info)),

@@ -4,7 +4,8 @@ import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /**
  * Returns the finding about what a restart would lose. With admission, a restarted node waits until
- * every lease it may have forgotten is over. Without it, the data on disk is the only protection.
+ * every lease it may have forgotten is over. Without admission, the data on disk is the only
+ * protection.
  */
 export function persistenceFinding(
   options: StoreSettings,

@@ -12,12 +12,15 @@ export interface Probe {
   readonly denied: readonly string[] | undefined;
   /** Commands for wake-ups that this user may not run. */
   readonly wakeUpsDenied: readonly string[];
-  /** Error with which the server refuses a write, if it does. */
+  /** Error with which the server refuses a write; undefined if it accepts writes. */
   readonly writeRefusal: string | undefined;
   readonly record: ProbedRecord;
 }
 
-/** The node record as it is stored, even if it belongs to another process. */
+/**
+ * Fields of the node record, the hash `holdfast:node` that Holdfast keeps on each server. If the
+ * server has restarted since, the record may still belong to the process before.
+ */
 export interface ProbedRecord {
   readonly runId: string | undefined;
   readonly state: string | undefined;
@@ -25,13 +28,15 @@ export interface ProbedRecord {
   readonly mode: string | undefined;
   readonly format: string | undefined;
   readonly ttlMaxMs: number | undefined;
-  /** When a client with admission off last used the node: by the node's clock, to the hour. */
+  /**
+   * Last time at which a client with admission off used the node: by the node's clock, to the hour.
+   */
   readonly offSeenMs: number | undefined;
 }
 
 /**
- * Commands that clients and their scripts run; @1 is a lock, @2 the node record. Each must be well
- * formed: Redis 7.0 crashes when it checks an EVAL that is cut short.
+ * Commands that clients and their scripts run. @1 stands for a lock key, @2 for the key of the node
+ * record. Each command must be complete: Redis 7.0 crashes when it checks an incomplete EVAL.
  */
 const calls = ["EVALSHA x 0", "EVAL x 0"];
 const onLocks = ["GET @1", "MGET @1", "SET @1 x", "PTTL @1", "PEXPIRE @1 1", "DEL @1"];
@@ -56,7 +61,10 @@ export function neededCommands(
   return options.fencing && !cluster ? [...always, ...onRecord] : always;
 }
 
-/** Returns the commands for wake-ups. Without them locks work, but waiters have to poll. */
+/**
+ * Returns the commands for wake-ups. If these commands are denied, locks still work, but waiters
+ * have to poll.
+ */
 export function wakeUpCommands(cluster: boolean): readonly string[] {
   const [publish, subscribe] = cluster ? ["SPUBLISH", "SSUBSCRIBE"] : ["PUBLISH", "SUBSCRIBE"];
   return [`${publish} holdfast:wake:x x`, `${subscribe} holdfast:wake:x`];

@@ -5,7 +5,7 @@ import { median, type Case } from "./node-findings.ts";
 import { aboutNode, duration } from "../node/node-finding.ts";
 import { driftMs } from "../protocol/store-settings.ts";
 
-/** Returns the findings about the nodes as a group. */
+/** Returns the findings about all nodes together. */
 export function quorumFindings(
   about: Case,
   examinations: readonly Examination[],
@@ -148,7 +148,10 @@ function apart(ms: number): string {
   return `${duration(Math.abs(ms))} ${ms > 0 ? "ahead of" : "behind"}`;
 }
 
-/** An acquire takes one round trip to a quorum, sometimes two, and must leave time for the work. */
+/**
+ * Reports a default TTL that is too short. An acquire takes one round trip to a quorum, sometimes
+ * two, and must leave time for the work.
+ */
 function* shortTtlFinding(
   { ttlMs }: Case,
   examinations: readonly Examination[],

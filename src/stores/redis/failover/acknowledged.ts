@@ -8,13 +8,15 @@ import type { ReplicaSettings } from "../protocol/store-settings.ts";
 /**
  * Returns the same connection, but a grant or an extension counts only if enough replicas have it.
  *
- * WAIT is sent in the same turn, so it costs no round trip. It counts the replicas that have all
- * writes of its own connection. Commands of one turn leave by one connection in their order
- * (`line`), so the write is among them.
+ * Sends WAIT directly after the write, in the same turn, so WAIT costs no extra round trip. The
+ * reply to WAIT is the number of replicas that have all writes of its own connection. The client
+ * sends the commands of one turn on one connection in their order (`line`), so the write is among
+ * them.
  *
- * If the connection is another one when the reply arrives, a driver may have sent WAIT again alone,
- * on a connection that never wrote: its reply is void. For the same reason an acquire without a
- * reply is not repeated (`acquiresMax`): the repeat would find the key, and write nothing.
+ * If the connection has changed when the reply arrives, the driver may have sent WAIT again alone,
+ * on a connection without any write. The reply to WAIT is void then. For the same reason an acquire
+ * without a reply is not repeated (`acquiresMax`): the repeat would find the key, and write
+ * nothing.
  */
 export function acknowledged(
   connection: RedisConnection,
@@ -27,14 +29,14 @@ export function acknowledged(
     const line = connection.line?.();
     const written = connection.send(key, command);
     const waited = connection.send(key, wait);
-    // Handled below, unless the write itself failed first.
+    // A rejection of WAIT is handled below, unless the write failed first.
     waited.catch(() => undefined);
     const reply = await written;
     const got = Number(await waited);
     if (line === undefined || connection.line?.() !== line) {
       throw new Error("the connection changed while the replicas were waited for");
     }
-    // A plain SET that found no key replies with nil, otherwise with the value of the key.
+    // The reply to a plain SET is nil if the key was free, otherwise the value of the key.
     const isBare = command[0] === "SET";
     const counts = isBare ? (reply ?? undefined) === undefined : confirmsWrite(reply);
     if (!counts) return reply;
@@ -51,7 +53,10 @@ export function acknowledged(
   };
 }
 
-/** Returns everything but `send`. Copied one by one: a spread leaves out the methods of a class. */
+/**
+ * Returns all members of the connection except `send`. Each is copied by its name, because a spread
+ * leaves out the methods of a class.
+ */
 function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
   const { library, topology } = connection;
   const rest = {
@@ -64,7 +69,7 @@ function restOf(connection: RedisConnection): Omit<RedisConnection, "send"> {
   return { library, topology, ...(Object.fromEntries(present) as Partial<RedisConnection>) };
 }
 
-/** Emits a warning when replicas begin to confirm too little: once per outage. */
+/** Returns a function that emits a warning when too few replicas confirm: once per outage. */
 export function acksWarning(
   node: string,
   acks: number,

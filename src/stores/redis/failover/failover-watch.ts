@@ -24,12 +24,13 @@ const pauseMsMax = 2_000;
 const pauseMsMin = 100;
 
 /**
- * Notices that another server answers for a node, or the same one with another history: after a
- * failover, a restart, a promotion or a demotion. Such a server may not know earlier grants.
+ * Detects that another server replies for a node, or the same server with another replication
+ * history: after a failover, a restart, a promotion or a demotion. Such a server may lack earlier
+ * grants.
  *
- * A renewal would show that, but a lease without renewals would be believed until its end. So a
- * single server gets INFO from time to time while a lease is held. What happens between two
- * requests is noticed a little later.
+ * A renewal would show the change, but a lease without renewals would count as held until its end.
+ * So a store with a single server sends INFO at intervals while a lease is held. A change between
+ * two requests is noticed at the second one.
  */
 export class FailoverWatch implements NodeObserver, GrantObserver {
   readonly #context: FailoverContext;
@@ -43,12 +44,15 @@ export class FailoverWatch implements NodeObserver, GrantObserver {
     this.#context = context;
   }
 
-  /** Returns why a confirmation of this node proves nothing: a replica answers from an old copy. */
+  /**
+   * Returns an error if confirmations of this node prove nothing, because its server is a replica
+   * and may have an old copy of the data.
+   */
   doubtOf(node: RedisNode | undefined): ReplicationError | undefined {
     return node === undefined ? undefined : this.#replicas.get(node);
   }
 
-  /** Records the first process of the node. The first INFO is compared with it. */
+  /** Records the run id of the node's first process. The first INFO is compared with it. */
   onIdentified(node: RedisNode): void {
     if (this.#known.has(node)) return;
     this.#known.set(node, { runId: node.runId, replicationId: undefined });
@@ -66,7 +70,7 @@ export class FailoverWatch implements NodeObserver, GrantObserver {
       return;
     }
     this.#replicas.delete(node);
-    // Before the first INFO only the process is known, not its history.
+    // Before the first INFO only the run id is known, and not the replication id.
     const known = this.#known.get(node) ?? { runId: node.runId, replicationId: undefined };
     this.#known.set(node, { runId, replicationId });
     const what = differs(known.runId, runId)

@@ -4,7 +4,7 @@ import type { NodeObserver, RedisNode } from "../node/node.ts";
 import { partsOf } from "../protocol/ordered-groups.ts";
 import { RedisGrant, type SharedGrantFields } from "../protocol/grant.ts";
 
-/** The nodes of a quorum, and what identifies its grants. */
+/** Nodes and size of a quorum, and the object that all grants of the quorum share. */
 interface Members {
   readonly nodes: readonly RedisNode[];
   readonly size: number;
@@ -12,7 +12,8 @@ interface Members {
 }
 
 /**
- * Leases that rest on the nodes of one quorum. Removes the votes of a node that became doubtful.
+ * Leases that rest on the nodes of one quorum. Removes the votes of a node whose server was
+ * replaced or whose clock was set forward.
  */
 export class HeldGrants implements NodeObserver {
   readonly #context: StoreContext;
@@ -35,8 +36,8 @@ export class HeldGrants implements NodeObserver {
 
   /**
    * Called when a server's clock was set. A step forward may have expired keys early: each lease
-   * loses that node's vote, and is lost if less than a quorum is left. A step back only keeps keys
-   * longer.
+   * loses that node's vote, and is lost if less than a quorum is left. After a step back, keys only
+   * live longer.
    */
   onClockStep(node: RedisNode, stepMs: number): void {
     this.#context.events.emit("clock-jump", { node: node.name, stepMs });
@@ -47,8 +48,8 @@ export class HeldGrants implements NodeObserver {
   }
 
   /**
-   * Called when another server answers for a node: it may not know earlier grants. Each lease loses
-   * that node's vote, and must be proven again if less than a quorum is left.
+   * Called when another server replies for a node. That server may lack earlier grants. Each lease
+   * loses that node's vote, and must be proven again if less than a quorum is left.
    */
   onReplaced(node: RedisNode, cause: ReplicationError): void {
     this.#context.events.emit("node-replaced", { node: node.name, why: cause.message });

@@ -70,7 +70,7 @@ export class GroupsStore implements OpenStore {
   }
 
   /**
-   * Returns undefined for resources of several groups: a queue over several groups has no order.
+   * Returns undefined for resources of several groups: the queues of several groups share no order.
    */
   waiting(resources: readonly string[]): Waiting | undefined {
     const homes = this.#homesOf(resources);
@@ -141,7 +141,8 @@ export class GroupsStore implements OpenStore {
   async nodes(): Promise<readonly NodeStatus[]> {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
-      // Always sends a request to the nodes: this also repairs a node that missed the layout.
+      // `pass` always sends a request to the nodes, so it also opens the layout on a node that did
+      // not receive it before.
       const refusal = await gate.pass(home);
       return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
     });
@@ -201,7 +202,7 @@ export class GroupsStore implements OpenStore {
 
   #homeOf(resource: string): number {
     const { rendezvous, prefix } = this.#context;
-    // By the key, not the name: clients that make the same key must use the same group.
+    // The key decides, not the name: clients that make the same key must use the same group.
     return rendezvous.homeOf(prefix + resource);
   }
 
@@ -217,7 +218,7 @@ export class GroupsStore implements OpenStore {
 }
 
 function cancelled({ resources }: AcquireRequest): AttemptOutcome {
-  // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+  // No request was sent. This error only ends the attempt: the caller reports its own reason.
   const error = new ClosedError(resources);
   return { kind: "failed", error, retryable: false, cleanup: undefined };
 }

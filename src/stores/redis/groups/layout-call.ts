@@ -7,7 +7,7 @@ import { refusal, unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { Layout } from "./layout.ts";
 
-/** Reply of a node about its layout. */
+/** Reply of a node about the layout (set of groups) that it belongs to. */
 export type LayoutReply =
   | { readonly kind: "open"; readonly floor: number }
   | {
@@ -18,7 +18,7 @@ export type LayoutReply =
        * Longest time that leases of the previous layout may still live, as its clients reported.
        */
       readonly holdMs: number;
-      /** The node's own `maxTtl`; 0 if it has none. */
+      /** Value of `maxTtl` in the node record; 0 if the record has none. */
       readonly ttlMaxMs: number;
       /** Upper bound of the fences granted on this node. */
       readonly highest: number;
@@ -30,10 +30,11 @@ export type LayoutReply =
 export type LayoutAct =
   | { readonly act: "look" | "claim" }
   /**
-   * Opens the layout. Sent when every node has been claimed for `waitMs`; the node checks it again.
+   * Opens the layout. Sent when every node has been claimed for `waitMs`; the node checks that time
+   * itself.
    */
   | { readonly act: "open"; readonly waitMs: number; readonly floor: number }
-  /** Opens the layout at once: it is open on other nodes, and this node only missed it. */
+  /** Opens the layout at once: it is open on other nodes, and only this node did not receive it. */
   | { readonly act: "heal"; readonly floor: number };
 
 export function layoutCall(layout: Layout, group: string, step: LayoutAct): NodeCall<LayoutReply> {

@@ -1,20 +1,21 @@
 /**
- * Opens a layout of groups, and keeps requests away from groups where it is not open.
+ * Opens a layout, which is the set of groups (independent quorums) that share the resources. Sends
+ * no lock request to a group in which the layout is not open.
  *
  * Problem: when the groups change, a resource moves to other nodes. Two layouts must never grant
  * the same resource within the life of one lease, and its fences must go on growing.
  *
  * Idea:
- * - A node belongs to one layout at a time, and compares it in every call that grants, extends or
- *   proves. It changes only to a layout with a greater version.
- * - To open a layout, *every* node of its groups, and of the groups of the layout before, is first
- *   claimed: it then grants and extends for no client. The layout opens when each node has been
- *   claimed for D = maxTtl + drift, by its own clock.
+ * - A node belongs to one layout at a time. Every script that grants, extends or proves compares
+ *   that layout with the client's. A node changes only to a layout with a greater version.
+ * - To open a layout, *every* node of its groups, and of the groups of the previous layout, is
+ *   first claimed: it then grants and extends for no client. The layout opens when each node has
+ *   been claimed for D = maxTtl + drift, by its own clock.
  * - The last lease of the older layout was confirmed by a quorum of unclaimed nodes, and its
  *   validity counts from before that, so it is over after D. Its fence is at most the greatest
  *   counter read from the claimed nodes. That counter becomes the floor of every opened node.
- * - So an open quorum in a group proves that all of this was done. A client needs to check only the
- *   groups it uses, and each group can fail without the others.
+ * - So if a quorum of a group is open, all of these steps were completed. A client needs to check
+ *   only the groups it uses, and each group can fail without the others.
  *
  * Limits: while a layout opens, nothing is granted for D. Every node is needed once for it; a group
  * whose servers are gone for good has to be declared as retired.
@@ -34,7 +35,7 @@ import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts"
 
 export interface GateContext {
   readonly layout: Layout;
-  /** In the order of the layout's ids. */
+  /** Groups, in the order of the layout's ids. */
   readonly groups: readonly Members[];
   readonly retired: readonly Members[];
   readonly options: StoreSettings;
@@ -42,7 +43,7 @@ export interface GateContext {
   readonly events: Emitter;
 }
 
-/** Why locks of a group must not be requested, or not yet. */
+/** Reason why no lock of a group can be requested, now or at all. */
 export interface Refusal {
   readonly error: HoldfastError;
   readonly retryable: boolean;
@@ -73,8 +74,8 @@ export class LayoutGate {
   }
 
   /**
-   * Returns undefined if a quorum of the group is open, and opens it if needed. Never rejects.
-   * Errors name `resources`.
+   * Returns undefined if the layout is open on a quorum of the group, and the refusal otherwise.
+   * Opens the layout if needed. Never rejects. Errors name `resources`.
    */
   async pass(group: number, resources: readonly string[] = []): Promise<Refusal | undefined> {
     const first = await this.#judge(group, resources);
@@ -164,7 +165,10 @@ export class LayoutGate {
     return contradiction(mixedUp);
   }
 
-  /** Returns the longest life of a lease of this layout, or of any that the nodes remember. */
+  /**
+   * Returns the longest life of a lease of this layout, or of any earlier layout that the nodes
+   * store.
+   */
   #waitMs(states: readonly LayoutState[]): number {
     const { options, layout } = this.#context;
     const known = states.flatMap((one) => (one.kind === "open" ? [] : [one]));

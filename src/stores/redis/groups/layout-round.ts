@@ -67,7 +67,8 @@ export function statesIn(answers: readonly Answer[]): LayoutState[] {
 }
 
 /**
- * Returns an error for the first node that is in another layout, or in another group of this one.
+ * Returns an error for the first node that is in another layout, or in another group of this
+ * layout.
  */
 export function contradiction(answers: readonly Answer[]): StoreError | undefined {
   for (const { node, members, reply } of answers) {

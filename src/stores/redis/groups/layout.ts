@@ -2,10 +2,12 @@ import { hashOf, hexOf } from "./hash.ts";
 import { formatOf } from "../commands/layout-format.ts";
 import { quarantineMs, type StoreSettings } from "../protocol/store-settings.ts";
 
-/** The groups of a deployment: the same for all its clients. */
+/**
+ * Set of groups (independent quorums that share the resources). All clients must use the same set.
+ */
 export class Layout {
   readonly version: number;
-  /** Sorted: all clients lock groups in this order. */
+  /** Ids of the groups, sorted: all clients lock groups in this order. */
   readonly ids: readonly string[];
   readonly retired: readonly string[];
   /** Longest time that a lease of this layout may live. */
@@ -23,28 +25,31 @@ export class Layout {
     this.ids = ids;
     this.retired = retired;
     this.holdMs = quarantineMs(options, options.ttlMaxMs);
-    // Covers the quorum size and the longest TTL as well: all clients must agree on them.
+    // The digest also covers the number of nodes and the longest TTL: all clients must agree on
+    // them.
     const text = `${ids.join(",")} ${options.nodeCount} ${options.ttlMaxMs}`;
     this.#digest = hexOf(hashOf(text));
   }
 
-  /** Returns the `fmt` of a node of `group` when the layout is open. */
+  /** Returns the field `fmt` in the record of a node of `group` when the layout is open. */
   open(group: string): string {
     return this.#format("groups", group);
   }
 
-  /** Returns the `fmt` of a node of `group` while it is closed for all clients. */
+  /**
+   * Returns the field `fmt` in the record of a node of `group` while it is closed for all clients.
+   */
   claimed(group: string): string {
     return this.#format("claim", group);
   }
 
-  /** Returns the groups of an earlier layout that are neither in this one nor retired. */
+  /** Returns the groups of an earlier layout that this layout neither contains nor retires. */
   missing(earlier: readonly string[]): readonly string[] {
     const known = new Set([...this.ids, ...this.retired]);
     return [...new Set(earlier)].filter((id) => !known.has(id)).sort();
   }
 
-  /** True if `format` is that of another group of this layout. */
+  /** True if `format` is the field `fmt` of another group of this layout. */
   isMixedUp(format: string, group: string): boolean {
     return this.ids.some((id) => id !== group && this.open(id) === format);
   }

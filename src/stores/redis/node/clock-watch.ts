@@ -1,13 +1,14 @@
 /**
  * Watches one server's clock through the time in its replies.
  *
- * Problem: keys expire by the server's clock. If that clock is set forward, a key is gone before we
- * believe the lease to be over, and another owner may get it.
+ * Problem: keys expire by the server's clock. If that clock is set forward, a key expires before
+ * the lease ends by our clock, and another owner may acquire the lock.
  *
  * Idea: each reply gives the offset between the server's clock and ours, with an error of half the
- * round trip. A change of the offset that neither errors nor drift explain is a step. Both of our
- * clocks must show it, so that a suspend of our machine does not count. Votes given before a step
- * forward do not count any more. A step back only keeps keys longer.
+ * round trip. A change of the offset that neither errors nor drift explain is a step. A step counts
+ * only if both of our clocks (monotonic and steady) show it, because a suspend of our machine
+ * changes only one of them. Votes given before a step forward do not count any more. A step back
+ * does no harm: keys only live longer.
  *
  * Limits: a step is noticed at the next reply. That shortens the dangerous time, but cannot remove
  * it. Steps within the drift allowance are not noticed.
@@ -30,13 +31,13 @@ interface Sample {
   readonly errorMs: number;
 }
 
-/** How far a server's clock may move against ours before that counts as a step. */
+/** Greatest change of a server's clock against ours that does not count as a step. */
 export interface DriftAllowance {
   readonly factor: number;
   readonly fixedMs: number;
 }
 
-/** The clock of one server, as its replies show it. */
+/** Clock of one server, according to the time in its replies. */
 export class ClockWatch {
   readonly #clock: SteadyClock;
   readonly #allowance: DriftAllowance;
@@ -65,7 +66,7 @@ export class ClockWatch {
     const monotonicOffsetMs = serverMs - (sent.monotonicMs + atMs) / 2;
     this.offsetMs = monotonicOffsetMs;
     const steadyOffsetMs = serverMs - (sent.steadyMs + steadyMs) / 2;
-    // One more: our wall clock counts whole milliseconds.
+    // Adds 1 ms, because our wall clock counts whole milliseconds.
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
     this.errorMs = errorMs;
     this.atMs = atMs;
@@ -78,7 +79,8 @@ export class ClockWatch {
     const allowedMs = reference.errorMs + errorMs + driftMs + this.#allowance.fixedMs;
     const stepMs = monotonicOffsetMs - reference.monotonicOffsetMs;
     const steadyStepMs = steadyOffsetMs - reference.steadyOffsetMs;
-    // A suspend of our machine shows in one of our clocks only, and is no step of the server.
+    // A suspend of our machine changes only one of our clocks, and is no step of the server's
+    // clock.
     const stepped = Math.abs(stepMs) > allowedMs && Math.abs(steadyStepMs) > allowedMs;
     if (stepped || errorMs <= reference.errorMs + driftMs) {
       this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };
@@ -91,8 +93,8 @@ const space = 32;
 const runIdLength = 12;
 
 /**
- * Parses the stamp, the first line of a reply: "S sec usec rid".
- * perf (sequential): parsed by hand, because every reply of a script that grants has one.
+ * Parses the stamp, the first line of a reply: "S sec usec rid". perf (sequential): uses no regular
+ * expression, because every reply of a script that grants has a stamp.
  */
 export function stampOf(reply: unknown): Stamp | undefined {
   if (typeof reply !== "string" || reply.charAt(0) !== "S") return undefined;

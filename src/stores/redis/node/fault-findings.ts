@@ -10,12 +10,12 @@ const deniedInScript = /^ERR The user executing the script can't/;
  */
 export function faultFinding(cause: unknown): NodeFinding | undefined {
   if (!(cause instanceof Error)) return undefined;
-  // The cause is the reply of the server itself.
+  // The cause of a ReplicationError is the error reply of the server.
   if (cause instanceof ReplicationError) return faultFinding(cause.cause);
   const { message } = cause;
   const code = /^[A-Z]+/.exec(message)?.[0];
   if (code === "NOPERM" || deniedInScript.test(message)) {
-    // Cuts off the position in the script: it means nothing to a user.
+    // Cuts off the position in the script, which does not help a user.
     return missingPermissions(undefined, message.replace(/ script: \w+, on @.*/, ""));
   }
   switch (code) {

@@ -3,7 +3,8 @@ import { connectionOf } from "../../../clients/recognise.ts";
 import { InvalidOptionError } from "../../../core/errors.ts";
 
 /**
- * Returns the connection of a user's client. Throws an error that names the option if it is none.
+ * Returns the connection of a user's client. Throws an error with the option's name if `client` is
+ * not a supported client.
  */
 export function connectionAt(option: string, client: unknown): RedisConnection {
   const connection = connectionOf(client);

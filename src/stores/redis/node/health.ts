@@ -1,15 +1,15 @@
 /**
  * Health of one server, as its replies and failures show it.
  *
- * Problem: a failed request was never sent, was refused, or may have run: only the last may have
- * set a key. And a reply may come from another process than before, or from a server whose clock
- * was set.
+ * Problem: a request that failed was not sent, was refused, or may have run. Only a request that
+ * may have run may have set a key. A reply may also come from another process than the last reply,
+ * or from a server whose clock was set.
  *
- * Idea: every reply and every failure of a node passes through here before it counts. A reply ends
- * an outage, and shows the process and its clock. A failure is classified, and reported once per
- * outage. A node in an outage gets probes at growing pauses only.
+ * Idea: every reply and every failure of a node passes through this class before it counts. A reply
+ * ends an outage, and contains the process and the time of its clock. A failure is classified, and
+ * reported once per outage. During an outage the node receives only probes, at growing pauses.
  *
- * Limits: what happens at the server between two replies is noticed at the second one.
+ * Limits: a change at the server between two replies is noticed at the second reply.
  */
 
 import { NotConnectedError, type RedisConnection } from "../../../clients/contract.ts";
@@ -29,9 +29,14 @@ export class Health {
   readonly clock: SteadyClock;
   readonly identity: ServerIdentity;
   readonly observers: NodeObserver[] = [];
-  /** Counts the forward steps of the server's clock: votes of an earlier epoch do not count. */
+  /**
+   * Number of forward steps of the server's clock. Votes given before the last step do not count.
+   */
   clockEpoch = 0;
-  /** First 12 characters of the run id in the last reply that had one; "-" if not checked. */
+  /**
+   * First 12 characters of the run id in the last reply that had one; "-" if the script did not
+   * check it.
+   */
   lastRunId: string | undefined = undefined;
   lastFault: unknown = undefined;
   isDisconnected = false;
@@ -82,7 +87,7 @@ export class Health {
     this.#report("unknown", new Error(`no answer for ${Math.round(silentMs)} ms`));
   }
 
-  /** Called when a round stops waiting. Returns the failure. */
+  /** Called when a round stops waiting for a reply of the node. Returns the failure. */
   timedOut(error: Error): NodeFailure {
     if (this.identity.isConnecting) {
       this.identity.giveUpConnecting();
@@ -92,7 +97,7 @@ export class Health {
     return { kind: "unknown", error, timedOut: true };
   }
 
-  /** Called with every reply; with undefined if the server only lacked a script. */
+  /** Called with every reply, or with undefined if the server replied that it lacks the script. */
   received(reply: unknown, sent: Instant): void {
     this.isDisconnected = false;
     this.#probes.succeeded();
@@ -107,7 +112,7 @@ export class Health {
     if (stamp === undefined) return;
     this.lastRunId = stamp.runId;
     this.identity.noticeRunId(stamp.runId);
-    // Before the reply is counted: what it confirms was written after the step.
+    // The step is recorded before the reply counts: the confirmed write happened after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
     this.#clocks?.observe(this.#node, this.#clockWatch);
     if (stamp.runId !== "-") this.#mixedAdmission?.onStrictRecord(this.#node);
@@ -116,7 +121,7 @@ export class Health {
     for (const observer of this.observers) observer.onClockStep?.(this.#node, stepMs);
   }
 
-  /** Called with every error. Returns what it means for the request. */
+  /** Called with every error. Returns if the request was not sent, was refused, or may have run. */
   failed(cause: unknown): NodeFailure {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
@@ -132,7 +137,7 @@ export class Health {
       const refused = replicationFault(error);
       if (refused !== undefined) {
         this.#report("failed", refused);
-        // Nothing was written, so the call counts as unsent: a release is still owed.
+        // Nothing was written, so the call counts as unsent. A release has to be sent again.
         return { kind: "unsent", error: refused };
       }
       // A missing script is no fault of the node.
@@ -153,8 +158,9 @@ export class Health {
 }
 
 /**
- * True if the error is a reply of the server: it starts with a code in capitals and a space. Errors
- * of a driver do not, or they carry a system error's code. If in doubt, the outcome is unknown.
+ * True if the error is a reply of the server: it starts with a code in capitals and a space. An
+ * error of a driver has no such code, or has the property `syscall`. If in doubt, the outcome is
+ * unknown.
  */
 function isServerError(error: Error): boolean {
   return /^[A-Z]{2,}[A-Z0-9_]* /.test(error.message) && !("syscall" in error);
@@ -164,8 +170,8 @@ const firstPauseMs = 50;
 const pauseMsMax = 1_000;
 
 /**
- * Decides when a node that does not reply, or is not connected, gets a request all the same: at
- * growing pauses, until it replies. The next request of any round serves as the probe.
+ * Decides when a silent or disconnected node receives a request as a probe: at growing pauses,
+ * until the node replies. The next request of any round serves as the probe.
  */
 class ProbeSchedule {
   #pauseMs = firstPauseMs;

@@ -3,10 +3,10 @@ import { aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
 const hourMs = 3_600_000;
-/** Limit: older notes are ignored, because those clients have probably been corrected since. */
+/** Limit. A client with admission off that used a node longer ago has probably been corrected. */
 const offSeenMsMax = 24 * hourMs;
 
-/** Finding for a client with admission off, at a node whose record is strict. */
+/** Finding for a client with admission off at a node whose record belongs to admission "strict". */
 export const clientIsOff: NodeFinding = {
   level: "warning",
   code: "mixed-admission",
@@ -20,8 +20,8 @@ export const clientIsOff: NodeFinding = {
 };
 
 /**
- * Returns the finding for a strict client, at a node that a client with admission off has used;
- * undefined if that is long ago.
+ * Returns the finding for a strict client if a client with admission off used the node `agoMs` ago.
+ * Undefined if that is more than a day.
  */
 export function offClientSeen(agoMs: number): NodeFinding | undefined {
   if (!(agoMs < offSeenMsMax)) return undefined;
@@ -37,7 +37,10 @@ export function offClientSeen(agoMs: number): NodeFinding | undefined {
   };
 }
 
-/** Warning about a node that was admitted on clocks alone. */
+/**
+ * Warning about a node that was admitted without a copy of the fence counters. Its fences rest on
+ * clocks.
+ */
 export const admittedByClock: NodeFinding = {
   level: "warning",
   code: "admitted-by-clock",
@@ -55,7 +58,7 @@ export class MixedAdmission {
     this.#events = events;
   }
 
-  /** Called when a reply shows that the record of the node is strict: only then it has a run id. */
+  /** Called when a reply shows that the node record is strict: only then the reply has a run id. */
   onStrictRecord(node: RedisNode): void {
     if (this.#strictNodes.has(node)) return;
     this.#strictNodes.add(node);

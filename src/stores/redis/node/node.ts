@@ -12,30 +12,36 @@ import { Sender, type Listener, type Outgoing } from "./sender.ts";
 import type { ServerClocks } from "./server-clocks.ts";
 import type { ServerInfo } from "./server-info.ts";
 
-/** Limit. A node with so many open commands is not answering: more would only fill memory. */
+/**
+ * Limit of commands without a reply. A node with so many does not reply, and more commands would
+ * only fill memory.
+ */
 const inFlightMax = 20_000;
 
 export interface NodeOptions {
   readonly clock: SteadyClock;
   readonly events: Emitter;
-  /** Undefined if one call cannot have several operations. */
+  /** Makes lists of operations; undefined if one call cannot have several operations. */
   readonly lists: Lists | undefined;
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
   /** Compares the servers' clocks with ours. */
   readonly clocks?: ServerClocks;
-  /** Given if this client has admission off. */
+  /** Warns of strict node records. Set if this client has admission off. */
   readonly mixedAdmission?: MixedAdmission | undefined;
 }
 
-/** Notified of what replies show about a node's server. */
+/** Receives what replies show about a node's server. */
 export interface NodeObserver {
-  /** Called after the first INFO reply of a server, and when a later one names another process. */
+  /**
+   * Called after the first INFO reply of a server, and after one with the run id of another
+   * process.
+   */
   onIdentified?(node: RedisNode): void;
   /** Called with every INFO reply of a survey. */
   onInfo?(node: RedisNode, info: ServerInfo): void;
-  /** Called when the server lacks a script: it may be another server than before. */
+  /** Called when the server lacks a script: the node may have another server than before. */
   onScriptMissing?(node: RedisNode): void;
   /** Called when the server's clock was set: forward if `stepMs` is positive. */
   onClockStep?(node: RedisNode, stepMs: number): void;
@@ -88,14 +94,15 @@ export class RedisNode {
     return this.connection.line !== undefined;
   }
 
-  /** Sends INFO to learn which process answers. Rejects if there is no usable reply. */
+  /** Sends INFO to get the run id of the server. Rejects if there is no usable reply. */
   identify(): Promise<void> {
     return this.health.identity.identify();
   }
 
   /**
-   * Sends `call` and settles `to` once, whenever the reply arrives: the round limits the wait.
-   * Never settles before it returns. `index` is the index of this node in the listener's list.
+   * Sends `call`, and calls `to.settle` once, however late the reply arrives: the round limits the
+   * wait. Never calls it before `run` has returned. `index` is the index of this node in the
+   * listener's list.
    */
   run<Reply>(call: NodeCall<Reply>, to: Listener<Reply>, index: number): void {
     const { health } = this;

@@ -5,13 +5,16 @@ import type { Outgoing, Sender } from "./sender.ts";
 
 const turn = Promise.resolve();
 
-/** Limit: a longer list delays the commands of every other client of the server. */
+/**
+ * Limit for the total weight of a list. A longer list delays the commands of every other client of
+ * the server.
+ */
 const listWeightMax = 128;
-/** As many acquires or releases as fit in a list take up to four keys each. */
+/** Weight of an acquire or a release with up to four keys. */
 const usualWeight = 4;
 const touchWeight = 2;
 
-/** Limit of keys for an operation in a list. Operations with more keys go alone. */
+/** Limit of keys for an operation in a list. An operation with more keys is sent alone. */
 const listedKeysMax = 4;
 
 /** True if the call may be sent in a list with others. */
@@ -19,7 +22,10 @@ export function canBeListed({ operation }: NodeCall<unknown>): boolean {
   return operation !== undefined && operation.keys.length <= listedKeysMax;
 }
 
-/** Returns what an operation takes of a list. Renewals, of which there are many, cost least. */
+/**
+ * Returns the part of `listWeightMax` that an operation uses up. Renewals are frequent, and use the
+ * least.
+ */
 function weightOf(operation: Operation | undefined): number {
   if (operation === undefined) return Infinity;
   const { kind, keys } = operation;
@@ -27,9 +33,9 @@ function weightOf(operation: Operation | undefined): number {
 }
 
 /**
- * perf (inflight): collects what is sent to one node in one turn of the event loop, and sends it in
- * lists. A full list leaves at once, so that the server works while we encode the next. The rest
- * leaves after the continuations of the turn.
+ * perf (inflight): collects the calls to one node in one turn of the event loop, and sends them in
+ * lists. A full list is sent at once, so that the server works while we encode the next list. The
+ * rest is sent after the continuations of the turn.
  */
 export class Outbox {
   readonly #sender: Sender;
@@ -56,14 +62,14 @@ export class Outbox {
       this.#flush();
     } else if (!this.#scheduled) {
       this.#scheduled = true;
-      // A microtask runs after all continuations that one reply woke. perf (inflight): not by
-      // queueMicrotask, which in Node.js makes a resource for each call and costs three times as
-      // much.
+      // A microtask runs after all continuations that one reply started. perf (inflight):
+      // queueMicrotask is not used, because in Node.js it makes a resource for each call and costs
+      // three times as much.
       void turn.then(this.#onTurn);
     }
   }
 
-  /** Sends what was collected: one call as it is, several as a list. */
+  /** Sends the collected calls: one call as it is, several as a list. */
   #flush(): void {
     const items = this.#items;
     const [first] = items;

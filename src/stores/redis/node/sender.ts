@@ -9,11 +9,11 @@ import { noInfo, noLongerWanted, unproven, type NodeReply } from "./node-reply.t
 /** Receives replies; one object for the calls to all nodes. */
 export interface Listener<Reply> {
   /**
-   * Called before anything is sent late. False if the reply would be of no use: a grant must not be
-   * made then.
+   * Called before a delayed command is sent. False if its reply would be of no use: the node must
+   * not grant then.
    */
   isWanted(): boolean;
-  /** Called once for each node. */
+  /** Called once for each node, with its reply or its failure. */
   settle(index: number, reply: NodeReply<Reply>): void;
 }
 
@@ -25,17 +25,23 @@ export interface Outgoing<Reply> {
   readonly index: number;
 }
 
-/** Epoch of a call that was sent before and may have run then: equal to no other. */
+/**
+ * Epoch of a call that may already have run. It equals no epoch of a connection, so the reply
+ * counts as that of a second run.
+ */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or in lists. If the server lacks a script, sends its text. */
+/** Sends calls alone or in lists. If the server lacks a script, sends the text of the script. */
 export class Sender {
   readonly #health: Health;
-  /** Returns another value when the driver may have sent commands a second time. */
+  /** Returns the connection's epoch, which changes when the driver may have sent commands again. */
   readonly #epoch: () => unknown;
   #sent = 0;
   #answered = 0;
-  /** Monotonic time of the last reply, or of the first command sent since nothing was in flight. */
+  /**
+   * Monotonic start of the silence: the last reply, or the first command sent while none was in
+   * flight.
+   */
   #quietSinceMs = 0;
 
   constructor(health: Health) {
@@ -45,8 +51,8 @@ export class Sender {
   }
 
   /**
-   * Number of commands sent after the last one that was answered. A connection replies in order:
-   * the driver has lost earlier commands without a reply, and will not report them.
+   * Number of commands sent after the last command that has a reply. A connection replies in order,
+   * so the driver has lost all earlier commands without a reply.
    */
   get inFlight(): number {
     return this.#sent - this.#answered;
@@ -61,13 +67,13 @@ export class Sender {
     this.#send(outgoing, this.#epoch(), false);
   }
 
-  /** `epoch` is that of the first time the call was sent. */
+  /** Sends a call. `epoch` is the connection's epoch when the call was sent for the first time. */
   #send<Reply>(outgoing: Outgoing<Reply>, epoch: unknown, isRepeat: boolean): void {
     const { call, to, index } = outgoing;
     const health = this.#health;
     const sent = health.clock.now();
     const place = this.#depart(sent.monotonicMs);
-    // perf (sequential): repeats `#exchange` here, which saves two closures per call.
+    // perf (sequential): contains a copy of `#exchange`, which saves two closures per call.
     handOver(health.connection, call.key, call.first(health.mustVerify())).then(
       (reply) => {
         this.#answer(place);
@@ -83,7 +89,10 @@ export class Sender {
     );
   }
 
-  /** The reply may be that of a second run. If it then proves nothing, sends the call once more. */
+  /**
+   * Settles with a reply that may come from a second run of the call. If such a reply proves
+   * nothing, sends the call once more.
+   */
   #settleResent<Reply>(
     outgoing: Outgoing<Reply>,
     answer: NodeReply<Reply>,
@@ -109,7 +118,7 @@ export class Sender {
     const second = error instanceof Error ? call.fallback(error) : undefined;
     if (second === undefined) return settle(this.#health.failed(error));
     if (this.#health.infoDenied() && call.needsInfo === true) return settle(noInfo);
-    // The node is well: it only lacked the script, and nothing was applied.
+    // The node works: it only lacked the script, and the call had no effect.
     this.#health.received(undefined, this.#health.clock.now());
     if (!to.isWanted()) return settle(noLongerWanted);
     const onSecond = (reply: unknown): void => {
@@ -120,7 +129,7 @@ export class Sender {
     this.#exchange(call.key, second, onSecond, (cause) => settle(this.#health.failed(cause)));
   }
 
-  /** Sends all items in one call. Each gets its own verdict. */
+  /** Sends all items in one call. Each item receives its own verdict. */
   sendList(lists: Lists, items: readonly Outgoing<unknown>[]): void {
     this.#sendList(lists, items, this.#epoch(), false);
   }
@@ -157,8 +166,8 @@ export class Sender {
         this.#health.received(undefined, this.#health.clock.now());
         this.#again(items, (wanted) => this.#sendList(lists, wanted, epoch, true));
       } else {
-        // The server refused the whole: send each alone, so that one cannot fail the others. Some
-        // of them may have been applied before.
+        // The server refused the whole list. Each item is sent alone, so that one item cannot fail
+        // the others. Some items may already have run.
         this.#again(items, (wanted) => {
           for (const item of wanted) this.#send(item, sentBefore, false);
         });
@@ -166,7 +175,9 @@ export class Sender {
     });
   }
 
-  /** Sends the items that are still wanted: the others may have been released in the meantime. */
+  /**
+   * Sends the items that are still wanted. The locks of the others may have been released since.
+   */
   #again(
     items: readonly Outgoing<unknown>[],
     send: (wanted: readonly Outgoing<unknown>[]) => void,
@@ -251,7 +262,7 @@ function readLine<Reply>(
   }
 }
 
-/** The reply cannot be parsed. Applied or not, it is no vote. */
+/** Returns the failure for a reply that cannot be parsed. It is no vote, even if the call ran. */
 function misunderstood(error: unknown): NodeReply<never> {
   return { kind: "error", error: error instanceof Error ? error : new Error(String(error)) };
 }

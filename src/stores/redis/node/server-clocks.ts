@@ -4,17 +4,22 @@ import type { ClockWatch } from "./clock-watch.ts";
 import { duration, aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
-/** Limit. A wall clock that is further off is set wrong: NTP keeps clocks within milliseconds. */
+/**
+ * Limit for the difference of two wall clocks. If it is greater, one clock is set wrong: NTP keeps
+ * clocks within milliseconds.
+ */
 const apartMsMax = 1_000;
 /** Time to wait for the clocks of the other nodes, so that a warning can name the wrong one. */
 const othersMs = 1_000;
-/** Smaller changes are ignored: they come from round trips and drift. */
+/** Smallest change of an offset that counts. Smaller changes come from round trips and drift. */
 const newsMs = 250;
 /** Pause between two checks of one offset: a wall clock may be set at any time. */
 const lookEveryMs = 1_000;
 
 interface Seen {
-  /** Server time minus our monotonic time, and minus our wall time. */
+  /**
+   * Server time minus our monotonic time. `wallOffsetMs` is the server time minus our wall time.
+   */
   offsetMs: number;
   wallOffsetMs: number;
   errorMs: number;

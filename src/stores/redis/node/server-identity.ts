@@ -7,14 +7,14 @@ interface Identity {
 }
 
 /**
- * Learns which process and version answers for a node. Sends INFO before the first command on each
+ * Reads the run id and the version of a node's server. Sends INFO before the first command on each
  * connection: after a reconnect, the address may lead to another server.
  */
 export class ServerIdentity {
   readonly #connection: RedisConnection;
   readonly #onChange: () => void;
   #known = false;
-  /** Connection of the last reply, if the client shows it. */
+  /** Connection of the last INFO reply, if the client exposes it. */
   #line: object | undefined;
   #pending: Promise<void> | undefined;
   #runId: string | undefined;
@@ -24,7 +24,9 @@ export class ServerIdentity {
   #connecting = 0;
   #hasGivenUp = false;
 
-  /** `onChange` is called after the first reply, and after each that differs from the last. */
+  /**
+   * `onChange` is called after the first INFO reply, and after each one that differs from the last.
+   */
   constructor(connection: RedisConnection, onChange: () => void) {
     this.#connection = connection;
     this.#onChange = onChange;
@@ -47,14 +49,17 @@ export class ServerIdentity {
     return this.#denied;
   }
 
-  /** True for servers before 7: scripts in their RDB survive, so a cached one proves nothing. */
+  /**
+   * True for servers before version 7, which restore cached scripts from their RDB file. A cached
+   * script then does not prove that the process is the same.
+   */
   get mustVerify(): boolean {
     return this.#mustVerify;
   }
 
   /**
-   * Sends INFO. Calls of one turn share a request. Calls of later turns send their own until one
-   * has a reply: a driver may lose a request silently. Rejects if it cannot be sent.
+   * Sends INFO. Calls in one turn of the event loop share a request. A call in a later turn sends
+   * its own request, because a driver may lose a request silently. Rejects if INFO cannot be sent.
    */
   identify(): Promise<void> {
     if (this.#pending === undefined) {
@@ -81,12 +86,15 @@ export class ServerIdentity {
     if (hasChanged) this.#onChange();
   }
 
-  /** True while calls wait for the first connect of the client: nothing was sent for them. */
+  /** True while calls wait for the first connect of the client: these calls have not been sent. */
   get isConnecting(): boolean {
     return this.#connecting > 0;
   }
 
-  /** Called when a round has waited long enough for the first connect: later calls do not. */
+  /**
+   * Called when a round has waited long enough for the first connect. Later calls do not wait for
+   * it.
+   */
   giveUpConnecting(): void {
     this.#hasGivenUp = true;
   }
@@ -101,7 +109,8 @@ export class ServerIdentity {
   }
 
   /**
-   * Called with the run id in a reply. If it is of another process, the next call sends INFO first.
+   * Called with the run id in a reply. If it differs from the known one, the next call sends INFO
+   * first.
    */
   noticeRunId(cut: string): void {
     if (cut !== "-" && this.#runId !== undefined && !this.#runId.startsWith(cut)) {

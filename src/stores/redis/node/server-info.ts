@@ -10,7 +10,7 @@ export interface ServerInfo {
   readonly replicaCount: number;
   readonly loading: boolean;
   readonly memoryUsed: number;
-  /** 0 if there is no limit. */
+  /** Limit for the server's memory; 0 if there is no limit. */
   readonly memoryMax: number;
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
@@ -40,7 +40,10 @@ export function readServerInfo(reply: unknown): ServerInfo {
   };
 }
 
-/** Settings that only CONFIG returns; undefined if it is denied, as on many managed servers. */
+/**
+ * Settings that only CONFIG returns. Each is undefined if CONFIG is denied, as on many managed
+ * servers.
+ */
 export interface ServerConfig {
   /** Rules for snapshots; empty if there are none. */
   readonly save: string | undefined;

@@ -6,7 +6,7 @@ import { infoFindings } from "./info-findings.ts";
 import { readServerInfo } from "./server-info.ts";
 import { aboutNode, type NodeFinding } from "./node-finding.ts";
 
-/** Findings that can disappear. Reported again if they come back after that. */
+/** Codes of findings that can disappear. Such a finding is reported again if it comes back. */
 const curable = new Set(["eviction", "memory-full", "replica", "loading", "version-too-old"]);
 
 const infoDenied: NodeFinding = {
@@ -20,7 +20,7 @@ const infoDenied: NodeFinding = {
 const lostAfterMs = 5_000;
 
 interface Look {
-  /** The process that sent the last reply; undefined before the first one. */
+  /** Run id of the process that sent the last reply; undefined before the first one. */
   runId: string | undefined;
   /** Monotonic time of the request under way, if any. A driver may lose a request silently. */
   underWaySinceMs: number | undefined;
@@ -29,8 +29,8 @@ interface Look {
 
 /**
  * Reads INFO from each server in the background: on first contact, after an outage, and when
- * another process answers. Emits what should be changed as a `warning`, once per node. Never delays
- * or fails an acquire, and never keeps the process running.
+ * another process replies. Emits each finding about the server as a `warning`, once per node. Never
+ * delays or fails an acquire, and never keeps the process running.
  */
 export class Survey implements NodeObserver {
   readonly #scheduler: Scheduler;
@@ -55,14 +55,14 @@ export class Survey implements NodeObserver {
     if (node.infoDenied) this.#events.emit("warning", aboutNode(node.name, infoDenied));
   }
 
-  /** The server may be another one than before. */
+  /** Sends INFO, because the node may have another server than before. */
   onScriptMissing(node: RedisNode): void {
     this.look(node);
   }
 
   /** Sends INFO soon, behind the commands that the caller is about to send. */
   look(node: RedisNode | undefined): void {
-    // Any server of a Cluster may answer a command without a key, so the reply would prove nothing.
+    // In a Cluster any server may reply to a command without a key, so INFO would prove nothing.
     if (node === undefined || this.#closed || node.connection.topology === "cluster") return;
     const look = this.#lookAt(node);
     const nowMs = this.#scheduler.clock.monotonicMs();

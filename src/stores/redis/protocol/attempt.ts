@@ -3,9 +3,10 @@
  *
  * Problem: a quorum must grant the same lock with the same fence, although replies get lost.
  *
- * Idea: an acquire round goes to all nodes at once. A node whose reply was lost gets the same
- * request again, and recognises it by the owner. If the granted fences differ, a raise round stores
- * the greatest one on a quorum. The attempt is decided as soon as its outcome is certain.
+ * Idea: an acquire round goes to all nodes at once. A node whose reply was lost receives the
+ * request again, and detects the repeat by its owner. If the granted fences differ, a raise round
+ * updates the stored fences to the greatest one on a quorum. The attempt is decided as soon as its
+ * outcome is certain.
  *
  * Limits: all rounds together end at `attemptEndsMs`. A failed attempt releases its keys on every
  * node that may have them. A grant that arrives late counts as one more vote, or is released.
@@ -55,9 +56,9 @@ export function attempt(
   return new Promise((resolve) => new Attempt(quorum, request, keys, place, resolve).start());
 }
 
-/** perf (sequential): the listener of its own rounds, which saves objects per attempt. */
+/** perf (sequential): an attempt is the listener of its rounds, which saves objects per attempt. */
 class Attempt implements RoundListener<AcquireReply> {
-  /** Same for every node and every repeat: a node recognises a repeat by its owner. */
+  /** Acquire, the same for every node and repeat: a node detects a repeat by its owner. */
   readonly #call: NodeCall<AcquireReply>;
   readonly #sentMs: number;
   readonly #quorum: Quorum;
@@ -69,7 +70,7 @@ class Attempt implements RoundListener<AcquireReply> {
   readonly #fields: GrantFields;
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
-  /** Rounds after the first one: repeated acquires, and the raise. */
+  /** Rounds after the first one: repeated acquires, and the raise (update of stored fences). */
   #more: { end(): void }[] | undefined;
   #phase: "granting" | "raising" | "granted" | "failed" = "granting";
   /** Greatest fence granted; 0 until a quorum has granted. */
@@ -106,7 +107,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#first = rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs);
   }
 
-  /** True after a grant, too: a lease on a bare quorum would not survive one failed node. */
+  /** True also after the grant: a lease with few votes would not survive one failed node. */
   wanted(): boolean {
     if (this.#undecided()) return true;
     if (this.#begunRelease !== undefined) return false;
@@ -242,7 +243,7 @@ class Attempt implements RoundListener<AcquireReply> {
     if (possible.length < size) this.#fail();
   }
 
-  /** Grants the lease, if one last look at the clocks finds validity left. */
+  /** Grants the lease if a last check of the clocks shows that validity is left. */
   #succeed(): void {
     const { clock } = this.#quorum;
     const { started } = this.#request;
@@ -275,7 +276,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#resolve(refusedOutcome(this.#quorum, refusal));
   }
 
-  /** Returns the nodes that were never sent the acquire. */
+  /** Ends all rounds. Returns the nodes to which the acquire was not sent. */
   #end(phase: "granted" | "failed"): NodeSet {
     this.#phase = phase;
     this.#request.cancellation.listen(undefined);

@@ -10,7 +10,7 @@ export class Ballot {
   vote: VoteKind | "pending" = "pending";
   cause: unknown = undefined;
   ms = 0;
-  /** Fence of its grant; 0 if it has not granted. */
+  /** Fence that the node granted; 0 if it has not granted. */
   fence = 0;
   /** True if the node stores the final fence: its vote counts towards the quorum. */
   confirmed = false;
@@ -25,9 +25,12 @@ export class Ballot {
   runId: string | undefined = undefined;
   /** Time until the node may grant the lock, if it replied `held`. */
   freeInMs: number | undefined = undefined;
-  /** Owner that the node named when it replied `held`. */
+  /** Owner of the lock according to the node's reply `held`. */
   heldBy: string | undefined = undefined;
-  /** Number of waiters ahead of ours in the node's queue; undefined if we have no queue entry. */
+  /**
+   * Number of waiters ahead of this call in the node's queue; undefined if the call has no queue
+   * entry.
+   */
   rank: number | undefined = undefined;
   /** The node's clock epoch when its vote was recorded. */
   clockEpoch = 0;
@@ -45,7 +48,7 @@ export function quorumOf(nodeCount: number): number {
 
 const notWaitedFor = new Error("not waited for: the outcome was certain without it");
 
-/** Returns the votes for errors and events. A node that was not waited for counts as unknown. */
+/** Returns the votes for errors and events. A node whose reply was not needed counts as unknown. */
 export function votesOf(nodes: readonly RedisNode[], ballots: readonly Ballot[]): Vote[] {
   return ballots.map((ballot, index) => {
     const cause = ballot.cause ?? (ballot.vote === "pending" ? notWaitedFor : undefined);
@@ -81,9 +84,9 @@ export function tallyOf(ballots: readonly Ballot[]): Tally {
 }
 
 /**
- * True if a quorum can no longer grant, and the reason is certain: a quorum replied granted or held
- * (contention), or too many nodes failed (fault). False while a reply could still decide between
- * contention and a fault.
+ * True if a quorum can no longer grant, and the reason is certain. The reason is contention if a
+ * quorum replied granted or held, and a fault if too many nodes failed. False while a reply could
+ * still decide between contention and a fault.
  */
 export function isLost({ granted, held, pending }: Tally, size: number): boolean {
   if (granted + pending >= size) return false;
@@ -98,18 +101,21 @@ export function greatestFence(ballots: readonly Ballot[]): number {
   return greatest;
 }
 
-/** Confirms the nodes that granted the final fence itself: they store it already. */
+/** Sets `confirmed` for the nodes that granted the final fence: they already store it. */
 export function confirmGrantsOf(ballots: readonly Ballot[], fence: number): void {
   for (const ballot of ballots) {
     ballot.confirmed = ballot.vote === "granted" && ballot.fence === fence;
   }
 }
 
-/** Returns the nodes to send the raise to. Marks every other unconfirmed node as `out`. */
+/**
+ * Returns the nodes that need the raise (update of the stored fence to the final one). Marks every
+ * other unconfirmed node as `out`.
+ */
 export function raisable(ballots: readonly Ballot[]): NodeSet {
   let nodes = 0;
   for (const [index, ballot] of ballots.entries()) {
-    // Includes nodes that have not replied: their grant may be on its way.
+    // Nodes without a reply are included: their grant may be on its way.
     const mayHaveGranted = ["granted", "pending", "unknown"].includes(ballot.vote);
     if (mayHaveGranted && !ballot.confirmed) nodes |= 1 << index;
     else ballot.out = !ballot.confirmed;
@@ -133,8 +139,8 @@ export function confirmedNodes(ballots: readonly Ballot[]): NodeSet {
 }
 
 /**
- * Takes back votes given before a forward clock step: the node may have expired the key early.
- * Returns the number of votes taken back.
+ * Removes votes given before a forward step of the node's clock, because the key may have expired
+ * early. Returns the number of removed votes.
  */
 export function dropStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): number {
   let dropped = 0;
@@ -154,11 +160,11 @@ export function isGrantOf(reply: NodeReply<AcquireReply>, fence: number): boolea
   return reply.kind === "reply" && reply.reply.kind === "granted" && reply.reply.fence === fence;
 }
 
-/** Nodes by what a failed attempt may have left there. */
+/** Nodes that the release after a failed attempt can skip, or need not wait for. */
 interface LeftBehind {
   /**
-   * Nodes that certainly have none of our keys: they were sent nothing, or they replied `held` to
-   * the only request. They need no release.
+   * Nodes that certainly have none of our keys: they received no request, or replied `held` to the
+   * only one. They need no release.
    */
   readonly without: NodeSet;
   /** Nodes that timed out. */
@@ -185,7 +191,7 @@ export function noteFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.cause = failure.error;
 }
 
-/** Records the reply to a raise: `isDone` if the node stores the final fence. */
+/** Records the reply to a raise. `isDone` is true if the node stores the final fence. */
 export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): void {
   ballot.confirmed = isDone;
   ballot.out = !isDone;
@@ -194,7 +200,8 @@ export function noteRaised(ballot: Ballot, isDone: boolean, clockEpoch = 0): voi
 }
 
 /**
- * Records a failed raise. The vote is `unknown`: the node granted, and no other owner is involved.
+ * Records a failed raise (update of the stored fence). The vote is `unknown`: the node granted, and
+ * no other owner is involved.
  */
 export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.out = true;
@@ -202,7 +209,9 @@ export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
   ballot.cause = failure.error;
 }
 
-/** Marks all nodes that timed out together: counting the first one may decide the outcome. */
+/**
+ * Marks all nodes that timed out, before the first of them counts: that one may decide the outcome.
+ */
 export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedOut[]): void {
   for (const { index, reply } of timedOut) {
     const ballot = ballots[index];

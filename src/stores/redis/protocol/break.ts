@@ -21,9 +21,9 @@ interface Tally {
 }
 
 /**
- * Releases a lock in place of its owners. Safe at any moment: every holder must expect that its key
- * is gone, and its next renewal fails. Nodes that do not reply get no second request: the holder
- * cannot renew there alone, and the key expires.
+ * Releases a lock in place of its owners. This is safe at any moment: every holder must expect that
+ * its key is gone, and its next renewal fails. A node without a reply receives no second request:
+ * the holder cannot renew with that node alone, and the key expires.
  */
 export async function breakOwners(
   quorum: Quorum,
@@ -40,8 +40,8 @@ export async function breakOwners(
     const error = new QuorumError("break", [resource], votes, { quorum: needed, cause });
     return { kind: "failed", error };
   }
-  // These owners were seen as holders. If a driver sent the request twice, the first run may have
-  // deleted the key, so a missing key counts as broken.
+  // `inspect` has found these owners as holders. If a driver sent the request twice, the first run
+  // may have deleted the key, so a missing key counts as broken.
   const isBroken = tallies.some(({ deleted, unproven }) => deleted > 0 || unproven > 0);
   return { kind: isBroken ? "broken" : "gone" };
 }
@@ -82,7 +82,10 @@ const foreignForm = {
   afterResend: releaseAfterResend,
 };
 
-/** A foreign value names no owner to compare, so it is deleted only if all of it is unchanged. */
+/**
+ * Returns the call that deletes the key. The value of a foreign client contains no owner to
+ * compare, so such a key is deleted only if its whole value is unchanged.
+ */
 function deletion({ mode }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
   if (isOwner(owner)) return mode.release([key], owner);
   return new ScriptCall(foreignForm, [key], [owner]);

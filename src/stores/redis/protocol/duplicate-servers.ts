@@ -6,7 +6,7 @@ import type { ServerInfo } from "../node/server-info.ts";
 import type { Ballot } from "./ballot.ts";
 import { indicesIn, type NodeSet } from "./node-set.ts";
 
-/** Two nodes with one server. */
+/** Two nodes that have the same server. */
 type Pair = readonly [RedisNode, RedisNode];
 
 interface DuplicateServersContext {
@@ -19,17 +19,17 @@ interface DuplicateServersContext {
 }
 
 /**
- * Detects that one server was given as two nodes: its two votes would make a majority of a
- * minority. The error stands while the last known run ids are equal. So it ends if an address was
- * wrong only for a moment, and the node is connected to another server.
+ * Detects that one server was given as two nodes: its two votes could turn a minority of servers
+ * into a quorum. The error remains while the last known run ids are equal. It ends when one of the
+ * two nodes is connected to another server, for example after an address was wrong for a moment.
  */
 export class DuplicateServers implements NodeObserver {
   readonly #context: DuplicateServersContext;
   /** Run id of each node's server, as INFO reported it last. */
   readonly #reported: (string | undefined)[] = [];
-  /** Run id that last granted on each node. All are different. */
+  /** Run id of the process that sent the last grant of each node. All ids are different. */
   readonly #runIds: (string | undefined)[] = [];
-  /** Error of the set-up, while one server is known to be two nodes. */
+  /** Error that is set while one server is known to be two nodes. */
   setupError: HoldfastError | undefined = undefined;
   #found: Pair | undefined;
   #recheck: Promise<void> | undefined;
@@ -47,7 +47,8 @@ export class DuplicateServers implements NodeObserver {
   }
 
   /**
-   * Called when the server of `node` reported its run id. Without one, the last known id stands.
+   * Called with the run id in an INFO reply of `node`. If it is undefined, the last known id
+   * remains.
    */
   #observe(node: RedisNode, runId: string | undefined): void {
     const index = this.#context.nodes.indexOf(node);
@@ -59,12 +60,12 @@ export class DuplicateServers implements NodeObserver {
     this.setupError = pair === undefined ? undefined : sameServerError(pair[0].name, pair[1].name);
   }
 
-  /** Returns the error if it is known already, or if two of these grants come from one server. */
+  /** Returns `setupError` if it is set, or an error if two of these grants come from one server. */
   check(ballots: readonly Ballot[]): HoldfastError | undefined {
     return this.setupError ?? this.#sameRunId(ballots);
   }
 
-  /** Returns these nodes, and of several nodes with one server only the first. */
+  /** Returns `votes` with only the first of several nodes that have the same server. */
   distinct(votes: NodeSet): NodeSet {
     if (this.#found === undefined) return votes;
     let kept = votes;
@@ -78,7 +79,7 @@ export class DuplicateServers implements NodeObserver {
     return kept;
   }
 
-  /** Sends INFO to both nodes of the error again. Bounded, never rejects. */
+  /** Sends INFO again to both nodes of the error. Ends within `timeoutMs`, and never rejects. */
   recheck(): Promise<void> {
     this.#recheck ??= this.#sendAgain().finally(() => {
       this.#recheck = undefined;
@@ -111,7 +112,8 @@ export class DuplicateServers implements NodeObserver {
   }
 
   #sameRunId(ballots: readonly Ballot[]): HoldfastError | undefined {
-    // perf (sequential): the same processes as last time, which were different.
+    // perf (sequential): these run ids are those of earlier grants, which are known to be
+    // different.
     if (this.#areKnown(ballots)) return undefined;
     const { nodes } = this.#context;
     const seen = new Map<string, number>();
@@ -123,7 +125,8 @@ export class DuplicateServers implements NodeObserver {
       seen.set(runId, index);
     }
     for (const [runId, index] of seen) {
-      // Forgets the id at the node that had it before: that node is checked at its next grant.
+      // Removes the id from the node that had it before, so that this node is checked at its next
+      // grant.
       const before = this.#runIds.indexOf(runId);
       if (before >= 0) this.#runIds[before] = undefined;
       this.#runIds[index] = runId;

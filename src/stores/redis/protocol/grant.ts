@@ -14,9 +14,13 @@ export interface GrantFields {
   readonly validityMs: number;
   /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
   readonly lifeMs: number;
-  /** Monotonic time at which a successful extend to a longer TTL ends; 0 if there was none. */
+  /**
+   * Monotonic time at which the last extend to a longer TTL ends; 0 if there was no such extend.
+   */
   readonly longUntilMs: number;
-  /** True after a vote was lost: a key may end sooner there than the lease does. */
+  /**
+   * True after the grant has lost a vote: the key on that node may expire before the lease ends.
+   */
   readonly lifeInDoubt: boolean;
 }
 
@@ -44,7 +48,10 @@ export class SharedGrantFields {
 
 /** A lock that a quorum granted. perf (held): stores nothing that can be derived. */
 export class RedisGrant implements Grant {
-  /** Fence as the nodes store it: the last one reserved. 0 if the store does not fence. */
+  /**
+   * Fence that the nodes store: the greatest one reserved for this grant. 0 if the store uses no
+   * fences.
+   */
   fenceNumber: number;
   /** Nodes whose votes the grant rests on. */
   votes: NodeSet;
@@ -117,7 +124,10 @@ export class RedisGrant implements Grant {
     if (ttlMs > this.#fields.lifeMs) this.#fields = { ...this.#fields, lifeMs: ttlMs };
   }
 
-  /** TTL for a proof: 0, or a life for keys that may end before the lease does. */
+  /**
+   * TTL that a proof sets: 0 if the keys keep theirs, or a full TTL if a key may expire before the
+   * lease ends.
+   */
   get proofTtlMs(): number {
     return this.#fields.lifeInDoubt ? this.#fields.lifeMs : 0;
   }
@@ -136,7 +146,8 @@ export class RedisGrant implements Grant {
   }
 
   /**
-   * Hands the grant over to the next holder in the same manager. False if no fence is left for it.
+   * Hands the grant over to the next holder in the same manager. False if no reserved fence is
+   * left.
    */
   handOver(): boolean {
     if (this.reservedFences === 0 || this.isOver) return false;
@@ -164,15 +175,17 @@ export class RedisGrant implements Grant {
   }
 
   /**
-   * Adds the vote of a node that was not waited for, unless a newer confirmation replaced this one.
+   * Adds the vote of a node that replied after the outcome, unless a newer confirmation has
+   * replaced the one with this number.
    */
   addVote(node: number, confirmation: number): void {
     if (confirmation === this.#confirmations && !this.isOver) this.votes |= 1 << node;
   }
 
   /**
-   * Removes the vote of one node, whose keys may end early: its clock was set, or it is a replica
-   * that lacks the last extend. A later proof restores their life. Returns how many votes are left.
+   * Removes the vote of one node, whose keys may expire early: its clock was set, or it is a former
+   * replica that lacks the last extend. A later proof sets their TTL again. Returns how many votes
+   * are left.
    */
   loseVote(node: number): number {
     if (!this.#fields.lifeInDoubt) this.#fields = { ...this.#fields, lifeInDoubt: true };
@@ -181,7 +194,10 @@ export class RedisGrant implements Grant {
   }
 }
 
-/** Records the nodes that confirmed a grant, as `RedisGrant.confirm`. A server has one vote. */
+/**
+ * Records the nodes that confirmed a grant, by `RedisGrant.confirm`. Two nodes with the same server
+ * have one vote.
+ */
 export function confirm(
   quorum: Pick<Quorum, "duplicates">,
   grant: RedisGrant,
@@ -204,7 +220,7 @@ export function addVote(
   if (quorum.duplicates.distinct(votes) === votes) grant.addVote(index, confirmation);
 }
 
-/** Limit: so many base-36 digits always fit into a safe integer. */
+/** Limit of base-36 digits. A number with so many digits always fits into a safe integer. */
 const digitsMax = 10;
 
 /**
@@ -214,7 +230,7 @@ const digitsMax = 10;
 class ShortOwners {
   /** Taken from the first owner, and never changed: the stored numbers depend on it. */
   #base: string | undefined;
-  /** Last owner that was shortened. perf: often the next one to restore. */
+  /** Last owner that was shortened. perf: it is often the next owner to restore. */
   #last = "";
   #lastNumber = -1;
 

@@ -32,7 +32,7 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
         left -= 1;
         if (left > 0) return;
         round.end();
-        // Maximum of all nodes: a node may have missed a waiter.
+        // The maximum of all nodes is used: a node may lack the queue entry of a waiter.
         resolve({ ...summary(resource, seen, quorum.size), waiters: Math.max(0, ...waiters) });
       },
     });
@@ -64,7 +64,8 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
       ...(endless.length >= size ? { neverExpires: true as const } : {}),
       label: holders[0]?.label,
       fence: agreed,
-      // Time for which a quorum still has it: nodes that missed an extend may have less left.
+      // Time for which a quorum still has the lock. A node that did not receive the last extend may
+      // have less time left.
       remainingMs: remaining.sort((a, b) => b - a)[size - 1] ?? remaining.at(-1),
     };
   }
@@ -73,14 +74,16 @@ function summary(resource: string, nodes: readonly NodeInspection[], size: numbe
 }
 
 /**
- * Returns the fence that a quorum stores. A node that missed the raise has a smaller one, and a
- * node that granted late has a greater one: neither is the fence of the lease.
+ * Returns the fence that a quorum stores. A node that did not receive the last update of the stored
+ * fence (raise) has a smaller fence. A node that granted late has a greater one. Neither of these
+ * two is the fence of the lease.
  */
 function agreedFence(holders: readonly Holder[], size: number): bigint | undefined {
   const fences = holders.flatMap(({ fence }) => fence ?? []);
   const shared = fences.find((fence) => fences.filter((other) => other === fence).length >= size);
   if (shared !== undefined) return shared;
-  // No quorum agrees in the middle of a raise: the greatest fence is the final one.
+  // During a raise, no quorum may have the same fence yet. The greatest fence is then the final
+  // one.
   return fences.reduce<bigint | undefined>((found, fence) => {
     return found === undefined || fence > found ? fence : found;
   }, undefined);

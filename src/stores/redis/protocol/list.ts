@@ -7,17 +7,20 @@ import { inspect } from "./inspect.ts";
 import type { Quorum } from "./quorum.ts";
 import { nodeTimeoutMs } from "./store-settings.ts";
 
-/** Keys per page: takes well below a millisecond, during which the server runs nothing else. */
+/**
+ * Number of keys per SCAN. Such a SCAN takes well below a millisecond, during which the server runs
+ * nothing else.
+ */
 const pageKeys = 500;
-/** Limit: ten million keys, locks or not. A longer SCAN takes minutes. */
+/** Limit of SCANs per node: together they cover ten million keys, which takes minutes. */
 const pagesMax = 20_000;
 const looksAtOnce = 64;
 const ordinaryTtlMs = 10_000;
 
 /**
- * Lists every lock that is on any node, each inspected on all nodes. SCAN finds every key that
- * exists from its beginning to its end. Skips values that Holdfast did not write: a foreign
- * client's lock looks like any other key.
+ * Lists every lock that is on any node, each inspected on all nodes. SCAN returns every key that
+ * exists during the whole scan. Skips values that Holdfast did not write: a foreign client's lock
+ * looks like any other key.
  */
 export async function list(quorum: Quorum): Promise<readonly Inspection[]> {
   const { nodes, size } = quorum;
@@ -66,7 +69,8 @@ async function scanned(quorum: Quorum, index: number): Promise<Scan> {
 
 async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
   const { prefix } = quorum.options;
-  // The user's client may add a prefix to keys, but not to patterns: read it back.
+  // The user's client may add its own prefix to keys, but not to patterns. The script returns a key
+  // with that prefix.
   const whole = textOf(
     await sendTo(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix),
   );
@@ -104,7 +108,7 @@ async function locksAmong(
 
 /**
  * Sends through the connection and not through `RedisNode.run`: the node reads the server's time
- * from replies, and a value of another application could look like one.
+ * from replies, and a value of another application could look like a time.
  */
 function sendTo(
   quorum: Quorum,

@@ -11,9 +11,12 @@ import type {
 } from "../../../core/store.ts";
 import { leftMs } from "../../../core/time/instant.ts";
 
-/** A store that can raise the fence of a grant. */
+/** A store that can raise the fence of a grant: update the stored fence to a greater one. */
 export interface RaisingStore extends Pick<OpenStore, "attempt" | "extend" | "prove" | "release"> {
-  /** Returns the grant with `fence`, or undefined if a quorum does not confirm it. */
+  /**
+   * Raises the stored fence to `fence`. Returns the grant, or undefined if no quorum confirms the
+   * fence.
+   */
   raise(grant: Grant, fence: bigint): Promise<Grant | undefined>;
 }
 
@@ -45,9 +48,10 @@ class GroupedGrant implements Grant {
 }
 
 /**
- * Locks resources of several groups one group after the other, always in the same order. Releases
- * what it has if one of them refuses. All parts get one fence: the greatest, raised everywhere. For
- * a moment, other clients may see only some of the resources locked.
+ * Locks resources of several groups one group after the other, always in the same order. If one
+ * group refuses, releases the groups locked before. All parts get the greatest of their fences,
+ * which is then stored in every group. For a moment, other clients may see only some of the
+ * resources locked.
  */
 export async function attemptInOrder(
   groups: readonly Group[],
@@ -66,7 +70,7 @@ export async function attemptInOrder(
       return { kind: "granted", grant };
     }
   } catch (error) {
-    // A group threw instead of refusing: release what the groups before it granted.
+    // A group threw an error instead of a refusal. Releases the groups that granted before.
     await cleanUp(parts);
     throw error;
   }
@@ -87,7 +91,7 @@ async function takeParts(
 ): Promise<Refused | undefined> {
   for (const { store, resources } of groups) {
     if (request.cancellation.cancelled) {
-      // This error only ends the attempt: the caller reports its own reason.
+      // The caller does not report this error: it only ends the attempt.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }
@@ -145,7 +149,7 @@ async function proveParts(parts: readonly Part[]): Promise<ProveOutcome> {
 
 async function releaseParts(parts: readonly Part[]): Promise<ReleaseOutcome> {
   const outcomes = await Promise.all(parts.map((part) => part.store.release(part.grant)));
-  // A part that was taken is more important than one that was not reached.
+  // A part that another owner has taken is more important than one that could not be reached.
   const missed = outcomes.filter((outcome) => !outcome.released);
   return missed.find(({ reason }) => reason === "taken") ?? missed[0] ?? { released: true };
 }

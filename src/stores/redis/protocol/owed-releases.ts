@@ -16,7 +16,7 @@ export interface Debt {
 
 const firstPauseMs = 100;
 const pauseMsMax = 2_000;
-/** Limit. Beyond it, releases are not sent again: the keys expire. */
+/** Limit of owed releases. Above it, a release is not sent again: its key expires. */
 const debtsMax = 10_000;
 
 /**
@@ -28,9 +28,9 @@ export function endsDebt(reply: NodeReply<ReleaseReply>): boolean {
 }
 
 /**
- * Releases that a node has not confirmed. They are sent again until it does, or until the key has
- * expired: a lock without a holder must not block others. A missing reply counts like an error,
- * because a driver may drop a command and report nothing.
+ * Releases that a node has not confirmed. Each is sent again until the node confirms it, or until
+ * the key has expired: a lock without a holder must not block others. A missing reply counts like
+ * an error, because a driver may drop a command and report nothing.
  */
 export class OwedReleases {
   readonly #scheduler: Scheduler;
@@ -49,7 +49,7 @@ export class OwedReleases {
     return this.#debts.size;
   }
 
-  /** Adds a release that is unconfirmed. The caller settles it if the node replies after all. */
+  /** Adds a release that is not confirmed yet. The caller settles it if the node replies later. */
   owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, lifeMs: number): Debt {
     const debt = { node, call, sinceMs, untilMs: sinceMs + lifeMs };
     if (this.#closed || this.#debts.size >= debtsMax) return debt;
@@ -63,7 +63,8 @@ export class OwedReleases {
   }
 
   /**
-   * Sends every owed release once more. Resolves when all nodes have replied, or after `timeoutMs`.
+   * Sends every release that a node has not confirmed once more. Resolves when all nodes have
+   * replied, or after `timeoutMs`.
    */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
@@ -96,7 +97,7 @@ export class OwedReleases {
         this.#debts.delete(debt);
         continue;
       }
-      // Sent a moment ago: the reply is probably on its way.
+      // The release was sent a moment ago, so the reply is probably on its way.
       if (nowMs - debt.sinceMs < firstPauseMs) continue;
       if (this.#silent.has(debt.node) && tried.has(debt.node)) continue;
       tried.add(debt.node);
@@ -108,7 +109,7 @@ export class OwedReleases {
   }
 
   /**
-   * Moves the debt to the end, so that the next single try is another key: a Cluster may refuse
+   * Moves the debt to the end, so that the next single try is for another key: a Cluster may refuse
    * only some slots.
    */
   #putLast(debt: Debt): void {

@@ -1,27 +1,35 @@
 import type { Clock } from "../../../core/ports.ts";
 import type { AcquireReply } from "../commands/operation.ts";
 
-/** Limit, the same as in the scripts: how far a fence may be ahead of a server's time. */
+/**
+ * Limit for the time by which a fence may be ahead of a server's clock. The scripts have the same
+ * limit.
+ */
 const aheadUsMax = 60_000_000;
 /**
- * Limit for our own clock. Smaller, so that the scripts cap nothing and all nodes grant one fence.
+ * Limit for the time by which our own clock may be ahead of the servers' time. It is below the
+ * limit of the scripts, so that no node reduces a proposal and all nodes grant one fence.
  */
 const ownAheadUsMax = 30_000_000;
-/** Limit until a server's time is known. A day: no clock in use is further ahead. */
+/**
+ * Limit while no server's time is known: a fence that is more than a day ahead of our own clock is
+ * ignored.
+ */
 const unknownAheadUsMax = 86_400_000_000;
 
 export interface ServerTime {
-  /** Servers' time minus our monotonic time; undefined before the first reply that has one. */
+  /** Servers' time minus our monotonic time; undefined before the first reply that has a time. */
   readonly offsetMs: number | undefined;
 }
 
 /**
- * Proposes fences from a hybrid clock: the wall clock in µs, or one more than the greatest fence
- * seen or proposed, whichever is greater. A client whose clock is behind catches up, so that nodes
- * agree in one round. Safety does not depend on it while the nodes keep their counters.
+ * Makes proposals: fences that the client suggests in its acquires. A proposal is the wall clock in
+ * µs, or one more than the greatest fence seen or proposed, whichever is greater. So a client whose
+ * clock is behind proposes as high as the others, and the nodes grant one fence in one round. While
+ * the nodes keep their counters, safety does not depend on proposals.
  *
- * Capped by the servers' time: after a clock that was ahead is corrected, its numbers must not stay
- * in the proposals.
+ * The servers' time limits each proposal: after a clock that was ahead is corrected, its numbers
+ * must not stay in the proposals.
  */
 export class Proposals {
   readonly #clock: Clock;
@@ -42,7 +50,7 @@ export class Proposals {
     return this.#last;
   }
 
-  /** Notes the fence in a reply: that of a grant, even a late one, or that of the holder. */
+  /** Records the fence in a reply: the fence of a grant, even a late one, or that of the holder. */
   learn(reply: AcquireReply): void {
     if (reply.kind === "granted") this.see(reply.fence);
     else if (reply.kind === "held") this.see(Number(reply.holder?.fence ?? 0));

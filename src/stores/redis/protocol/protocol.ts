@@ -36,7 +36,10 @@ export class Protocol implements RaisingStore {
     return this.#prepareAndAttempt(request, keys, place);
   }
 
-  /** Checks the set-up again first: an address may have led to the wrong server briefly. */
+  /**
+   * Checks first if two nodes still have the same server: an address may have been wrong for a
+   * moment.
+   */
   async #recheckAndAttempt(
     request: AcquireRequest,
     keys: readonly string[],
@@ -55,7 +58,7 @@ export class Protocol implements RaisingStore {
   ): Promise<AttemptOutcome> {
     await request.cancellation.orUntil(this.#quorum.admissions.prepare());
     if (request.cancellation.cancelled) {
-      // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+      // No request was sent. This error only ends the attempt: the caller reports its own reason.
       const error = new ClosedError(request.resources);
       return { kind: "failed", error, retryable: false, cleanup: undefined };
     }

@@ -24,7 +24,7 @@ export interface Admissions {
   noticeBlank(index: number, report: BlankReport): Error;
 }
 
-/** Notified of grants, to watch over the server that they rest on. */
+/** Receives a notification of each grant, to watch the server that the grant rests on. */
 export interface GrantObserver {
   onGranted(ttlMs: number): void;
 }
@@ -45,12 +45,18 @@ export interface Quorum {
   readonly owed: OwedReleases;
   readonly duplicates: DuplicateServers;
   readonly admissions: Admissions;
-  /** Set if the quorum is one node: one of several nodes only loses its vote in a failover. */
+  /**
+   * Set if the quorum is one node. With several nodes, a failover of one node only removes its
+   * vote.
+   */
   readonly grantObserver: GrantObserver | undefined;
-  /** Set if clients of other libraries get a gap after each release. */
+  /**
+   * Set if this manager leaves a lock free for a moment after each release, for clients of other
+   * libraries.
+   */
   readonly gaps: Gaps | undefined;
-  /** Nodes that were sent no acquire for a grant: they need no release. */
+  /** Nodes that received no acquire for a grant: they need no release. */
   readonly skipped: WeakMap<RedisGrant, NodeSet>;
-  /** Queue entries to give up together with a grant. */
+  /** Queue entries to remove when a grant is released. */
   readonly places: WeakMap<RedisGrant, PlaceLeft>;
 }

@@ -11,7 +11,7 @@ interface Refusal {
   readonly cleanup: Promise<void>;
 }
 
-/** Tolerance: keys that one round set or extended expire this close to each other on all nodes. */
+/** Tolerance: keys that one round set or extended expire on all nodes within this time. */
 const agreeMs = 5;
 
 const admissionHint =
@@ -21,8 +21,9 @@ const strictNodesHint =
 const lateHint = "A quorum granted, but when it was certain too little of the TTL was left";
 
 /**
- * Returns the outcome of a failed attempt: `held` (contention) if a quorum of nodes granted or
- * refused, otherwise `failed` (a fault). A quorum that granted too late is a fault.
+ * Returns the outcome of a failed attempt: `held` (contention) if a quorum of nodes replied that
+ * the lock is granted or held, otherwise `failed` (a fault). A quorum that granted too late is a
+ * fault.
  */
 export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome {
   const { resources, ballots, holder, cleanup } = refusal;
@@ -56,14 +57,20 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
   return { kind: "failed", error, retryable: permanent.length <= nodes.length - size, cleanup };
 }
 
-/** True if one owner holds a quorum: a node that granted has lost that key, and no rivals met. */
+/**
+ * True if one owner holds the lock on a quorum. A node that granted has then lost the holder's key,
+ * and the votes are not split between rivals.
+ */
 function isHeldByOne(ballots: readonly Ballot[], size: number): boolean {
   return ballots.some(({ heldBy }) => {
     return heldBy !== undefined && ballots.filter((each) => each.heldBy === heldBy).length >= size;
   });
 }
 
-/** Returns the smallest rank of all nodes: a node that knows of fewer waiters may grant earlier. */
+/**
+ * Returns the smallest rank of all nodes (number of waiters ahead): a node with fewer waiters in
+ * its queue may grant earlier.
+ */
 function rankOf(ballots: readonly Ballot[]): number | undefined {
   let least: number | undefined;
   for (const { rank } of ballots) {
@@ -72,7 +79,7 @@ function rankOf(ballots: readonly Ballot[]): number | undefined {
   return least;
 }
 
-/** Returns the error of a node whose key has another type, with these resources. */
+/** Returns the error of the first node whose key has another type, with `resources` added. */
 export function foreignIn(
   votes: readonly { readonly cause?: unknown }[],
   resources: readonly string[],

@@ -1,17 +1,17 @@
 /**
  * Deletes an owner's keys on all nodes: when a lease is released, and after a failed attempt.
  *
- * Problem: a release must reach every node that may have a key, but must not wait for one that is
- * down. A late acquire may set a key after the release has passed.
+ * Problem: a release must reach every node that may have a key, but must not wait for a node that
+ * is down. A late acquire may set a key after the release has run.
  *
  * Idea: the release goes to all nodes except those that certainly have nothing. Its caller gets the
  * outcome as soon as it is certain: a quorum deleted the keys, or so many lacked them that the lock
- * was taken. A node that did not confirm is owed the release (owed-releases.ts). If a grant arrives
- * late, the release behind it on the same connection deletes it; otherwise the node is released
- * once more.
+ * was taken. The release is sent again to a node that did not confirm it (owed-releases.ts). If a
+ * grant arrives late, a release that was sent later on the same connection deletes its keys.
+ * Otherwise the node receives one more release.
  *
- * Limits: safety does not depend on a release, because keys expire. A missing key proves nothing
- * if an earlier run of the same request may have deleted it.
+ * Limits: safety does not depend on a release, because keys expire. A missing key proves nothing if
+ * an earlier run of the same request may have deleted it.
  */
 
 import type { ReleaseOutcome } from "../../../core/store.ts";
@@ -35,21 +35,19 @@ export interface ReleaseRequest {
   /** Fence of the grant, if there is one. */
   readonly fenceNumber?: number;
   readonly place: PlaceLeft;
-  /** Nodes that certainly have nothing of this owner: they get no release. */
+  /** Nodes that certainly have no key of this owner: they get no release. */
   readonly without?: NodeSet;
-  /**
-   * Nodes that were sent no acquire because they do not reply: they get no release.
-   */
+  /** Nodes to which the acquire was not sent, because they were silent: they get no release. */
   readonly skipped?: NodeSet;
-  /** Nodes that just timed out: they get the release, but are not waited for. */
+  /** Nodes that just timed out. They get the release, but nothing waits for their replies. */
   readonly silent?: NodeSet;
 }
 
 /** A release that has begun. */
 export interface BegunRelease {
   /**
-   * Called when a grant arrives late. True if our release was sent after it on the same connection
-   * and is unanswered: it will delete that grant.
+   * Called when a grant arrives late. True if our release was sent after the acquire on the same
+   * connection and has no reply yet: the release will delete the keys of that grant.
    */
   covers(index: number): boolean;
 }
@@ -89,7 +87,7 @@ export function releaseAll(
   });
 }
 
-/** Releases one node without waiting: for a grant that arrived after its attempt had failed. */
+/** Sends a release to one node without waiting: its grant arrived after the attempt had failed. */
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
@@ -104,7 +102,9 @@ export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest
 
 const released: ReleaseOutcome = { released: true };
 
-/** perf (sequential): the listener of its own round, which saves objects per release. */
+/**
+ * perf (sequential): a release is the listener of its own round, which saves objects per release.
+ */
 class Release implements RoundListener<ReleaseReply>, BegunRelease {
   readonly #quorum: Quorum;
   readonly #call: NodeCall<ReleaseReply>;
@@ -112,21 +112,27 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   /** Nodes that get the release. */
   readonly #receivers: NodeSet;
   readonly #request: ReleaseRequest;
-  /** If true, resolves as soon as the outcome is certain; if false, when no node is waited for. */
+  /**
+   * If true, resolves as soon as the outcome is certain. If false, when all nodes replied or timed
+   * out.
+   */
   readonly #untilCertain: boolean;
   readonly #resolve: (outcome: ReleaseOutcome) => void;
   #round: Round<ReleaseReply> | undefined;
   #debts: (Debt | undefined)[] | undefined;
   #left: number;
-  /** Nodes that have not replied, even if they timed out. */
+  /** Nodes that have not replied, including those that timed out. */
   #unanswered: NodeSet = 0;
-  /** Nodes whose grant arrived late and that the release is to delete. */
+  /** Nodes whose grant arrived late, and whose keys this release should delete. */
   #grantedLate: NodeSet = 0;
-  /** Nodes that are not waited for. */
+  /** Nodes whose replies this release does not wait for. */
   readonly #silent: NodeSet;
   /** Number of nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
-  /** Number of nodes that lacked some key at the first run. A repeat may itself have deleted it. */
+  /**
+   * Number of nodes that lacked a key in the first run of the request. Before a second run, the
+   * first one may have deleted the key.
+   */
   #missing = 0;
 
   constructor(
@@ -186,7 +192,7 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
       else if (!reply.reply.repeated) this.#missing += 1;
     }
     if (this.#left > 0 && !(this.#untilCertain && this.#isCertain())) return;
-    // Nodes that are not waited for are owed the release until they reply.
+    // The release is sent again to the nodes that have not replied, until they reply.
     if (this.#left > 0) {
       for (const index of indicesIn(this.#round?.pending ?? 0)) this.#owe(index);
     }
@@ -194,15 +200,15 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   }
 
   #finish(): void {
-    // Skipped nodes are not sent the release any more.
+    // Skipped nodes do not receive the release any more.
     this.#unanswered &= ~(this.#round?.skipped ?? 0);
     this.#round?.end();
     this.#resolve(this.#outcome());
   }
 
   /**
-   * Called when a node replies. If the release did not find a late grant, it ran before the
-   * acquire: releases that node again.
+   * Called when a node replies. If the release did not find the keys of a late grant, it ran before
+   * the acquire, and the node gets another release.
    */
   #onAnswer(index: number, reply: NodeReply<ReleaseReply>): void {
     const bit = 1 << index;

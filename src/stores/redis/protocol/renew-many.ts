@@ -4,7 +4,10 @@ import { RedisGrant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 import { renewTogether } from "./renewal.ts";
 
-/** Limit per call: a longer script delays the commands of every other client of the server. */
+/**
+ * Limit of grants per call. A longer script delays the commands of every other client of the
+ * server.
+ */
 const togetherMax = 64;
 
 export interface ManyToRenew {

@@ -4,8 +4,9 @@
  * Problem: thousands of leases that are renewed one by one cost thousands of requests per node.
  *
  * Idea: a request lists up to 64 grants, and its reply has one verdict for each. Every grant is
- * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. A node that refuses the
- * whole request, or whose reply may be that of a second run, gets one for each such grant alone.
+ * decided by itself, by the rules of touch.ts, as soon as a quorum agrees. If a node refuses the
+ * whole request, it receives a request for each grant alone. The same is done for a grant whose
+ * verdict may come from a second run of the request.
  *
  * Limits: only grants of one key. A reply after the outcome adds a vote, if no newer extend
  * replaced it.
@@ -98,14 +99,14 @@ class Renewal implements RoundListener<RenewReply> {
     this.#round = rounds.toQuorum(this.#call, this.#timeoutMs, this, this.#sentMs);
   }
 
-  /** Always true: a late extension helps, too, and never creates a key. */
+  /** Always true: an extension that arrives late still helps, and never creates a key. */
   wanted(): boolean {
     return true;
   }
 
   onReply(index: number, reply: NodeReply<RenewReply>): void {
     if (reply.kind === "error" && this.#all.length > 1 && isPermanent(reply.error)) {
-      // Refused as a whole, perhaps because of one grant: send each of them alone.
+      // The node refused the whole request, perhaps because of one grant. Each grant is sent alone.
       for (const each of this.#all) this.#sendAlone(each, index);
     } else if (reply.kind !== "reply") {
       this.#allFailed(index, reply);
@@ -156,7 +157,8 @@ class Renewal implements RoundListener<RenewReply> {
       this.#onReplyAlone(each, index, reply);
     };
     const round = rounds.toSome(1 << index, call, this.#timeoutMs, { wanted, onReply });
-    // The outcome is certain already: sent only to bring the node up to date, so do not wait.
+    // The outcome of the grant is already certain. The request only extends the key on this node,
+    // and nothing waits for the reply.
     if (each.confirmation !== undecided) return round.end();
     each.rounds ??= [];
     each.rounds.push(round);

@@ -4,9 +4,10 @@
  * Problem: a node may be slow, frozen or gone. The others must not wait for it, and every request
  * to a dead node costs memory.
  *
- * Idea: a round sends the call to all nodes at once and has one timer for all of them. A silent
- * node is skipped if a quorum of the others responds. It gets the call only if their replies have
- * come and the round still lasts, or if a probe is due.
+ * Idea: a round sends the call to all nodes at once and has one timer for all of them. A round
+ * skips a silent node if the other nodes can make a quorum. A skipped node receives the call only
+ * if all others have replied and the outcome is still open. If a probe is due, the node is not
+ * skipped.
  *
  * Limits: a round does not decide. Its listener ends it as soon as the outcome is certain. A reply
  * that arrives after that, or after the timeout, is passed on as late.
@@ -19,7 +20,7 @@ import type { RedisNode } from "../node/node.ts";
 import type { Listener } from "../node/sender.ts";
 import { indicesIn, nodeSetOf, type NodeSet } from "./node-set.ts";
 
-/** A node that timed out, and the reply that stands for it. */
+/** A node that timed out, and the failure that the round reports for it. */
 export interface TimedOut {
   readonly index: number;
   readonly reply: NodeFailure;
@@ -27,7 +28,7 @@ export interface TimedOut {
 
 /** Receives the replies of a round. */
 export interface RoundListener<Reply> {
-  /** Called before a delayed command is sent. False if it is no longer of use. */
+  /** Called before a delayed command is sent. False if the command is no longer of use. */
   wanted(): boolean;
   /**
    * Called once per node while the round lasts: with its reply, or with `unknown` when it times
@@ -74,8 +75,8 @@ export class Rounds {
   }
 
   /**
-   * Sends to every node, but skips silent ones if a quorum of others responds. `nowMs` is the
-   * monotonic time. perf: the caller has just read it.
+   * Sends to every node, but skips silent nodes if the others can make a quorum. `nowMs` is the
+   * monotonic time. perf: it is a parameter, because the caller has just read the clock.
    */
   toQuorum<Reply>(
     call: NodeCall<Reply>,
@@ -87,7 +88,7 @@ export class Rounds {
   }
 }
 
-/** perf (sequential): the round itself is the timer of all nodes and the listener of each. */
+/** perf (sequential): the round itself is the timer for all nodes and the listener of each call. */
 export class Round<Reply> implements Task, Listener<Reply> {
   /** For the scheduler. */ dueMs = 0;
   /** For the scheduler. */ heapIndex = -1;
@@ -97,7 +98,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
   readonly #listener: RoundListener<Reply>;
   /** Nodes that have neither replied nor timed out. */
   #pending: NodeSet;
-  /** Nodes that are skipped so far: they were sent nothing. */
+  /** Pending nodes that were skipped: the call has not been sent to them. */
   #skipped: NodeSet = 0;
 
   /** Skips silent nodes if `skipsAtMs`, the current monotonic time, is given. */
@@ -135,7 +136,7 @@ export class Round<Reply> implements Task, Listener<Reply> {
     return this.#pending;
   }
 
-  /** Pending nodes that were sent nothing. */
+  /** Pending nodes to which the call has not been sent. */
   get skipped(): NodeSet {
     return this.#skipped;
   }
@@ -156,11 +157,11 @@ export class Round<Reply> implements Task, Listener<Reply> {
     this.#pending &= ~(1 << index);
     if (inTime && this.#pending === 0) this.end();
     this.#listener.onReply(index, reply, !inTime);
-    // All nodes that were sent the call have replied, and that was not enough.
+    // All nodes that received the call have replied, and the outcome is still open.
     if (this.#pending === this.#skipped) this.#sendToSkipped();
   }
 
-  /** Runs when the time is up. */
+  /** Called by the scheduler when the time is up. */
   run(): void {
     const { nodes } = this.#rounds;
     const late = indicesIn(this.#pending & ~this.#skipped);

@@ -13,8 +13,8 @@ import { lockKey, type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 
 /**
- * The steps on a Cluster. A script runs on one slot, so resources of several slots are refused, or
- * locked slot after slot, as the option `crossSlot` says.
+ * Runs the steps of the protocol on a Cluster. A script can use only keys of one slot, so resources
+ * of several slots are refused, or locked slot after slot, depending on the option `crossSlot`.
  */
 export class SlotOrder implements RaisingStore {
   readonly #store: RaisingStore;
@@ -28,7 +28,10 @@ export class SlotOrder implements RaisingStore {
     this.#clock = clock;
   }
 
-  /** Groups resources by the slot of their keys, sorted by slot. Members keep their order. */
+  /**
+   * Groups resources by the slot of their keys, sorted by slot. Resources of one slot keep their
+   * order.
+   */
   bySlot(resources: readonly string[]): readonly (readonly string[])[] {
     const groups = new Map<number, string[]>();
     for (const resource of resources) {

@@ -2,7 +2,7 @@ import { InvalidOptionError } from "../../../core/errors.ts";
 import type { AcquireRequest } from "../../../core/store.ts";
 import type { Deployment } from "../commands/deployment.ts";
 
-/** How many replicas must have a grant before it counts, and how long the server waits for them. */
+/** Number of replicas that must confirm a grant, and the time that the server waits for them. */
 export interface ReplicaSettings {
   readonly acks: number;
   readonly timeoutMs: number;
@@ -47,8 +47,9 @@ export function quarantineMs(options: StoreSettings, ttlMs: number): number {
 
 /**
  * Returns the monotonic time at which an attempt that begins at `nowMs` ends at the latest. All its
- * rounds share this limit: the acquire, repeated acquires and the raise. The limit is two node
- * timeouts, but only one after the end of the caller's wait, and never beyond the validity.
+ * rounds share this limit: the acquire, repeated acquires and the raise (update of fences). The
+ * limit is two node timeouts, but only one after the end of the caller's wait, and never beyond the
+ * validity.
  */
 export function attemptEndsMs(
   options: StoreSettings,
@@ -76,10 +77,15 @@ export function checkTtl(
   );
 }
 
-/** Prefix of our own keys (node record, counters of a Cluster, …): no lock may have it. */
+/**
+ * Prefix of Holdfast's own keys (node record, counters of a Cluster, …). No lock key may have it.
+ */
 const ownKeys = "holdfast:";
 
-/** Returns the key of a resource: prefix and name. Throws if it would be one of our own keys. */
+/**
+ * Returns the key of a resource: prefix and name. Throws if the result would be one of Holdfast's
+ * own keys.
+ */
 export function lockKey(prefix: string, resource: string): string {
   const key = prefix + resource;
   if (!key.startsWith(ownKeys)) return key;

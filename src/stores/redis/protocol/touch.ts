@@ -16,9 +16,9 @@ export type TouchOutcome =
   | { readonly kind: "failed"; readonly error: HoldfastError };
 
 /**
- * Sends a request to every node: extend a grant (`ttlMs` > 0), prove it (0), or raise it to
- * `fence`. `gone` if so many nodes lack it that another owner may hold it. Nodes that fail or may
- * not vote leave it in doubt.
+ * Sends a request to every node: extends a grant (`ttlMs` > 0), proves it (0), or raises the stored
+ * fence to `fence`. The outcome is `gone` if so many nodes lack the grant that another owner may
+ * hold the lock. It is `failed` if too many nodes fail or may not vote.
  */
 export function touch(
   quorum: Quorum,
@@ -30,7 +30,7 @@ export function touch(
   return new Promise((resolve) => new Touch(quorum, grant, ttlMs, action, fence, resolve).start());
 }
 
-/** perf (renew): the listener of its own round, which saves objects per renewal. */
+/** perf (renew): a touch is the listener of its own round, which saves objects per renewal. */
 class Touch implements RoundListener<TouchReply> {
   readonly #quorum: Quorum;
   readonly #call: NodeCall<TouchReply>;
@@ -70,7 +70,10 @@ class Touch implements RoundListener<TouchReply> {
     this.#round = rounds.toQuorum(this.#call, this.#timeoutMs, this, this.#sentMs);
   }
 
-  /** True after the outcome of an extend, too: it helps late nodes, and never creates a key. */
+  /**
+   * True also after the outcome of an extend: the request still extends the key on a slow node, and
+   * never creates a key.
+   */
   wanted(): boolean {
     return !this.#decided || this.#ttlMs > 0;
   }
@@ -104,7 +107,7 @@ class Touch implements RoundListener<TouchReply> {
 const done: TouchOutcome = { kind: "done" };
 const gone: TouchOutcome = { kind: "gone" };
 
-/** Records a node's reply to a request sent at `sinceMs`, or why there is none. */
+/** Records a node's reply to a request sent at `sinceMs`, or the reason for a missing reply. */
 export function noteTouch(
   quorum: Quorum,
   index: number,
@@ -129,8 +132,8 @@ export function noteTouch(
 }
 
 /**
- * Takes back votes given before a forward clock step: the key may have expired early. Returns the
- * nodes concerned.
+ * Removes votes given before a forward step of the node's clock, because the key may have expired
+ * early. Returns the nodes whose votes were removed.
  */
 export function takeBackStepped(nodes: readonly RedisNode[], ballots: readonly Ballot[]): NodeSet {
   let stepped = 0;
@@ -154,8 +157,9 @@ function nodesWith(ballots: readonly Ballot[], vote: VoteKind): NodeSet {
 }
 
 /**
- * Decides by the nodes that have it and lack it, and the number of pending nodes;
- * undefined: too early. A server that was given as two nodes counts once.
+ * Returns the outcome, from the nodes that have the grant (`votes`), the nodes that lack it
+ * (`refusals`), and the number of pending nodes. Undefined while the outcome is open. A server that
+ * was given as two nodes counts once.
  */
 export function outcomeOf(
   quorum: Pick<Quorum, "nodes" | "size" | "duplicates">,
@@ -169,7 +173,7 @@ export function outcomeOf(
   const nodeCount = quorum.nodes.length;
   if (done >= size) return "done";
   if (gone > nodeCount - size) return "gone";
-  // Wait while either outcome is possible: a lease that is gone must be noticed.
+  // Waits while `done` or `gone` is possible: a lease that is gone must be noticed.
   const possible = done + pending >= size || gone + pending > nodeCount - size;
   return possible && pending > 0 ? undefined : "failed";
 }

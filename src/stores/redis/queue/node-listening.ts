@@ -29,17 +29,17 @@ export interface NodeListeningHost {
 }
 
 interface Subscription {
-  /** Undefined unless the subscription is open or being opened. */
+  /** Ends the subscription. Undefined unless the subscription is open or being opened. */
   end: (() => Promise<void>) | undefined;
-  /** Undefined unless the subscription is open. */
+  /** Monotonic time since which the subscription is open; undefined if it is not open. */
   openSinceMs: number | undefined;
   /** Timer that ends the current try. */
   limit: Task | undefined;
 }
 
 /**
- * Subscriptions of one manager at one node. Failed ones are retried together at growing pauses,
- * however many waiters come. Never keeps the process running.
+ * Subscriptions of one manager at one node. Failed subscriptions are retried together at growing
+ * pauses, with any number of waiters. Never keeps the process running.
  */
 export class NodeListening {
   readonly #host: NodeListeningHost;
@@ -80,12 +80,15 @@ export class NodeListening {
     return this.#subscriptions.get(name)?.openSinceMs !== undefined;
   }
 
-  /** True if `name` is being opened, at a node that is not known to fail. */
+  /** True if channel `name` is being opened, at a node whose last subscription did not fail. */
   isPromising(name: string): boolean {
     return !this.#isBad && this.#subscriptions.get(name)?.end !== undefined && !this.isOpen(name);
   }
 
-  /** Called when the waiters of `name` have waited long enough: later ones do not wait. */
+  /**
+   * Called when the waiters of channel `name` have waited long enough. Later waiters do not wait
+   * for it.
+   */
   giveUp(name: string): void {
     if (this.isPromising(name)) this.#isBad = true;
   }
@@ -133,7 +136,7 @@ export class NodeListening {
     subscription.openSinceMs = undefined;
     this.#isBad = true;
     if (isNotConnected(cause)) {
-      // Reported as a fault of the node, so there is no warning here.
+      // A missing connection is reported as a fault of the node, so there is no warning here.
       this.#nextMs = this.#nowMs + disconnectedPauseMs;
     } else {
       this.#nextMs = this.#nowMs + this.#nextPauseMs();
@@ -180,7 +183,10 @@ export class NodeListening {
   }
 }
 
-/** Compares the name as well: a user's own connection may use another copy of the class. */
+/**
+ * True if the error means that the client is not connected. Compares the name as well, because a
+ * user's own connection may use another copy of the class.
+ */
 function isNotConnected(cause: unknown): boolean {
   return (
     cause instanceof NotConnectedError ||

@@ -26,13 +26,13 @@ import type { Round } from "../protocol/round.ts";
 import type { ReleaseReply } from "../commands/operation.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-/** Time that the other nodes get to notify the waiter after the first one. */
+/** Time after the first notification in which the other nodes may notify the waiter as well. */
 const togetherMs = 2;
 
 /** Limit of calls that one grant may serve by hand-over before other managers get their chance. */
 const tenuresMax = 32;
 
-/** A wait of one call. The same ticket is used on all nodes. */
+/** The wait of one call for a lock. Its queue entries have the same ticket on all nodes. */
 export class RedisWaiting implements Waiting {
   readonly #quorum: Quorum;
   readonly #protocol: Protocol;
@@ -66,12 +66,13 @@ export class RedisWaiting implements Waiting {
   }
 
   async attempt(request: AcquireRequest): Promise<AttemptOutcome> {
-    // Subscribe before the first queue entry is made: notifications in between would be lost.
+    // The subscription is made before the first queue entry: a notification sent between the two
+    // would otherwise be lost.
     const opening = this.#listening(request.ttlMs);
     if (opening !== undefined) {
       await request.cancellation.orUntil(opening);
       if (request.cancellation.cancelled) {
-        // Nothing was sent. This error only ends the attempt: the caller reports its own reason.
+        // No request was sent. This error only ends the attempt: the caller reports its own reason.
         const error = new ClosedError(request.resources);
         return { kind: "failed", error, retryable: false, cleanup: undefined };
       }
@@ -94,9 +95,9 @@ export class RedisWaiting implements Waiting {
 
   /**
    * Sets the ticket to the time at which the wait began, by the servers' clocks: if this machine's
-   * clock is off, its waiters neither come last nor jump the queue. With several nodes it is the
-   * lower median, one number for all. Fixed once a quorum of clocks is known; before that it is the
-   * best known value, at first from our own clock.
+   * clock is off, its waiters neither come last nor jump the queue. With several nodes the ticket
+   * is the lower median of their times, one number for all nodes. The ticket is fixed once a quorum
+   * of clocks is known. Until then it is the best known value, at first from our own clock.
    */
   #fixTicket(): void {
     if (this.#isTicketFixed) return;
@@ -156,7 +157,7 @@ export class RedisWaiting implements Waiting {
     const wasNotified = this.#isNotified;
     this.#notified |= 1 << node;
     if (this.#isNotified) {
-      // Once per attempt: repeated notifications must not delay the attempt.
+      // A gap begins once per attempt: repeated notifications must not delay the attempt.
       if (!wasNotified) this.#leaveGap();
       this.#notifyListener();
     } else if (this.#together === undefined) {
@@ -171,7 +172,10 @@ export class RedisWaiting implements Waiting {
     }
   }
 
-  /** Begins a gap after another manager's release. An open gap began with a release of our own. */
+  /**
+   * Begins a gap after another manager's release. A gap that is already open began with a release
+   * of this manager.
+   */
   #leaveGap(): void {
     const { gaps } = this.#quorum;
     if (gaps?.leftMs(this.#resources) === 0) gaps.begin(this.#resources);

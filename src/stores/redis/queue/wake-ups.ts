@@ -1,8 +1,8 @@
 /**
  * Receives notifications of the nodes that a waiter is next.
  *
- * Problem: a waiter has to learn of a release at once, but a subscription per waiter would cost
- * each server a connection per call. Subscribing may fail, or hang.
+ * Problem: a waiter should make its attempt directly after a release, but a subscription per waiter
+ * would cost each server a connection per call. Subscribing may fail, or hang.
  *
  * Idea: one channel per manager (in a Cluster one per lock) and one connection per node, open only
  * while there are waiters. A notification has the number of its waiter. If a channel cannot be
@@ -68,7 +68,7 @@ export class WakeUps {
     });
   }
 
-  /** Returns the number by which the nodes notify a new waiter. */
+  /** Returns the number of a new waiter. The nodes send it in their notifications. */
   newNumber(): string {
     this.#count += 1;
     return this.#count.toString(36);
@@ -87,9 +87,10 @@ export class WakeUps {
   }
 
   /**
-   * Resolves when a quorum of nodes is subscribed, or cannot be for now, or when time is up: the
-   * wait then goes on without notifications. Undefined if there is nothing to wait for, or if
-   * earlier waiters have waited for the channel in vain.
+   * Resolves when the channels are open on a quorum of nodes, when that is not possible now, or
+   * when the time is up. In the last two cases the call waits for its lock without notifications.
+   * Returns undefined if the channels are open already, or if earlier waiters have waited for them
+   * in vain.
    */
   use(names: readonly string[], timeoutMs: number): Promise<void> | undefined {
     const opening = names.flatMap((name) => this.#use(name, timeoutMs) ?? []);
@@ -97,8 +98,8 @@ export class WakeUps {
   }
 
   /**
-   * True if a quorum of nodes can notify this manager on each of these channels now. If not, a
-   * waiter learns of a release only by another attempt.
+   * True if a quorum of nodes can notify this manager on each of these channels now. If not, only
+   * another attempt can show a waiter that the lock is free.
    */
   isListening(names: readonly string[]): boolean {
     return names.every((name) => this.#channels.get(name)?.isListening === true);
@@ -153,7 +154,7 @@ export class WakeUps {
     return channel.opening;
   }
 
-  /** Calls that come while it lasts share one wait. */
+  /** Waits until the channel is open or the time is up. Calls made during this wait share it. */
   async #opening(channel: Channel, timeoutMs: number): Promise<void> {
     const { clock, scheduler } = this.#context;
     await new Promise<void>((resolve) => {
@@ -197,7 +198,7 @@ export class WakeUps {
     this.#channels.delete(channel.name);
     if (channel.linger !== undefined) this.#context.scheduler.cancel(channel.linger);
     channel.opened?.();
-    // A broken connection has nothing to end.
+    // Errors are ignored: a broken connection has no subscription to end.
     await Promise.allSettled(this.#nodes.map((node) => node.close(channel.name)));
   }
 }

@@ -1,23 +1,25 @@
--- Part of the scripts that run operations: the rules, and their only copy. A script builds an
--- operation from its arguments and a view of the server; `run` decides it, writes what follows, and
--- returns its verdict:
---   acquire   G             granted, with the proposal as fence; or without fences
+-- Part of the scripts that run operations: the only copy of the rules. A script makes operations
+-- from its arguments, and a view from the server's data. `run` decides an operation, writes the
+-- result, and returns the verdict:
+--   acquire   G             granted with the proposal (the client's fence), or without fences
 --             G fence       granted with another fence, or granted to this owner before
 --             H pttl rank value   held by another
---             Q left rank   free, but others wait; the first has so many ms left to come
---   touch     K             raised, extended or proved, on every key
---             N WHY         not ours any more: ABSENT, OTHER, or NEWER
+--             Q left rank   free, but others wait; the turn of the first ends in `left` ms
+--   touch     K             fence raised, TTL extended or lock proved, on every key
+--             N WHY         the owner does not have the lock any more: ABSENT, OTHER, or NEWER
 --   release   R deleted total
---   both of the first   B since ever max   this node may not vote;  X CODE detail   refused
--- `rank` is how many waiters come before this one, "-" without an entry in a queue.
+--   acquire, touch   B since ever max   this node may not vote;  X CODE detail   refused
+-- `rank` is the number of waiters before this one, or "-" without an entry in a queue.
 --
--- An operation: code, ttl, first and last (its lock keys in KEYS), queue (where their queues begin
--- in KEYS), counter (where the names of its counters begin), owner, fence (proposal), whole (value
--- that the owner left), ticket, id, block (fences to reserve), place (entry to give up or to keep).
+-- Fields of an operation: code, ttl, first and last (range of its lock keys in KEYS), queue (index
+-- of its first queue in KEYS), counter (index of its first counter), owner, fence (proposal), whole
+-- (value that its keys should have), ticket and id (of its waiter), block (number of fences to
+-- reserve), place (queue entry to remove or to keep).
 --
--- A view: values (what the lock keys hold), fences (true if values are owner|fence), refusal,
--- ttl_max, floor, proposal_max, queues (nil if there are none), and for fences read_counter(op, n)
--- and raise_counters(op, fence, text, is_behind).
+-- Fields of a view: values (of the lock keys, by key), fences (true if values are owner|fence),
+-- refusal (verdict on every acquire and touch, or nil), ttl_max, floor, proposal_max, queues (nil
+-- if there are none), and with fences read_counter(op, n) and raise_counters(op, fence, text,
+-- is_behind).
 -- @include shown
 -- @include wrong-type
 
@@ -31,8 +33,8 @@ local function queue_at(op, k, view)
   return view.queues.of(KEYS[op.queue + k - op.first], KEYS[k])
 end
 
--- Refused: a waiter enters the queues that keep it waiting, and leaves the rest. Returns the fewest
--- that come before it.
+-- Called if an acquire is refused. Adds its waiter to the queues of the locks that it has to wait
+-- for, and removes it from the other queues. Returns the smallest rank.
 local function wait(op, view)
   if not op.ticket then return '-' end
   local queues, rank = view.queues, math.huge
@@ -47,7 +49,8 @@ local function wait(op, view)
   return string.format('%.0f', rank)
 end
 
--- Returns for how long another waiter keeps us from a free lock; nil if it is our turn.
+-- Returns the time for which a free lock is kept for another waiter; nil if this caller may have
+-- it.
 local function others_turn(op, view)
   for k = op.first, op.last do
     local head = view.queues.head_before(queue_at(op, k, view), op.ticket, op.id)
@@ -70,8 +73,8 @@ local function next_fence(op, view)
   return c, text or string.format('%.0f', c)
 end
 
--- Sets all keys, or none. A key that MGET calls empty may hold another type: NX keeps it from being
--- overwritten.
+-- Sets all keys, or none. MGET returns nothing for a key of another type, and NX keeps such a key
+-- from being overwritten.
 local function set_all(op, value, view)
   for k = op.first, op.last do
     if not redis.call('SET', KEYS[k], value, 'PX', op.ttl, 'NX') then
@@ -105,7 +108,7 @@ local function acquire(op, view)
       mine, found = mine + 1, c
     end
   end
-  -- A repeat of our own acquire. Its time is not refreshed: validity counts from the first send.
+  -- This acquire is a repeat. The TTL is not renewed: validity counts from the first request.
   if mine == locks then return (found or op.fence) == op.fence and 'G' or 'G ' .. found end
   if mine > 0 then return 'X PARTIAL ' .. mine end
   if view.queues then
@@ -115,13 +118,14 @@ local function acquire(op, view)
   if not view.fences then return set_all(op, op.owner, view) or 'G' end
   local c, text = next_fence(op, view)
   if c > 9007199254740991 then return 'X FENCE ' .. text end
-  -- Counters before keys: an error between the two then only skips numbers.
+  -- Counters are written before keys: an error between the two then only skips fences.
   view.raise_counters(op, c, text, true)
   verdict = set_all(op, op.owner .. '|' .. text, view)
   return verdict or text == op.fence and 'G' or 'G ' .. text
 end
 
--- Raises a fence that is behind, and extends. Never creates a key, never shortens a life.
+-- Updates a smaller stored fence, and extends the keys. Never creates a key, and never shortens a
+-- TTL.
 local function touch(op, view)
   local verdict = refused(op, view)
   if verdict then return verdict end
@@ -132,8 +136,8 @@ local function touch(op, view)
     if value ~= op.whole then
       local holder, c = split(value, view)
       if holder ~= owner or not c then return 'N OTHER' end
-      -- A greater fence under our own name is a late acquire of ours that re-created the key,
-      -- perhaps after another's whole tenure.
+      -- The same owner has a greater fence: a late acquire of this owner created the key again,
+      -- perhaps after another owner had held the lock.
       if tonumber(c) > tonumber(text) then return 'N NEWER' end
       is_behind = true
     end
@@ -151,8 +155,8 @@ local function touch(op, view)
   return 'K'
 end
 
--- Deletes the keys that are the owner's, whatever their fence. Gated by nothing: giving back is
--- always safe, also on a node that may not vote.
+-- Deletes the keys of the owner, with any fence. Does not check the node: a release is always safe,
+-- even on a node that may not vote.
 local function release(op, view)
   local owner, deleted = string.match(op.whole, '^(.*)|%d+$') or op.whole, 0
   local how, id = string.sub(op.place, 1, 1), string.sub(op.place, 2)
@@ -166,7 +170,8 @@ local function release(op, view)
     end
     if view.queues then
       local queue = queue_at(op, k, view)
-      -- "-id" gives up an entry, "=id" keeps one after a vote that was not enough.
+      -- "-id" removes a queue entry. "=id" keeps the entry of a waiter that got too few votes, and
+      -- keeps this release of the waiter's own keys from notifying that waiter.
       if how == '-' then view.queues.leave(queue, id) end
       if how == '=' then queue.holder_id = id end
     end

@@ -1,5 +1,5 @@
--- Part of the scripts that inspect and break. Returns a text for a value that no other value has:
--- as `shown`, and if that is not all of it, with its length and its SHA-1.
+-- Part of the scripts that inspect and break. Returns a text that identifies a value: the text from
+-- `shown` and, if that is not the whole value, its length and its SHA-1.
 -- @include shown
 local function exactly(value)
   local text = shown(value)

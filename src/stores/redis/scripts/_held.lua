@@ -1,10 +1,10 @@
--- Part of the short ways: the refusal of one acquire that changes nothing, which most are if
--- another has the lock.
+-- Part of the fast paths of scripts: the refusal of a single acquire that has nothing to write.
+-- This is the usual case if another owner has the lock.
 -- @include shown
 
--- Returns the verdict if another owner has the lock, and if the waiter, whose ticket and id are at
--- ARGV[at] if there is one, has an entry that need not be written: with this ticket, with more than
--- half of its life left, and in a queue of which no entry has expired. Otherwise nil.
+-- Returns the verdict if another owner has the lock and no queue entry has to be written; otherwise
+-- nil. A waiter has its ticket and its id at ARGV[at]. Its entry need not be written if it has this
+-- ticket and more than half of its life left, and if no entry of the queue has expired.
 local function held_line(key, owner, queue, time, at)
   local call, ticket, rank = redis.call, ARGV[at], '-'
   local value = call('MGET', key)[1]

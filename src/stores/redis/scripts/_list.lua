@@ -1,19 +1,20 @@
--- Part of the scripts that run operations, behind run-at: from arguments to operations, and from
--- verdicts to the reply. The arguments are runs of operations of one kind: "code count locks",
--- where locks is the number of lock keys of each; ttl ms; and for each of them
+-- Part of the scripts that run operations, included after run-at: makes operations from the
+-- arguments, and the reply from the verdicts. The arguments are runs: operations of one kind. A run
+-- is "code count locks", where locks is the number of lock keys of each operation; then the ttl in
+-- ms; and then for each operation
 --   A (acquire)                 owner, proposal, shard of each key
---   W (acquire in the queues)   as A, then ticket, waiter id, and how many fences to reserve: the
+--   W (acquire in the queues)   as A, then ticket, waiter id, and number of fences to reserve: the
 --                               one granted and those right below it
---   T (touch)                   value that its owner left, raised to the fence that it is to have;
+--   T (touch)                   value that the keys should have, with the fence to store;
 --                               shard of each key
---   R (release)                 value that its owner left, or only the owner
---   P (release with an entry)   as R, then the entry to give up ("-id") or to keep ("=id")
--- The proposal is left out without fences, the shards if there is no record. KEYS has the lock keys
--- of all operations, then their counters if these are keys (not of releases), then their queues
--- (not of touches).
+--   R (release)                 value that the keys should have, or only the owner
+--   P (release with an entry)   as R, then the queue entry to remove ("-id") or to keep ("=id")
+-- Without fences there are no proposals. Without a node record there are no shards. KEYS has the
+-- lock keys of all operations, then their counters if counters are keys (releases have none), then
+-- their queues (touches have none).
 
--- Returns the operations from ARGV[at] on, and if one of them is a W. `counter` is where the first
--- counter is in KEYS, 0 if the shards are arguments, nil without fences.
+-- Returns the operations that begin at ARGV[at], and true if one of them has the code W. `counter`
+-- is the index of the first counter in KEYS, 0 if the shards are arguments, or nil without fences.
 local function read_operations(at, lock, queue, counter)
   local ops, has_waiter, by_shard = {}, false, counter == 0
   while at <= #ARGV do
@@ -40,7 +41,8 @@ local function read_operations(at, lock, queue, counter)
   return ops, has_waiter
 end
 
--- Returns by name what MGET found in the keys from KEYS[first] on; false for those without text.
+-- Returns the values that MGET found, by key. The first one is that of KEYS[first]. A key without
+-- text has the value false.
 local function by_name(found, first)
   local values = {}
   for n = 1, #found do values[KEYS[first + n - 1]] = found[n] end

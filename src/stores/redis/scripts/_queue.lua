@@ -5,9 +5,9 @@
 --   ~id   its score is -(2 * expiry + listened). `expiry` is the moment (ms) at which the entry
 --         ends; `listened` is 1 if the waiter's manager was subscribed when it enqueued.
 -- So the expiries come first and the waiters after them, in order. Every lookup is O(log N). The
--- key expires with the entry that ends last. The ticket is the same on all nodes, so that nodes
--- with the same waiters agree on the next one. An id is "base-wN": N is published on the base's
--- channel.
+-- key expires when its last entry ends. The ticket is the same on all nodes, so that nodes with the
+-- same waiters agree on the next one. A waiter's id is "base-wN", and base identifies its manager.
+-- A notification publishes N on the channel of the base.
 
 -- Returns the functions that work on queues. `now` is the server's time in ms. `sharded` is true in
 -- a Cluster, where a channel has to be in the slot of its lock.
@@ -15,7 +15,8 @@ local function open_queues(now, sharded)
   local entry_ms, claim_ms, entries_max, drops_max = 15000, 150, 10000, 100
   local call, all = redis.call, {}
 
-  -- A user who may not publish is no reason to fail: waiters also make attempts at intervals.
+  -- These functions ignore errors, because this user may not be allowed to publish: waiters also
+  -- make attempts at intervals.
   local function channel_of(name, base)
     return sharded and name .. ':' .. base or 'holdfast:wake:' .. base
   end
@@ -29,7 +30,8 @@ local function open_queues(now, sharded)
     return redis.pcall('PUBSUB', count, channel_of(name, base))[2] or 0
   end
 
-  -- Returns the moment at which an entry ends, and if its manager listened; nil without an entry.
+  -- Returns the moment at which an entry ends, and true if its manager was subscribed; nil without
+  -- an entry.
   local function expiry_of(queue, id)
     local score = call('ZSCORE', queue.name, '~' .. id)
     if not score then return nil end
@@ -48,7 +50,7 @@ local function open_queues(now, sharded)
     call('ZREM', queue.name, id, '~' .. id)
   end
 
-  -- Removes expired entries, a limited number, so that a call stays short.
+  -- Removes expired entries, at most `drops_max`, so that a call stays short.
   local function drop_expired(queue)
     local upto = string.format('-%.0f', 2 * now + 1)
     local expired = call('ZRANGEBYSCORE', queue.name, upto, '(0', 'LIMIT', 0, drops_max)
@@ -58,7 +60,8 @@ local function open_queues(now, sharded)
     call('ZREM', queue.name, unpack(expired))
   end
 
-  -- Returns the same queue for the same name, without entries that have expired.
+  -- Returns the queue with this name, always as the same table. The first call removes expired
+  -- entries.
   local function queue_of(name, lock)
     local queue = all[name]
     if queue then return queue end
@@ -74,12 +77,13 @@ local function open_queues(now, sharded)
     local head = {id = found[1], ticket = tonumber(found[2])}
     head.expiry, head.listened = expiry_of(queue, head.id)
     if head.expiry then return head end
-    -- Without an end it would stay for good.
+    -- An entry without an expiry would stay for good.
     leave(queue, head.id)
     return head_of(queue)
   end
 
-  -- Returns the head if it is another waiter that comes first. Without a ticket every waiter does.
+  -- Returns the head if it is another waiter that comes before this caller. A caller without a
+  -- ticket comes after all waiters.
   local function head_before(queue, ticket, id)
     local head = head_of(queue)
     if not head or not ticket then return head end
@@ -91,8 +95,8 @@ local function open_queues(now, sharded)
     return string.match(id, '^(.*)%-w(%w+)$')
   end
 
-  -- Adds an entry, or keeps it: one with more than half of its life left is not written again.
-  -- Returns how many have a smaller ticket.
+  -- Adds an entry, or renews it if half of its life is over. Returns the number of waiters with a
+  -- smaller ticket.
   local function enqueue(queue, ticket, id)
     local name = queue.name
     local score, expiry = call('ZSCORE', name, id), expiry_of(queue, id)
@@ -104,32 +108,34 @@ local function open_queues(now, sharded)
         set_expiry(queue, id, now + entry_ms, base and listeners(name, base) > 0)
       end
     end
-    -- Those in front are not known while expired entries are left: it makes an attempt soon.
+    -- While expired entries are left, the rank is unknown. With rank 0 the waiter makes an attempt
+    -- soon.
     if queue.has_more then return 0 end
     return call('ZCOUNT', name, 0, string.format('(%.0f', ticket))
   end
 
-  -- Shortens the entry's life, never prolongs it: a dead waiter that is notified again and again
-  -- would otherwise stay the head for good.
+  -- Shortens the life of an entry, and never prolongs it: a dead waiter that is notified again and
+  -- again would otherwise stay the head for good.
   local function expire_soon(queue, id, expiry, listened)
     local soon = now + claim_ms
     if expiry > soon then set_expiry(queue, id, soon, listened) end
   end
 
-  -- Returns for how long the head keeps the others from a free lock.
+  -- Returns the time for which a free lock is kept for the head of the queue.
   local function time_left(head)
     return string.format('%.0f', math.max(0, math.min(head.expiry - now, claim_ms)))
   end
 
-  -- Granted: the entry stays, because this may be one vote of too few, but only for a moment.
+  -- Called if a waiter gets the lock on this node. Its entry stays for a moment, because fewer than
+  -- a quorum of nodes may grant.
   local function claim(queue, id)
     local expiry, listened = expiry_of(queue, id)
     if expiry then expire_soon(queue, id, expiry, listened) end
   end
 
-  -- Notifies the head of a queue, and no other waiter. If its manager listened and has no
-  -- subscriber now, it is gone: its entry ends, and the next one is the head. If only its
-  -- connection is gone, it enqueues again with its next attempt, marked as not listening.
+  -- Notifies the head of a queue, and no other waiter. If the head's manager was subscribed before
+  -- and is not any more, its entry is removed, and the next waiter is the head. If that manager
+  -- only lost its connection, its next attempt adds the entry again, marked as not subscribed.
   local function notify_head(queue)
     for _ = 1, drops_max do
       local head = head_of(queue)

@@ -1,5 +1,6 @@
--- Part of the scripts that report who holds a lock. Returns a value of our own as it is, and of a
--- foreign one the beginning in printable ASCII: it may be megabytes long, and end up in a log.
+-- Part of the scripts that report the holder of a lock. Returns the whole value if Holdfast wrote
+-- it. Of a value of another library, returns the beginning in printable ASCII: the value may be
+-- megabytes long, and may be written to a log.
 local function shown(value)
   if #value <= 2048 and string.find(value, '^hf:[!-~]+$') then return value end
   if #value <= 128 and not string.find(value, '[^ -~]') then return value end

@@ -1,11 +1,11 @@
--- Part of the scripts that run operations: the short way of a list. One lock for each operation, no
--- queues, no lock is named twice, every key is as its owner left it. Looks first and writes last:
--- if anything is otherwise it has only extended what the engine would extend as well, and the
--- engine decides all of it.
+-- Part of the scripts that run operations: the fast path for a list. It handles lists with one lock
+-- for each operation, no queues, no lock in two operations, and in every key the value that the
+-- sender expects. It reads first and writes last. If it meets any other case, it has only extended
+-- keys that the engine would extend as well, and the engine decides the whole list.
 
--- Returns the lines of the reply after its stamp, or nil. The runs of operations begin at ARGV[at],
--- their locks, which hold `values`, at KEYS[lock]. `limits` (nil without fences) has counters (by
--- shard), floor, proposal_max and ttl_max.
+-- Returns the lines of the reply after its stamp, or nil if the engine has to decide. The runs of
+-- operations begin at ARGV[at], and their lock keys at KEYS[lock]. `values` has the values of these
+-- keys. `limits` (nil without fences) has counters (by shard), floor, proposal_max and ttl_max.
 local function usual(at, lock, values, limits)
   local call, lines, n, seen = redis.call, {}, 0, {}
   local plans, lives, dead = {}, {}, {}
@@ -34,7 +34,7 @@ local function usual(at, lock, values, limits)
         if value then return nil end
         seen[key], lines[n] = true, 'G'
         if limits then
-          -- The proposal's own text is the fence, unless another number is granted.
+          -- The fence is the text of the proposal, unless another number is granted.
           local fence, shard = ARGV[at], ARGV[at + 1]
           local c, counter = tonumber(fence), raised[shard] or limits.counters[shard]
           if c > limits.proposal_max then return nil end
@@ -53,12 +53,13 @@ local function usual(at, lock, values, limits)
       end
     end
   end
-  -- Counters before keys: an error between the two then only skips numbers.
+  -- Counters are written before keys: an error between the two then only skips fences.
   if #count > 2 then call(unpack(count)) end
   if #dead > 0 then call('DEL', unpack(dead)) end
   for op, plan in pairs(plans) do
     local key = KEYS[lock + op - 1]
-    -- A key that MGET calls empty may hold another type: NX keeps it from being overwritten.
+    -- MGET returns nothing for a key of another type, and NX keeps such a key from being
+    -- overwritten.
     if not call('SET', key, plan, 'PX', lives[op], 'NX') then
       -- @include wrong-type
       lines[op] = wrong_type(key)

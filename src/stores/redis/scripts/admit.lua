@@ -1,12 +1,13 @@
--- Lets a quarantined node vote again, with counters no lower than given. Idempotent; refuses when
--- the record is not the one the caller saw, or the wait is not over by this server's own clock.
+-- Admits a quarantined node: the node votes again, and its counters are not smaller than the given
+-- ones. Idempotent. Refuses if the record has changed since the caller read it, or if the
+-- quarantine is not over by this server's own clock.
 -- KEYS: [1] node record
--- ARGV: [1] mode (copy, bootstrap or clock), [2] rid and [3] since as the caller saw them,
+-- ARGV: [1] mode (copy, bootstrap or clock), [2] rid and [3] since as the caller read them,
 --       [4] quarantine in ms, [5] floor for every fence, [6] the caller's time in µs as another
 --       floor, or 0: no more than a minute ahead of this server's counts, [7..] shard, counter, ...
 -- Returns: "A"          admitted, now or before
---          "L ms"       that much of the wait is left
---          "C"          the record has changed: look again
+--          "L ms"       the quarantine lasts for so many ms more
+--          "C"          the record has changed: read it again
 --          "X CODE"     refused
 local record = KEYS[1]
 local kept = redis.call('HMGET', record, 'rid', 'st', 'since', 'ever', 'floor')
@@ -20,7 +21,8 @@ local time = redis.call('TIME')
 local waited = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[3])
 if ARGV[1] == 'bootstrap' then
   if kept[4] then return 'C' end
-  -- A difference of two moments cut to whole seconds: it may be almost a second too long.
+  -- The uptime is a difference of two times cut to whole seconds. It may be almost a second too
+  -- long.
   local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '1') - 1
   waited = math.max(waited, uptime * 1000)
 end

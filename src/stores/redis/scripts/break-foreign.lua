@@ -1,4 +1,4 @@
--- Deletes a value that is not ours, if it is the one that was seen.
+-- Deletes a value that another library wrote, if it is still the one that inspect returned.
 -- KEYS: [1] lock key
 -- ARGV: [1] the value as inspect returned it
 -- Returns: "R deleted 1"

@@ -1,6 +1,6 @@
 -- Runs acquires, touches and releases of one slot, each with its own verdict, as if they had been
 -- sent one after the other. In a Cluster a script cannot reach the node record in another slot, so
--- each lock has its own counter beside it, with a retention.
+-- each lock has its own counter key. A counter expires after its retention.
 -- KEYS: the lock keys of all operations, then their counters (not of releases), then their queues
 --       (not of touches), in the same order
 -- ARGV: [1] number of lock keys, [2] number of counters, [3] retention of the counters in ms,
@@ -9,8 +9,8 @@
 local call, locks, retention, time = redis.call, tonumber(ARGV[1]), ARGV[3], redis.call('TIME')
 local stamp = 'S ' .. time[1] .. ' ' .. time[2] .. ' -'
 
--- The short way of one operation on one lock: an acquire of a free lock, with a proposal greater
--- than all before, or a touch of a lock that is as its owner left it.
+-- Fast path for one operation on one lock: an acquire of a free lock with a proposal greater than
+-- all fences before, or a touch of a lock that has the value that the sender expects.
 if ARGV[1] == '1' and (ARGV[4] == 'A 1 1' or ARGV[4] == 'T 1 1') then
   local whole, ttl, c = ARGV[6], tonumber(ARGV[5]), tonumber(call('GET', KEYS[2]) or 0)
   if ARGV[4] == 'T 1 1' then
@@ -23,7 +23,7 @@ if ARGV[1] == '1' and (ARGV[4] == 'A 1 1' or ARGV[4] == 'T 1 1') then
   elseif call('EXISTS', KEYS[1], KEYS[3]) == 0 then
     local fence = tonumber(ARGV[7])
     if fence > c and fence <= (time[1] + 60) * 1000000 and fence <= 9007199254740991 then
-      -- Counter before key: an error between the two then only skips a number.
+      -- The counter is written before the key: an error between the two then only skips a fence.
       call('SET', KEYS[2], ARGV[7], 'PX', retention)
       call('SET', KEYS[1], whole .. '|' .. ARGV[7], 'PX', ttl)
       return stamp .. '\nG'
@@ -41,7 +41,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local view = {
   values = by_name(call('MGET', unpack(KEYS, 1, locks)), 1), fences = true, floor = 0,
   ttl_max = math.huge, queues = (has_queues or has_waiter) and open_queues(now, true),
-  -- No proposal lifts a counter further than a minute (µs) ahead of this server's time.
+  -- Limit for proposals: a minute (in µs) ahead of this server's time.
   proposal_max = (time[1] + 60) * 1000000
 }
 
@@ -49,7 +49,7 @@ function view.read_counter(op, n)
   return tonumber(call('GET', KEYS[op.counter + n]) or 0)
 end
 
--- Also if none is behind: each touch prolongs the retention.
+-- Writes the counters even if none of them is smaller: each touch prolongs their retention.
 function view.raise_counters(op, fence)
   for n = 0, op.last - op.first do
     local c = math.max(view.read_counter(op, n), fence)

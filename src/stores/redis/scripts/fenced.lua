@@ -6,8 +6,9 @@
 --       of lock keys, [6..] operations, as _list.lua has them
 -- Returns: "S sec usec rid", and a line with the verdict on each operation, as _engine.lua has them
 
--- The short way of one operation on one lock: most are as their sender expects. Looks first and
--- writes last; if anything is otherwise it has written nothing, and the rest decides.
+-- Fast path for one operation on one lock: most locks are in the state that the sender expects. It
+-- reads first and writes last. In any other case it has written nothing, and the rest of the script
+-- decides.
 local kind = ARGV[6]
 if ARGV[5] == '1' and (kind == 'A 1 1' or kind == 'T 1 1' or kind == 'W 1 1') then
   local call, strict, whole = redis.call, ARGV[2] == 'strict', ARGV[8]
@@ -15,15 +16,16 @@ if ARGV[5] == '1' and (kind == 'A 1 1' or kind == 'T 1 1' or kind == 'W 1 1') th
   local rid, ttl, time, line = kept[1], tonumber(ARGV[7]), call('TIME'), nil
   if rid and kept[3] == ARGV[3]
     and (strict and kept[2] == 'A' and ttl <= tonumber(kept[4] or ARGV[4])
-      -- Not a strict node and a client with admission off.
+      -- The other allowed case: the client has admission off, and the node record is not strict.
       or not (strict or kept[2] or kept[4]))
   then
     if kind == 'T 1 1' then
       line = call('MGET', KEYS[2])[1] == whole and 'K'
-    -- Any key at all, also one that holds no lock.
+    -- EXISTS finds keys of every type, even a key that holds no lock.
     elseif kind == 'A 1 1' and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
       local c = tonumber(ARGV[9])
-      -- A proposal far ahead of time has to be cut.
+      -- A proposal far ahead of this server's time is left to the rest of the script, which reduces
+      -- it.
       line = c > tonumber(kept[5] or 0) and c > tonumber(kept[6] or 0)
         and c <= (time[1] + 60) * 1000000 and c <= 9007199254740991 and 'G'
     else
@@ -36,7 +38,7 @@ if ARGV[5] == '1' and (kind == 'A 1 1' or kind == 'T 1 1' or kind == 'W 1 1') th
     and (not info or type(info) == 'string' and string.find(info, 'run_id:' .. rid, 1, true))
   then
     if line == 'G' then
-      -- Counter before key: an error between the two then only skips a number.
+      -- The counter is written before the key: an error between the two then only skips a fence.
       call('HSET', KEYS[1], ARGV[10], ARGV[9])
       call('SET', KEYS[2], whole .. '|' .. ARGV[9], 'PX', ARGV[7])
     elseif line == 'K' and ttl > 0 and call('PTTL', KEYS[2]) < ttl then
@@ -51,7 +53,7 @@ local call, record, locks = redis.call, KEYS[1], tonumber(ARGV[5])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- With the record the counters that acquires look at, each once.
+-- Reads the record together with the counters that the acquires need, each counter once.
 -- @include run-at
 local fields, counters, at = {'HMGET', record, 'rid', 'st', 'fmt', 'max', 'floor'}, {}, 6
 while at <= #ARGV do
@@ -73,7 +75,7 @@ local refusal, rid = may_vote(kept[1], kept[2], kept[3], kept[4], now)
 for n = 6, #kept do counters[fields[n + 2]] = tonumber(kept[n] or 0) end
 local limits = {
   counters = counters, floor = tonumber(kept[5] or 0),
-  -- No proposal lifts a counter beyond this: a minute (µs) ahead of this server's time.
+  -- Limit for proposals: a minute (in µs) ahead of this server's time.
   proposal_max = (time[1] + 60) * 1000000,
   ttl_max = tonumber(kept[4] or ARGV[2] == 'strict' and ARGV[4] or math.huge)
 }

@@ -1,5 +1,5 @@
--- Returns the values among these keys that may be locks of ours. The others stay on the server:
--- they may be megabytes long.
+-- Returns the values of those keys that may be locks of Holdfast. Other values are not sent: they
+-- may be megabytes long.
 -- KEYS: any keys
 -- ARGV: none
 -- Returns: for each key its value, or an empty text

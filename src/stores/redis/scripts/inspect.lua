@@ -1,4 +1,4 @@
--- Looks at one lock and changes nothing.
+-- Reads one lock and changes nothing.
 -- KEYS: [1] lock key, [2] its queue
 -- ARGV: none
 -- Returns: "F waiters"              free
@@ -11,7 +11,8 @@ local value, waiters = redis.call('MGET', KEYS[1])[1], 0
 if redis.call('EXISTS', KEYS[2]) == 1 then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  -- The queue's members below 0 are the moments at which places end, twice and negative.
+  -- Each queue entry has a member with a score of about -2 times its expiry (see _queue.lua).
+  -- Entries that have not expired are counted.
   waiters = redis.call('ZCOUNT', KEYS[2], '-inf', string.format('(-%.0f', 2 * now + 1))
 end
 if not value then

@@ -1,15 +1,15 @@
--- Tells which layout of groups this node belongs to, closes it for an older one, or opens it for a
--- new one. Grants nothing. The version of a layout only ever grows on a node.
+-- Returns the layout (set of groups) that this node belongs to, closes the node for older layouts,
+-- or opens it for a new one. Grants nothing. The version of the layout never decreases on a node.
 -- KEYS: [1] node record
 -- ARGV: [1] look, claim (close it for older layouts), open (when claimed for long enough) or heal
---       (open at once: the layout is open already, this node only missed it),
+--       (open at once: the layout is already open on other nodes),
 --       [2] version, [3] open and [4] claimed format, [5] wire format without groups,
 --       [6] least wait in ms, [7] floor for every fence, [8] ids of all groups, [9] hold in ms
 -- Returns: "O floor"                              open for this layout
---          "C waited hold max highest ids"        claimed by it, for so many ms
+--          "C waited hold max highest ids"        claimed by this layout for `waited` ms
 --          "P 0 hold max highest ids"             still in an older layout
---          "F 0 hold max highest ids"             in none
---          "X FORMAT format"                      in another of the same version, or a newer one
+--          "F 0 hold max highest ids"             in no layout
+--          "X FORMAT format"                      in another layout of this version, or a newer one
 local record, act = KEYS[1], ARGV[1]
 local kept = redis.call('HMGET', record, 'fmt', 'lat', 'hold', 'max', 'ids', 'floor')
 local fmt, at = kept[1], kept[2]
@@ -24,7 +24,7 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if act == 'claim' and fmt ~= ARGV[4] then
-  -- Where there was no layout, there is none to wait for.
+  -- A node that had no layout before has no older leases to wait for.
   at = fmt and string.format('%.0f', now) or '0'
   fmt = ARGV[4]
   redis.call('HSET', record, 'fmt', fmt, 'lat', at)
@@ -34,7 +34,8 @@ local hold = tonumber(kept[3] or 0)
 local over = fmt == ARGV[4] and waited >= tonumber(ARGV[6]) and waited >= hold
 if act == 'heal' or (act == 'open' and over) then
   local floor = kept[6] or '0'
-  -- Before the format: an error between the two then leaves it closed.
+  -- The floor is written before the format: after an error between the two, the node is still
+  -- closed.
   if tonumber(floor) < tonumber(ARGV[7]) then
     floor = ARGV[7]
     redis.call('HSET', record, 'floor', floor)

@@ -4,7 +4,8 @@
 -- Returns: "W sec usec uptime field value field value ..."   the record, uptime in seconds
 --          "X CODE detail"                                   refused, waiting does not help
 -- @include record
--- Grants nothing, so it may enter the cache unverified: no reason to keep the node from voting.
+-- Without INFO nothing can be verified, so this refusal changes no record: the node goes on voting.
+-- The script may be cached all the same, because it grants nothing.
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
 local time = redis.call('TIME')
 local kept = redis.call('HMGET', KEYS[1], 'rid', 'st', 'fmt', 'max')

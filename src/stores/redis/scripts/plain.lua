@@ -3,11 +3,11 @@
 -- KEYS: the lock keys of all operations, then their queues, in the same order, but for touches
 -- ARGV: [1] number of lock keys, [2] "cluster" if channels are to be in the slot of their lock, or
 --       "", [3..] operations, as _list.lua has them
--- Returns: "S sec usec -", or "-" if the first one is a release, and a line with the verdict on
---       each operation, as _engine.lua has them. Releases of all modes come here: a stamp without a
---       run id would be taken for that of another process
+-- Returns: "S sec usec -", or "-" if the first operation is a release, and a line with the verdict
+--       on each operation, as _engine.lua has them. Clients of all modes send releases to this
+--       script. Some of them would take a stamp without a run id for that of another process
 
--- The short way of one operation on one lock, which is as its sender expects.
+-- Fast path for one operation on one lock that is in the state that the sender expects.
 if #KEYS == 2 then
   local call, kind, whole = redis.call, ARGV[3], ARGV[5]
   if kind == 'R 1 1' then

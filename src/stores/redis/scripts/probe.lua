@@ -1,11 +1,11 @@
--- For the doctor: looks at the clock, at the node record and at what this user may run, and tries
--- a write that changes nothing.
+-- Used by the doctor: reads the clock and the node record, checks which commands this user may run,
+-- and tries a write that changes nothing.
 -- KEYS: [1] a name that no lock has, [2] node record, where there is one
--- ARGV: [1..] whole commands to ask about, with @1 and @2 for the keys. They have to be well
---       formed: a server looks for the keys of one that is cut short beyond its end
--- Returns lines: "D sec usec", with "-" for a clock that may not be read
---                the commands this user may not run, apart by spaces; "?" where nobody can tell
---                the error that a write is answered with, if any
+-- ARGV: [1..] complete commands to check, with @1 and @2 for the keys. A server that looks
+--       for the keys of an incomplete command may read beyond its end
+-- Returns lines: "D sec usec", with "-" if the clock may not be read
+--                the commands this user may not run, with spaces between; "?" if unknown
+--                the error reply to the write, if any
 --                "rid st since ever mode fmt max off" of the record, "-" for each that is not there
 local function denied(command)
   if not redis.acl_check_cmd then return false end
