@@ -174,6 +174,19 @@ const samples: Readonly<Record<string, Sample>> = {
     wrong: { "src/core/a.ts": `// ${unfinished}: later`, "src/b.lua": `-- ${broken}` },
     right: { "src/core/a.ts": `const TODOS = 1;`, "docs/a.md": unfinished },
   },
+  "sources use plain words": {
+    rule: rules.sourcesUsePlainWords,
+    wrong: {
+      "src/core/a.ts": "// Whoever waits is told.",
+      "src/core/b.ts": "const told = 1;",
+      "src/core/c.ts": "this.#tellFirst();",
+      "src/d.lua": "-- nobody waits",
+    },
+    right: {
+      "src/core/a.ts": "// Each waiter receives a notification. const teller = hearing;",
+      "test/a.test.ts": "const heard = [];",
+    },
+  },
   "files stand alone": {
     rule: rules.filesStandAlone,
     wrong: {

@@ -79,11 +79,11 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
 
 export function storeOptions(settings: StoreSettings, fencing?: boolean): RedisStoreOptions {
   const { prefix, maxTtl, nodeTimeout, admission } = settings;
-  const told = settings.fencing;
-  if (told !== undefined && told !== "true" && told !== "false") {
+  const wanted = settings.fencing;
+  if (wanted !== undefined && wanted !== "true" && wanted !== "false") {
     throw new Failure("misuse", "expected fencing in a store address to be true or false");
   }
-  const without = fencing === false || told === "false";
+  const without = fencing === false || wanted === "false";
   const given = { prefix, maxTtl, nodeTimeout, admission };
   // The store checks the texts of these options, and names the invalid option in its error.
   const set = Object.entries(given).filter(([, value]) => value !== undefined);

@@ -3,10 +3,10 @@ export async function interruptible<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<{ readonly result: Result } | { readonly interrupted: NodeJS.Signals }> {
   const controller = new AbortController();
-  let heard: NodeJS.Signals | undefined;
+  let received: NodeJS.Signals | undefined;
   const listeners = (["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => {
     const listener = (): void => {
-      heard ??= signal;
+      received ??= signal;
       controller.abort();
     };
     process.on(signal, listener);
@@ -16,7 +16,7 @@ export async function interruptible<Result>(
     const result = await work(controller.signal);
     return { result };
   } catch (error) {
-    if (heard !== undefined) return { interrupted: heard };
+    if (received !== undefined) return { interrupted: received };
     throw error;
   } finally {
     for (const end of listeners) end();

@@ -48,8 +48,8 @@ function report(error: unknown, how: { readonly json: boolean; readonly debug: b
   const code = failure.code ?? exitCodes[failure.exit].code;
   if (failure.silent) return code;
   if (how.json) {
-    const told = { exit: failure.exit, code, message: oneLine(failure.message) };
-    process.stderr.write(`${JSON.stringify({ error: told })}\n`);
+    const report = { exit: failure.exit, code, message: oneLine(failure.message) };
+    process.stderr.write(`${JSON.stringify({ error: report })}\n`);
   } else {
     process.stderr.write(`holdfast: ${oneLine(failure.message)}\n`);
   }
@@ -62,13 +62,13 @@ function asFailure(error: unknown): Failure {
     // The parser throws this error if a subcommand is missing, for example after `holdfast fence`.
     if (error.code === "commander.help")
       return new Failure("misuse", "a command is missing; see --help");
-    const told = withoutAddresses(error.message.replace(/^error: /, ""));
-    return new Failure("misuse", `${told}; see holdfast --help`);
+    const message = withoutAddresses(error.message.replace(/^error: /, ""));
+    return new Failure("misuse", `${message}; see holdfast --help`);
   }
   const known = failureOf(error);
   if (known !== undefined) return known;
-  const told = error instanceof Error ? error.message : String(error);
-  return new Failure("internal", `unexpected error: ${told} (more with --debug)`, error);
+  const message = error instanceof Error ? error.message : String(error);
+  return new Failure("internal", `unexpected error: ${message} (more with --debug)`, error);
 }
 
 /** Replaces store addresses in the parser's messages: they may contain passwords. */

@@ -30,7 +30,7 @@ export function buildProgram(host: Host): Command {
     .option("-s, --store <address>", "where the locks are kept")
     .option("--json", "print JSON for programs; errors too, on stderr")
     .option("--no-color", "no colours; NO_COLOR in the environment does the same")
-    .option("--debug", "tell more on stderr, with stack traces of errors")
+    .option("--debug", "print more on stderr, with stack traces of errors")
     .helpCommand(false)
     .addHelpText("after", examples)
     .configureHelp({ showGlobalOptions: true });

@@ -60,19 +60,19 @@ export class Session {
     const { output } = this;
     const connected = await connect(this.chosen.address, { ...more, output });
     try {
-      if (output.debug || more.saysStore === true) this.#tellStore(connected);
-      if (output.debug) this.#tellEvents(connected);
+      if (output.debug || more.saysStore === true) this.#printStore(connected);
+      if (output.debug) this.#printEvents(connected);
       return await work(connected);
     } finally {
       await connected.close();
     }
   }
 
-  #tellStore({ description }: Connected): void {
+  #printStore({ description }: Connected): void {
     this.output.note(`store: ${description} (${this.chosen.from})`);
   }
 
-  #tellEvents({ locks }: Connected): void {
+  #printEvents({ locks }: Connected): void {
     locks.on("node-failed", ({ node, cause }) => this.output.note(`${node}: ${String(cause)}`));
     locks.on("doubtful", ({ cause }) => this.output.note(`doubtful: ${String(cause)}`));
     locks.on("warning", ({ node, what, why }) => {

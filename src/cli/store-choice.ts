@@ -80,8 +80,9 @@ function placeOf(message: string, text: string): string {
 export function chooseStore(flag: string | undefined, found: FoundConfig): ChosenStore {
   const cwd = process.cwd();
   if (flag !== undefined) return { address: parseStoreAddress(flag, cwd), from: "from --store" };
-  const told = process.env["HOLDFAST_STORE"] ?? "";
-  if (told !== "") return { address: parseStoreAddress(told, cwd), from: "from HOLDFAST_STORE" };
+  const address = process.env["HOLDFAST_STORE"] ?? "";
+  if (address !== "")
+    return { address: parseStoreAddress(address, cwd), from: "from HOLDFAST_STORE" };
   const { config, path } = found;
   if (config.store !== undefined && path !== undefined) {
     return { address: parseStoreAddress(config.store, dirname(path)), from: `from ${path}` };

@@ -95,7 +95,7 @@ export class Guarantees {
 
   #onAdmitted(node: SimulatedNode, mode: string): void {
     const { nowMs } = this.#scene;
-    this.#scene.tell(node.name, "admitted", mode);
+    this.#scene.add(node.name, "admitted", mode);
     const loss = this.#losses.get(node);
     if (loss === undefined || this.#greatestFence === 0) return;
     const stepped = (this.#forwardSteps.get(node) ?? -1) >= loss.atMs;

@@ -1,7 +1,7 @@
 import type { AttemptRecord } from "./process/recording-store.ts";
 import { ownerAndFence } from "./node/script-context.ts";
 import type { Scene } from "./scene.ts";
-import type { HeardReply } from "./votes.ts";
+import type { ReceivedReply } from "./votes.ts";
 
 /** A NOSCRIPT reply of node `to`, which process `from` has just received. */
 interface Lacking {
@@ -30,10 +30,10 @@ export class MissingScripts {
   }
 
   /** Called before the process handles a reply. `attempts` maps owners to its attempts. */
-  onHeard(
+  onReceived(
     from: string,
     to: string,
-    { command, reply }: Pick<HeardReply, "command" | "reply">,
+    { command, reply }: Pick<ReceivedReply, "command" | "reply">,
     attempts: ReadonlyMap<string, AttemptRecord>,
   ): void {
     if (!(reply instanceof Error) || !reply.message.startsWith("NOSCRIPT")) return;
@@ -60,8 +60,8 @@ export class MissingScripts {
     const { from, to, owners } = lacking;
     if (this.#last === lacking) this.#last = undefined;
     if (owners.size === 0) return;
-    const told = `${to} lacked a script, and ${from} did not send it the text`;
-    this.#report(`${told}, though it waited for its vote (${[...owners].join(", ")})`);
+    const what = `${to} lacked a script, and ${from} did not send it the text`;
+    this.#report(`${what}, though it waited for its vote (${[...owners].join(", ")})`);
   }
 }
 

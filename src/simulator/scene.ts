@@ -24,7 +24,7 @@ export class Scene {
     return this.#queue.push(this.#nowMs + Math.max(0, delayMs), run);
   }
 
-  tell(lane: string, kind: string, text: string): void {
+  add(lane: string, kind: string, text: string): void {
     this.trace.add(this.#nowMs, lane, kind, text);
   }
 

@@ -12,7 +12,7 @@ interface Step {
 }
 
 /** Last reply with the server's time that a process received from a node. */
-interface Heard {
+interface Received {
   readonly incarnation: number;
   readonly executedMs: number;
   /** Time of the last forward clock step that the process can detect from its replies. */
@@ -20,7 +20,7 @@ interface Heard {
 }
 
 /** Reply of a node to a command, when it arrives at the client. */
-export interface HeardReply {
+export interface ReceivedReply {
   readonly command: readonly string[];
   readonly incarnation: number;
   readonly sentMs: number;
@@ -41,7 +41,7 @@ export class Votes {
   readonly #scenario: Scenario;
   readonly #steps = new Map<SimulatedNode, Step[]>();
   readonly #confirmed = new Map<SimulatedNode, Map<string, number>>();
-  readonly #heard = new Map<SimulatedProcess, Map<SimulatedNode, Heard>>();
+  readonly #received = new Map<SimulatedProcess, Map<SimulatedNode, Received>>();
   /**
    * Processes whose own clocks were stepped or held. They cannot detect a step of a node's clock.
    */
@@ -81,12 +81,12 @@ export class Votes {
    * Records the server's time in a reply. Returns true if the reply proves to the process that the
    * node's clock was set forward.
    */
-  onHeard(machine: SimulatedProcess, node: SimulatedNode, heard: HeardReply): boolean {
-    const { incarnation, sentMs, executedMs, reply } = heard;
+  onReceived(machine: SimulatedProcess, node: SimulatedNode, received: ReceivedReply): boolean {
+    const { incarnation, sentMs, executedMs, reply } = received;
     if (!hasTime(reply)) return false;
     this.#greatestTripMs = Math.max(this.#greatestTripMs, this.#scene.nowMs - sentMs);
-    const nodes = this.#heard.get(machine) ?? new Map<SimulatedNode, Heard>();
-    this.#heard.set(machine, nodes);
+    const nodes = this.#received.get(machine) ?? new Map<SimulatedNode, Received>();
+    this.#received.set(machine, nodes);
     const before = nodes.get(node);
     // Times before and after a restart of the node are not compared: its clock may have changed.
     const isSame = before?.incarnation === incarnation;
@@ -99,9 +99,9 @@ export class Votes {
   /** Returns the number of nodes whose vote for the attempt is still valid for its process. */
   count({ machine, owner, heldSinceMs }: AttemptRecord): number {
     let count = 0;
-    const heard = this.#unsure.has(machine) ? undefined : this.#heard.get(machine);
+    const received = this.#unsure.has(machine) ? undefined : this.#received.get(machine);
     for (const [node, confirmed] of this.#confirmed) {
-      const stepMs = heard?.get(node)?.stepMs ?? -Infinity;
+      const stepMs = received?.get(node)?.stepMs ?? -Infinity;
       const confirmedMs = confirmed.get(owner) ?? -Infinity;
       if (confirmedMs >= heldSinceMs && confirmedMs >= stepMs) count += 1;
     }

@@ -58,7 +58,7 @@ export class Witness {
 
   report(rule: Violation["rule"], text: string): void {
     this.violations.push({ rule, atMs: this.#scene.nowMs, text });
-    this.#scene.tell("world", "violation", `${rule}: ${text}`);
+    this.#scene.add("world", "violation", `${rule}: ${text}`);
   }
 
   granted(record: AttemptRecord): void {
@@ -155,7 +155,7 @@ export class Witness {
    * Called when a reply proved to a process that a node's clock was set forward. Keys on that node
    * may have expired early. Each lease of the process must still have a quorum of valid votes.
    */
-  heardOfStep(machine: SimulatedProcess): void {
+  noticeStep(machine: SimulatedProcess): void {
     this.#scene.after(0, () => {
       for (const tenure of this.#active) {
         if (tenure.machine === machine) this.#mustRestOnQuorum(tenure);
@@ -187,8 +187,8 @@ export class Witness {
     tenure.trustedUntilMs = this.#scene.nowMs;
     const overMs = -leftMs(tenure.machine, tenure.record);
     if (overMs <= 0) return;
-    const told = `${machine.name} still trusts ${record.resources.join("+")}`;
-    this.report("trust-beyond-validity", `${told}, ${overMs.toFixed(3)} ms after its validity`);
+    const what = `${machine.name} still trusts ${record.resources.join("+")}`;
+    this.report("trust-beyond-validity", `${what}, ${overMs.toFixed(3)} ms after its validity`);
     tenure.isOver = true;
   }
 
@@ -199,8 +199,8 @@ export class Witness {
     this.#scene.enter();
     const { state } = lease;
     if (state !== "held" && state !== "doubtful") return;
-    const told = `${machine.name} trusts ${record.resources.join("+")}`;
-    this.report("too-few-votes", `${told}, for which too few nodes have given their word`);
+    const what = `${machine.name} trusts ${record.resources.join("+")}`;
+    this.report("too-few-votes", `${what}, for which too few nodes have confirmed it`);
     tenure.isOver = true;
   }
 
@@ -210,8 +210,8 @@ export class Witness {
     this.#scene.enter();
     const { state } = lease;
     if (state !== "held" && state !== "doubtful") return;
-    const told = `${machine.name} trusts ${record.resources.join("+")} again`;
-    this.report("trust-beyond-validity", `${told}, after it was over`);
+    const what = `${machine.name} trusts ${record.resources.join("+")} again`;
+    this.report("trust-beyond-validity", `${what}, after it was over`);
   }
 
   /**
@@ -262,8 +262,8 @@ export class Witness {
       this.#scene.after(waitMs, () => this.#mustBeSignalled(tenure));
       return;
     }
-    const told = `${machine.name} was not told of the end of ${record.resources.join("+")}`;
-    this.report("late-signal", `${told}, ${overMs.toFixed(3)} ms over`);
+    const what = `${machine.name} received no signal of the end of ${record.resources.join("+")}`;
+    this.report("late-signal", `${what}, ${overMs.toFixed(3)} ms over`);
     tenure.isOver = true;
   }
 

@@ -22,7 +22,7 @@ import { SimulatedClient } from "./workload/client.ts";
 import { strike, type FaultTargets, type Undo } from "./workload/faults.ts";
 import { Promises } from "./workload/promises.ts";
 import { Storage } from "./workload/storage.ts";
-import { tellEvents, told } from "./tell-events.ts";
+import { traceEvents, commandText } from "./trace-events.ts";
 import type { TraceMode } from "./trace.ts";
 
 /**
@@ -124,7 +124,7 @@ export class World implements FaultTargets {
   }
 
   onResumed(machine: SimulatedProcess): void {
-    this.scene.tell(machine.name, "resumed", "");
+    this.scene.add(machine.name, "resumed", "");
     // In half of the cases, the user's code reads its leases before any timer of the process runs.
     if (machine.random.chance(0.5)) this.witness.askAll(machine);
   }
@@ -185,18 +185,18 @@ export class World implements FaultTargets {
       onExecuted: (command, reply, isStray) => {
         this.#releases.onExecuted(node);
         if (this.scene.trace.isOn) {
-          const text = `${told(command)} → ${String(reply)}`;
-          this.scene.tell(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
+          const text = `${commandText(command)} → ${String(reply)}`;
+          this.scene.add(node.name, isStray ? "stray" : "executed", `${machine.name}: ${text}`);
         }
         this.#guarantees.onExecuted(node, command, reply);
         this.#votes.onExecuted(node, command);
         const isTooLate = isStray || this.#of(machine)?.client.closingSinceMs !== undefined;
         if (isTooLate) this.#orphans.onExecutedTooLate(node, command, reply);
       },
-      onHeard: (heard) => {
+      onReceived: (received) => {
         const attempts = this.#of(machine)?.recording.byOwner;
-        if (attempts) this.#missingScripts.onHeard(machine.name, node.name, heard, attempts);
-        if (this.#votes.onHeard(machine, node, heard)) this.witness.heardOfStep(machine);
+        if (attempts) this.#missingScripts.onReceived(machine.name, node.name, received, attempts);
+        if (this.#votes.onReceived(machine, node, received)) this.witness.noticeStep(machine);
       },
     });
   }
@@ -231,7 +231,7 @@ export class World implements FaultTargets {
 
   #locks(machine: SimulatedProcess, store: Store): Locks {
     const locks = lockManager(machine.runtime, store);
-    tellEvents(this.scene, machine.name, locks);
+    traceEvents(this.scene, machine.name, locks);
     return this.#sabotage.locks?.(locks, this.scene) ?? locks;
   }
 
@@ -239,7 +239,7 @@ export class World implements FaultTargets {
     this.scene.after(fault.atMs, () => {
       if (this.#phase !== "safety") return;
       this.struck.set(fault.kind, (this.struck.get(fault.kind) ?? 0) + 1);
-      this.scene.tell("world", "fault", JSON.stringify(fault));
+      this.scene.add("world", "fault", JSON.stringify(fault));
       const undo = strike(this, fault);
       if (undo === undefined) return;
       this.#undos.add(undo);
@@ -250,13 +250,13 @@ export class World implements FaultTargets {
 
   #undo(undo: Undo): void {
     if (!this.#undos.delete(undo)) return;
-    this.scene.tell("world", "undone", "");
+    this.scene.add("world", "undone", "");
     undo();
   }
 
   #heal(): void {
     for (const undo of this.#undos) this.#undo(undo);
-    this.scene.tell("world", "healed", "");
+    this.scene.add("world", "healed", "");
     this.#phase = "liveness";
     for (const each of this.#present) each?.client.beginPatience();
     for (const { links } of this.inhabitants) for (const link of links) link.calm();
@@ -273,7 +273,7 @@ export class World implements FaultTargets {
     }
     for (const name of missing) this.witness.report("no-progress", `nothing for ${name}`);
     this.#phase = "closing";
-    this.scene.tell("world", "closing", "");
+    this.scene.add("world", "closing", "");
     for (const each of this.#present) each?.client.stop();
     this.#watchClosing(this.scene.nowMs + this.#scenario.livenessMs);
   }

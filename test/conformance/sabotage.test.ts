@@ -67,7 +67,7 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
     open: () => ({ extend: async (_, ttlMs) => ({ kind: "extended", validityMs: ttlMs }) }),
   },
   "cannot be closed": {
-    noticedBy: "tells work that its manager was closed under it",
+    noticedBy: "signals work whose manager is closed",
     open: () => ({ close: () => Promise.reject(new Error("cannot close")) }),
   },
   "never renews": {
@@ -102,14 +102,14 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
     }),
   },
   "confuses names that normalise alike": {
-    noticedBy: "tells names apart that only look alike",
+    noticedBy: "distinguishes names that only look alike",
     open: (store) => ({
       attempt: (request) =>
         store.attempt({ ...request, resources: request.resources.map((r) => r.normalize()) }),
     }),
   },
   "cuts long names": {
-    noticedBy: "tells names of 1000 characters apart by their last",
+    noticedBy: "distinguishes names of 1000 characters by their last",
     open: (store) => ({
       attempt: (request) =>
         store.attempt({ ...request, resources: request.resources.map((r) => r.slice(0, 255)) }),

@@ -23,7 +23,7 @@ function watched() {
   );
   return {
     hear: (reply: unknown, ...owners: string[]) =>
-      watch.onHeard(
+      watch.onReceived(
         "client-1",
         "node-1",
         { command: batch("EVALSHA", ...owners), reply },

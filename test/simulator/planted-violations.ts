@@ -252,13 +252,13 @@ export const plants: Readonly<Record<Violation["rule"], readonly Plant[]>> = {
   "stale-confirmation": [
     {
       how: "a proof confirms a lease that another client has",
-      text: /was told that fence/,
+      text: /received a confirmation of fence/,
       work: { proveChance: 1 },
       sabotage: grantsAll((count) => BigInt(count)),
     },
     {
       how: "an extension confirms a lease that another client has",
-      text: /was told that fence/,
+      text: /received a confirmation of fence/,
       work: { extendChance: 1 },
       sabotage: grantsAll((count) => BigInt(count)),
     },
@@ -266,7 +266,7 @@ export const plants: Readonly<Record<Violation["rule"], readonly Plant[]>> = {
   "late-signal": [
     {
       how: "the library believes an extension that failed",
-      text: /was not told of the end/,
+      text: /received no signal of the end/,
       work: longTenures,
       sabotage: believedExtension,
     },

@@ -191,6 +191,13 @@ export const sourcesLeaveNothingToDo: Rule = (files) =>
     /\b(TODO|FIXME)\b/,
   );
 
+/** Things send, receive, return and report. Comments and names of `src/` use these words. */
+export const sourcesUsePlainWords: Rule = (files) =>
+  linesMatching(
+    files.filter(({ path }) => path.startsWith("src/") && path !== generated),
+    /\b(?:[Tt](?:old|ells?)|[Hh]eard|[Ee]ar|[Ww]hoever|(?:[Nn]o|[Ss]ome)body)\b|[a-z](?:Told|Tells?|Heard)(?![a-z])|\b(?:tell|told|heard)[A-Z]/,
+  );
+
 /** The project stands on its own: it names no place outside itself and no package server. */
 export const filesStandAlone: Rule = (files) =>
   linesMatching(files, /\.\.[/]shared\b|(^|[^\w.~-])[/]work[/]|\bregistry\.[a-z]+\w*\.[a-z]/);

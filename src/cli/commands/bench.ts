@@ -79,8 +79,8 @@ async function show(store: string, parts: readonly Measured[], output: Output): 
   for (const part of parts) showHistogram(part, output);
   const titles = ["IN FLIGHT", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX", "FAILED"];
   const rows = parts.map(({ inFlight, cycles, seconds, latenciesMs, failures }) => {
-    const told = Object.values(quantiles(latenciesMs)).map(shortLatency);
-    return [String(inFlight), String(Math.round(cycles / seconds)), ...told, String(failures)];
+    const figures = Object.values(quantiles(latenciesMs)).map(shortLatency);
+    return [String(inFlight), String(Math.round(cycles / seconds)), ...figures, String(failures)];
   });
   const columns = titles.map((title) => ({ title, align: "right" as const }));
   // The table comes last, so that a small terminal shows it.

@@ -55,15 +55,15 @@ async function breakOne(
     const outcome = await locks.break(seen, { foreign });
     if (output.json) output.document(outcome);
     if (outcome.broken) {
-      if (!output.json) tell(resource, outcome.fence, output);
+      if (!output.json) print(resource, outcome.fence, output);
       return "ok";
     }
     if (outcome.reason === "free") {
       if (!output.json) output.line(`${printable(resource)} is free: there is nothing to break`);
       return "ok";
     }
-    const told = "holds it now, and not the one that was shown: nothing was broken";
-    if (!output.json) output.note(`somebody else ${told}`);
+    const now = "holds it now, and not the one that was shown: nothing was broken";
+    if (!output.json) output.note(`another owner ${now}`);
     return "changed";
   });
 }
@@ -85,7 +85,7 @@ async function agrees(seen: Inspection, output: Output): Promise<boolean> {
   }
 }
 
-function tell(resource: string, fence: bigint | undefined, output: Output): void {
+function print(resource: string, fence: bigint | undefined, output: Output): void {
   output.line(`${printable(resource)} is broken`);
   if (fence === undefined) {
     output.line("no fence was raised: until its next renewal the old holder can still write");

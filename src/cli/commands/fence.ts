@@ -141,8 +141,8 @@ async function inRedis(
     const admission = await redisFences(client, { prefix: "" }).admit(key, fence);
     return { ...admission, fence };
   } catch (error) {
-    const told = error instanceof Error ? error.message : String(error);
-    throw new Failure("unavailable", `cannot check the fence: ${told}`, error);
+    const message = error instanceof Error ? error.message : String(error);
+    throw new Failure("unavailable", `cannot check the fence: ${message}`, error);
   } finally {
     opened.close();
   }

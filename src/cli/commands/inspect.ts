@@ -9,13 +9,13 @@ Examples:
   holdfast inspect nightly-report
   holdfast inspect nightly-report --json | jq -r .fence
 
-The exit code is 69 where too few servers answered to tell; a free lock is no failure.`;
+The exit code is 69 if too few servers answered; a free lock is no failure.`;
 
 export const addInspect: AddCommand = (program, host) => {
   program
     .command("inspect")
     .summary("show who holds a resource")
-    .description("Show who holds a resource, as each server tells it.")
+    .description("Show who holds a resource, as each server reports it.")
     .argument("<resource>", "what to look at")
     .addHelpText("after", examples)
     .action(host.act((session, resource: string) => inspect(session, resource)));

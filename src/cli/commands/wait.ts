@@ -18,7 +18,7 @@ export const addWait: AddCommand = (program, host) => {
   program
     .command("wait")
     .summary("wait until a resource is free")
-    .description("Wait until nobody holds a resource.")
+    .description("Wait until a resource is free.")
     .argument("<resource>", "what to wait for")
     .option("--timeout <duration>", "give up after this, with exit code 75 (default: forever)")
     .addHelpText("after", examples)
@@ -63,7 +63,7 @@ async function free(
     if (seen.state === "free") return passedMs;
     if (passedMs >= timeoutMs) {
       if (seen.state === "unknown") {
-        throw new Failure("unavailable", `too few servers answered to tell about "${resource}"`);
+        throw new Failure("unavailable", `too few servers answered about "${resource}"`);
       }
       throw new Failure("held", `"${resource}" is still held by ${holderText(seen)}`);
     }

@@ -43,7 +43,7 @@ async function watch(session: Session, flags: WatchFlags): Promise<"ok"> {
     await interruptible((signal) =>
       live
         ? draw(connected, output, intervalMs, signal)
-        : tell(connected, output, intervalMs, signal),
+        : printEvents(connected, output, intervalMs, signal),
     );
     return "ok";
   });
@@ -100,7 +100,7 @@ async function draw(
   }
 }
 
-async function tell(
+async function printEvents(
   { locks }: Connected,
   output: Output,
   intervalMs: number,

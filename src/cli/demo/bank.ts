@@ -31,7 +31,7 @@ export async function openBank(options: BankOptions): Promise<Bank> {
   const guard = fenceGuard({ store: memoryFences() });
   let greatestFence = "0";
 
-  const tell = (req: IncomingMessage, write: Omit<WriteEvent, "kind" | "fence">): void =>
+  const record = (req: IncomingMessage, write: Omit<WriteEvent, "kind" | "fence">): void =>
     options.onWrite(String(req.headers[workerHeader]), {
       kind: "write",
       fence: fenceIn(req),
@@ -46,7 +46,7 @@ export async function openBank(options: BankOptions): Promise<Bank> {
     const after = await bodyOf(req);
     const before = balances[account];
     balances[account] = after;
-    tell(req, { account, answer: "accepted", before, after });
+    record(req, { account, answer: "accepted", before, after });
     res.writeHead(204).end();
   };
 
@@ -70,7 +70,7 @@ export async function openBank(options: BankOptions): Promise<Bank> {
     if (res.statusCode !== 412 || req.method === "GET") return;
     const { guarded } = balances;
     const unchanged = { before: guarded, after: guarded, seen: greatestFence };
-    tell(req, { account, answer: "refused", ...unchanged });
+    record(req, { account, answer: "refused", ...unchanged });
   };
 
   const server = createServer({ keepAliveTimeout: keepAliveMs }, (req, res) => {

@@ -66,13 +66,13 @@ export class Crew {
       complaint = (complaint + chunk.toString()).slice(-2_000);
     });
     child.on("message", (event: DemoEvent) => this.#record.add(event));
-    child.on("error", (error) => this.#tell(name, { kind: "failed", message: error.message }));
+    child.on("error", (error) => this.#add(name, { kind: "failed", message: error.message }));
     child.on("exit", (code) => {
       this.#children.delete(name);
       // Without a code, a signal has ended the worker. The signal came from this class, or from the
       // terminal, which then ends the demo as well.
       if (code === 0 || code === null) return;
-      this.#tell(name, { kind: "failed", message: complaint.trim() || `exit code ${code}` });
+      this.#add(name, { kind: "failed", message: complaint.trim() || `exit code ${code}` });
     });
   }
 
@@ -88,7 +88,7 @@ export class Crew {
   async kill(name: string): Promise<void> {
     const child = this.#children.get(name);
     if (child === undefined) return;
-    this.#tell(name, { kind: "killed" });
+    this.#add(name, { kind: "killed" });
     await killed(child);
   }
 
@@ -96,14 +96,14 @@ export class Crew {
     const child = this.#children.get(name);
     if (child === undefined || !child.kill("SIGSTOP")) return;
     this.#order({ kind: "frozen", ...(child.pid === undefined ? {} : { pid: child.pid }) }, child);
-    this.#tell(name, { kind: "frozen" });
+    this.#add(name, { kind: "frozen" });
   }
 
   resume(name: string): void {
     const child = this.#children.get(name);
     if (child === undefined) return;
     this.#order({ kind: "frozen" }, child);
-    this.#tell(name, { kind: "resumed" });
+    this.#add(name, { kind: "resumed" });
     child.kill("SIGCONT");
   }
 
@@ -126,7 +126,7 @@ export class Crew {
     }
   }
 
-  #tell(worker: string, event: SignalEvent | { kind: "failed"; message: string }): void {
+  #add(worker: string, event: SignalEvent | { kind: "failed"; message: string }): void {
     this.#record.add({ ...event, worker, atMs: this.nowMs() });
   }
 }

@@ -22,7 +22,7 @@ const accounts: readonly AccountName[] = ["open", "guarded"];
 const stop = new AbortController();
 let frozenPid: number | undefined;
 let beganMs: number | undefined;
-let lastTold: Promise<void> = Promise.resolve();
+let lastSent: Promise<void> = Promise.resolve();
 
 const began = new Promise<void>((resolve) => {
   process.on("message", (order: Order) => {
@@ -44,10 +44,10 @@ process.on("disconnect", () => {
 try {
   await work();
 } catch (error) {
-  tell({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+  send({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
 }
 // The last event must be sent before the channel closes.
-await lastTold;
+await lastSent;
 process.removeAllListeners("disconnect");
 process.disconnect();
 
@@ -55,9 +55,9 @@ async function work(): Promise<void> {
   const { store, close } = await openDemoStore(plan.store);
   const locks = createLocks(store, { ttl: plan.ttlMs, label: `${plan.name} of the demo` });
   locks.on("renewed", ({ fence, remainingMs }) => {
-    tell({ kind: "renewed", fence: String(fence), expiresMs: nowMs() + remainingMs });
+    send({ kind: "renewed", fence: String(fence), expiresMs: nowMs() + remainingMs });
   });
-  tell({ kind: "ready", pid: process.pid });
+  send({ kind: "ready", pid: process.pid });
   await began;
   try {
     while (!stop.signal.aborted) await takeTurn(locks);
@@ -74,14 +74,14 @@ async function takeTurn(locks: Locks): Promise<void> {
     await locks.using(plan.resource, { wait: plan.waitMs, signal }, async (lease) => {
       fence = String(lease.fence);
       const expiresMs = nowMs() + lease.remainingMs();
-      tell({ kind: "acquired", fence, expiresMs });
+      send({ kind: "acquired", fence, expiresMs });
       await deposit(lease);
     });
-    tell({ kind: "released", fence });
+    send({ kind: "released", fence });
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof LeaseLostError)) throw error;
-    tell({ kind: "lost", fence, reason: error.reason });
+    send({ kind: "lost", fence, reason: error.reason });
   }
   // The pause is long enough for another worker to acquire the lock.
   await sleep(plan.restMs);
@@ -90,16 +90,16 @@ async function takeTurn(locks: Locks): Promise<void> {
 async function deposit(lease: Lease): Promise<void> {
   const fence = String(lease.fence);
   const balances = await Promise.all(accounts.map((account) => read(lease, account)));
-  tell({ kind: "thinking", fence });
+  send({ kind: "thinking", fence });
   await sleep(plan.thinkMs);
   lease.assertHeld();
-  tell({ kind: "checked", fence });
+  send({ kind: "checked", fence });
   // Between the last check and the write a process can stop at any time: garbage collection, a page
   // fault, a suspended machine. This pause makes the gap long enough for the director to use.
   await sleep(plan.sendMs);
   for (const [index, account] of accounts.entries()) {
     const how = await write(lease, account, (balances[index] ?? 0) + plan.deposit);
-    tell({ kind: "told", fence, account, how });
+    send({ kind: "replied", fence, account, how });
   }
 }
 
@@ -131,8 +131,8 @@ function nowMs(): number {
   return beganMs === undefined ? 0 : machineMs() - beganMs;
 }
 
-function tell(event: WorkerEvent): void {
+function send(event: WorkerEvent): void {
   const message = { ...event, worker: plan.name, atMs: nowMs() };
   // `send` fails only if the parent has ended, and then this process ends as well.
-  lastTold = new Promise((resolve) => process.send?.(message, () => resolve()));
+  lastSent = new Promise((resolve) => process.send?.(message, () => resolve()));
 }

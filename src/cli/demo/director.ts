@@ -54,13 +54,17 @@ export async function direct(options: DirectorOptions): Promise<void> {
   // The frozen worker is resumed before the next worker reads, so that its late write undoes the
   // finished deposits.
   const written = (event: DemoEvent): boolean =>
-    event.kind === "told" && event.account === "guarded" && event.worker !== sleeper;
+    event.kind === "replied" && event.account === "guarded" && event.worker !== sleeper;
   await record.next("another turn's last write", written, { limitMs, signal });
 
   onScene("it wakes up and writes");
   crew.resume(sleeper);
-  const told = (event: DemoEvent): boolean => event.worker === sleeper && event.kind === "lost";
-  await record.next(`${sleeper} to learn that its lease is lost`, told, { limitMs, signal });
+  const lossReported = (event: DemoEvent): boolean =>
+    event.worker === sleeper && event.kind === "lost";
+  await record.next(`${sleeper} to learn that its lease is lost`, lossReported, {
+    limitMs,
+    signal,
+  });
   await completed(options, turns.atLast);
   onScene("everybody finishes");
   await crew.stop();

@@ -14,7 +14,7 @@ export type WorkerEvent =
   | { readonly kind: "thinking"; readonly fence: string }
   /** The worker has checked its lease for the last time and is about to write. */
   | { readonly kind: "checked"; readonly fence: string }
-  | { readonly kind: "told"; readonly fence: string; readonly account: AccountName; how: Answer }
+  | { readonly kind: "replied"; readonly fence: string; readonly account: AccountName; how: Answer }
   | { readonly kind: "released"; readonly fence: string }
   | { readonly kind: "lost"; readonly fence: string; readonly reason: string }
   | { readonly kind: "failed"; readonly message: string };

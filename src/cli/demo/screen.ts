@@ -44,7 +44,7 @@ export function liveScreen(scene: Scene, look: Look, out: NodeJS.WritableStream)
   const sentences: string[] = [];
   const clip = (line: string): string => line.slice(0, look.columns - 1);
   const draw = (last: boolean): void => {
-    const told = [
+    const story = [
       ...(last ? [] : ["", paint(look, "bold", clip(` ${title}`))]),
       ...(last ? [] : padded(sentences).map((line) => paint(look, "dim", clip(line)))),
     ];
@@ -54,7 +54,7 @@ export function liveScreen(scene: Scene, look: Look, out: NodeJS.WritableStream)
       ...picture(scene, look),
       "",
       ...scene.accounts().map(clip),
-      ...told,
+      ...story,
     ];
     const up = drawn === 0 ? "" : `\u001B[${drawn}A`;
     out.write(`${up}\r\u001B[J${lines.join("\n")}\n`);

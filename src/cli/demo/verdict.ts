@@ -80,7 +80,7 @@ function fencesGrow(events: readonly DemoEvent[]): Check {
  */
 function endOf(events: readonly DemoEvent[], { worker, fence }: EventOf<"acquired">): number {
   const died = eventsOf(events, "killed").find((event) => event.worker === worker);
-  const wrote = eventsOf(events, "told").filter((event) => event.fence === fence);
+  const wrote = eventsOf(events, "replied").filter((event) => event.fence === fence);
   const lastWriteMs = Math.max(...wrote.map(({ atMs }) => atMs));
   const leftMs = wrote.length > 0 ? lastWriteMs : (died?.atMs ?? Infinity);
   return Math.min(leftMs, expiryOf(events, fence));
@@ -90,8 +90,8 @@ function endOf(events: readonly DemoEvent[], { worker, fence }: EventOf<"acquire
  * Returns the end of the lease that its holder computed. It is no later than the end in the store.
  */
 export function expiryOf(events: readonly DemoEvent[], fence: string): number {
-  const told = [...eventsOf(events, "acquired"), ...eventsOf(events, "renewed")];
-  const own = told.filter((event) => event.fence === fence);
+  const grants = [...eventsOf(events, "acquired"), ...eventsOf(events, "renewed")];
+  const own = grants.filter((event) => event.fence === fence);
   return Math.max(...own.map(({ expiresMs }) => expiresMs));
 }
 
@@ -113,7 +113,7 @@ function killedHolder(events: readonly DemoEvent[], facts: Facts): Check {
   const [hit] = eventsOf(events, "killed");
   if (hit === undefined) return { ok: false, what: "no worker was killed" };
   const over = takeOver(events, hit);
-  if (over === undefined) return { ok: false, what: `nobody took over from ${hit.worker}` };
+  if (over === undefined) return { ok: false, what: `no worker took over from ${hit.worker}` };
   const { from, by } = over;
   const afterMs = by.atMs - hit.atMs;
   const earlyMs = expiryOf(events, from.fence) - by.atMs;
@@ -135,7 +135,7 @@ function frozenHolder(events: readonly DemoEvent[]): Check {
     (event) => event.kind === "resumed" && event.worker === hit.worker && event.atMs > hit.atMs,
   );
   if (over === undefined || resumed === undefined || over.by.atMs > resumed.atMs) {
-    return { ok: false, what: `nobody took over while ${hit.worker} was frozen` };
+    return { ok: false, what: `no worker took over while ${hit.worker} was frozen` };
   }
   const { from, by } = over;
   const what =

@@ -17,8 +17,8 @@ const variable = "HOLDFAST_HELD";
 
 export function heldAbove(): readonly HeldAbove[] {
   try {
-    const told: unknown = JSON.parse(process.env[variable] ?? "[]");
-    return Array.isArray(told) ? told.filter(isHeldAbove) : [];
+    const listed: unknown = JSON.parse(process.env[variable] ?? "[]");
+    return Array.isArray(listed) ? listed.filter(isHeldAbove) : [];
   } catch {
     return [];
   }

@@ -101,15 +101,15 @@ class Execution {
   async run(relay: SignalRelay): Promise<number> {
     const { file, args } = this.#plan;
     const watchdog = new Watchdog(() => {
-      this.#output.warn("the watchdog was killed: should holdfast be killed too, nobody stops it");
+      this.#output.warn("the watchdog was killed: should holdfast be killed too, nothing stops it");
     });
     try {
       // The watchdog receives the mark before the command starts: if holdfast dies during the
       // start, the watchdog finds the command by its mark.
       const [mark, kind] = [this.#mark, targetKind()];
-      this.#tell(watchdog, { target: { pid: 0, kind, mark, started: undefined } });
+      this.#send(watchdog, { target: { pid: 0, kind, mark, started: undefined } });
       const command = await RunningCommand.start(file, args, this.#environment(), mark);
-      this.#tell(watchdog, command);
+      this.#send(watchdog, command);
       command.letGo();
       return await this.#attend(command, watchdog, relay);
     } finally {
@@ -122,18 +122,18 @@ class Execution {
     const watch = new LeaseWatch(this.#lease, this.#plan, (why) => {
       const killMs = this.#stop(command, why);
       // If holdfast is stopped now, the watchdog sends the SIGKILL, without a second SIGTERM.
-      this.#tell(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
+      this.#send(watchdog, command, { leftMs: killMs + 2 * marginMs(this.#plan), graceMs: 0 });
     });
     const mayGoOn = (): boolean => {
       watch.look();
       return this.#stopped === undefined;
     };
     relay.to(commandSink(command.target, command.tree, mayGoOn));
-    const stopTelling = locks.on("renewed", () => this.#tell(watchdog, command));
+    const stopSending = locks.on("renewed", () => this.#send(watchdog, command));
     const end = await command.ended;
     watch.end();
     await this.#stopped;
-    stopTelling();
+    stopSending();
     if ((await watchdog.dismiss()) && this.#why === "") {
       this.#why = "the lease was not renewed while holdfast stood still; the command was stopped";
       if (!this.#output.json) this.#output.note(this.#why);
@@ -176,7 +176,7 @@ class Execution {
   /** Writes the report to stderr, because stdout belongs to the command. */
   #report(end: CommandEnd, exit: number): void {
     const { resources } = this.#lease;
-    const told = {
+    const loss = {
       resources,
       fence: this.#fence,
       exit,
@@ -184,7 +184,7 @@ class Execution {
       lost: this.#why === "" ? undefined : this.#why,
       heldMs: Math.round(performance.now() - this.#startedMs),
     };
-    process.stderr.write(`${toJson(told)}\n`);
+    process.stderr.write(`${toJson(loss)}\n`);
   }
 
   get #fence(): string | undefined {
@@ -204,12 +204,12 @@ class Execution {
     };
   }
 
-  #tell(
+  #send(
     watchdog: Watchdog,
     { target }: { readonly target: Target },
     { leftMs, graceMs } = { leftMs: this.#lease.remainingMs(), graceMs: this.#plan.graceMs },
   ): void {
-    watchdog.tell({
+    watchdog.send({
       target,
       terms: { ttlMs: this.#plan.ttlMs, graceMs },
       untilNs: String(process.hrtime.bigint() + BigInt(Math.floor(leftMs)) * 1_000_000n),

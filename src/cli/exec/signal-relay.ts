@@ -15,7 +15,7 @@ const passed = {
   tree: ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"],
 } as const satisfies Record<Target["kind"], readonly NodeJS.Signals[]>;
 
-const heard = {
+const signalsOf = {
   group: [...passed.group, "SIGTSTP", "SIGCONT"],
   // `tree` has no SIGTSTP: Ctrl-Z stops holdfast and the command, and the shell continues both.
   tree: [...passed.tree, "SIGINT", "SIGQUIT", "SIGCONT"],
@@ -34,7 +34,7 @@ export class SignalRelay {
   #sink: Sink = waitingSink(endBy);
 
   constructor(kind: Target["kind"]) {
-    this.#listeners = heard[kind].map((signal) => {
+    this.#listeners = signalsOf[kind].map((signal) => {
       const listener = (): void => this.#sink(signal);
       process.on(signal, listener);
       return () => process.off(signal, listener);

@@ -24,7 +24,7 @@ export class Watchdog {
     this.#start();
   }
 
-  tell(order: Order): void {
+  send(order: Order): void {
     this.#last = order;
     this.#child?.stdin?.write(writeOrder(order));
   }
@@ -50,8 +50,8 @@ export class Watchdog {
     const script = join(dirname(fileURLToPath(import.meta.url)), "watchdog.js");
     // The last order is passed as an argument, because the child reads its pipe only after it has
     // started.
-    const told = this.#last === undefined ? [] : [writeOrder(this.#last)];
-    const child = spawn(process.execPath, [script, ...told], {
+    const lastOrder = this.#last === undefined ? [] : [writeOrder(this.#last)];
+    const child = spawn(process.execPath, [script, ...lastOrder], {
       detached: true,
       stdio: ["pipe", "pipe", "ignore"],
       cwd: "/",

@@ -79,7 +79,7 @@ function stop(last: Order, graceMs: number): void {
   const patienceMs = killAfterMs({ ...terms, graceMs }, left);
   const isStarting = target.pid === 0;
   const killAtMs = performance.now() + Math.max(patienceMs, isStarting ? startingMs : 0);
-  tellFirst();
+  sendFirst();
   const tree = new ProcessTree(target);
   if (graceMs > 0) {
     tree.signal("SIGTERM");
@@ -104,7 +104,7 @@ function stop(last: Order, graceMs: number): void {
  * Reports the stop to `exec` before the command ends, so that `exec` does not take this for a
  * normal end of the command.
  */
-function tellFirst(): void {
+function sendFirst(): void {
   try {
     writeSync(process.stdout.fd, "stopping\n");
   } catch {

@@ -25,7 +25,7 @@ export function checkConfirmations(
     if (newer === undefined) return [];
     const askedAt = `${startedMs.toFixed(3)} ms`;
     const text =
-      `${client} was told that fence ${fence} still stands, asking at ${askedAt}, ` +
+      `${client} received a confirmation of fence ${fence}, requested at ${askedAt}, ` +
       `though ${newer.client} had ${newer.fence} since ${newer.completedMs.toFixed(3)} ms`;
     return [{ rule: "stale-confirmation" as const, atMs: startedMs, text }];
   });

@@ -32,7 +32,7 @@ function duplicates(group: readonly GrantRecord[]): Violation[] {
     const other = seen.get(fence);
     if (other === undefined) seen.set(fence, grant);
     else {
-      const text = `fence ${fence} was given twice: to ${told(other)} and to ${told(grant)}`;
+      const text = `fence ${fence} was given twice: to ${textOf(other)} and to ${textOf(grant)}`;
       found.push({ rule: "fence-unique", atMs: grant.completedMs, text });
     }
   }
@@ -52,8 +52,8 @@ function disorder(group: readonly GrantRecord[]): Violation[] {
       next += 1;
     }
     if (greatest === undefined || isGreater(grant, greatest)) continue;
-    const before = `${told(greatest)}, done before`;
-    const text = `fence ${grant.fence} of ${told(grant)} is not above ${before}`;
+    const before = `${textOf(greatest)}, done before`;
+    const text = `fence ${grant.fence} of ${textOf(grant)} is not above ${before}`;
     found.push({ rule: "fence-order", atMs: grant.completedMs, text });
   }
   return found;
@@ -63,6 +63,6 @@ function isGreater(one: GrantRecord, other: GrantRecord): boolean {
   return one.fence !== undefined && other.fence !== undefined && one.fence > other.fence;
 }
 
-function told({ client, startedMs, completedMs, fence }: GrantRecord): string {
+function textOf({ client, startedMs, completedMs, fence }: GrantRecord): string {
   return `${client} (${fence}, ${startedMs.toFixed(3)}–${completedMs.toFixed(3)} ms)`;
 }

@@ -7,7 +7,7 @@ import { ReplyError } from "../node/keyspace.ts";
 import type { SimulatedNode } from "../node/simulated-node.ts";
 import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { Scene } from "../scene.ts";
-import type { HeardReply } from "../votes.ts";
+import type { ReceivedReply } from "../votes.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { Connection, type Message } from "./connection.ts";
 import { Listening } from "./listening.ts";
@@ -38,7 +38,7 @@ export interface LinkWatch {
    */
   onExecuted(command: readonly string[], reply: unknown, isStray: boolean): void;
   /** Called when the reply has arrived. The process handles it in a later microtask. */
-  onHeard(heard: HeardReply): void;
+  onReceived(received: ReceivedReply): void;
 }
 
 interface Answer {
@@ -231,7 +231,7 @@ export class Link implements RedisConnection {
         else message.resolve(reply);
         const { incarnation } = connection;
         const { command, sentMs } = message;
-        this.#watch.onHeard({ command, incarnation, sentMs, executedMs, reply });
+        this.#watch.onReceived({ command, incarnation, sentMs, executedMs, reply });
       });
     });
   }
@@ -239,7 +239,7 @@ export class Link implements RedisConnection {
   #break(connection: Connection, why: string): void {
     if (!connection.open) return;
     this.#close(connection);
-    this.#scene.tell(this.machine.name, "disconnected", `${this.node.name}: ${why}`);
+    this.#scene.add(this.machine.name, "disconnected", `${this.node.name}: ${why}`);
     for (const message of connection.pending) {
       if (this.#plan.resends) this.#unanswered.push(message);
       else {

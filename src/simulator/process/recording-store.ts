@@ -82,8 +82,8 @@ export class RecordingStore {
       release: (grant) => this.#release(inner, grant),
     };
     if ("extendMany" in inner) {
-      recorded.extendMany = (grants, ttlMs, tell) => {
-        this.#extendMany(inner, grants, ttlMs, tell);
+      recorded.extendMany = (grants, ttlMs, onExtended) => {
+        this.#extendMany(inner, grants, ttlMs, onExtended);
       };
     }
     return new Proxy(inner, {
@@ -151,12 +151,17 @@ export class RecordingStore {
     return outcome;
   }
 
-  #extendMany(inner: OpenStore, grants: readonly Grant[], ttlMs: number, tell: OnExtended): void {
+  #extendMany(
+    inner: OpenStore,
+    grants: readonly Grant[],
+    ttlMs: number,
+    onExtended: OnExtended,
+  ): void {
     const extended = this.#beginsToExtend(ttlMs);
-    inner.extendMany?.(grants, ttlMs, (place, outcome, heard) => {
+    inner.extendMany?.(grants, ttlMs, (place, outcome, received) => {
       const grant = grants[place];
       if (grant !== undefined) extended(grant, outcome);
-      tell(place, outcome, heard);
+      onExtended(place, outcome, received);
     });
   }
 

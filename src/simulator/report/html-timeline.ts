@@ -86,7 +86,7 @@ function faultsOf({ faults, safetyMs }: Scenario): Shape[] {
 const marked = new Set(["lost", "doubtful", "admitted", "raised", "healed", "closing"]);
 
 function marksOf({ trace, violations }: SimulationReport): Shape[] {
-  const told = trace.filter(({ kind }) => marked.has(kind)).map(markOf);
+  const marks = trace.filter(({ kind }) => marked.has(kind)).map(markOf);
   const found = violations.map(({ rule, atMs, text }) => ({
     lane: "world",
     kind: "violation",
@@ -94,7 +94,7 @@ function marksOf({ trace, violations }: SimulationReport): Shape[] {
     untilMs: atMs,
     title: `${rule}: ${text}`,
   }));
-  return [...told, ...found];
+  return [...marks, ...found];
 }
 
 function markOf({ lane, kind, atMs, text }: TraceEvent): Shape {
@@ -139,10 +139,10 @@ function axis(virtualMs: number, x: (atMs: number) => number, height: number): s
   const ticks: string[] = [];
   for (let atMs = 0; atMs <= virtualMs; atMs += step) {
     const at = x(atMs).toFixed(1);
-    const told = atMs >= 10_000 ? `${atMs / 1_000} s` : `${atMs} ms`;
+    const label = atMs >= 10_000 ? `${atMs / 1_000} s` : `${atMs} ms`;
     ticks.push(
       `<line class="grid" x1="${at}" x2="${at}" y1="30" y2="${height - 10}"/>`,
-      `<text class="tick" x="${at}" y="27">${told}</text>`,
+      `<text class="tick" x="${at}" y="27">${label}</text>`,
     );
   }
   return ticks;

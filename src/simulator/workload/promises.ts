@@ -93,8 +93,8 @@ export class Promises {
       this.#pending.delete(pending);
       const tookMs = awakeMs(machine) - startedMs - asideMs();
       if (tookMs > boundMs + slackMs) {
-        const told = `${what} of ${machine.name} took ${tookMs.toFixed(1)} ms`;
-        this.#witness.report("late-promise", `${told} of at most ${boundMs.toFixed(1)} ms`);
+        const took = `${what} of ${machine.name} took ${tookMs.toFixed(1)} ms`;
+        this.#witness.report("late-promise", `${took} of at most ${boundMs.toFixed(1)} ms`);
       }
     }
   }

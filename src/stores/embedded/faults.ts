@@ -22,16 +22,17 @@ export function faultOf(cause: unknown, directory: string): Fault {
   if (isHoldfastError(cause)) return { error: cause, retryable: cause instanceof ReplacedError };
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
   const because = cause instanceof Error ? cause.message : String(cause);
-  const told = (what: string): HoldfastError => new StoreError(`${what} (${because})`, { cause });
+  const storeError = (what: string): HoldfastError =>
+    new StoreError(`${what} (${because})`, { cause });
   if (denied.has(code)) {
-    const error = told(`no permission to keep locks in ${directory}`);
+    const error = storeError(`no permission to keep locks in ${directory}`);
     return { error, retryable: false };
   }
   if (damagedCodes.has(code)) {
     return { error: damaged(directory, because, cause), retryable: false };
   }
   if (code === full) {
-    return { error: told(`${directory} holds more locks than fit`), retryable: true };
+    return { error: storeError(`${directory} holds more locks than fit`), retryable: true };
   }
-  return { error: told(`the locks in ${directory} could not be reached`), retryable: true };
+  return { error: storeError(`the locks in ${directory} could not be reached`), retryable: true };
 }

@@ -63,7 +63,7 @@ export function machineFindings(node: string, machine: Machine): readonly Findin
       level: "info",
       code: "boots-unseen",
       node,
-      what: "this system does not tell one boot from the next",
+      what: "this system has no number for each boot",
       why: "every commit waits for the disk, and after a reboot a lock may stay until its TTL",
       remedy: "nothing to be done",
     });

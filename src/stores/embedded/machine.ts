@@ -43,25 +43,25 @@ function look(): Machine {
   const self = selfIdentity();
   return {
     bootId: bootId(),
-    timeNamespace: tell(() => readlinkSync("/proc/self/ns/time")) ?? "",
+    timeNamespace: readable(() => readlinkSync("/proc/self/ns/time")) ?? "",
     self,
     isDead: (process) => isDead(process, self),
   };
 }
 
 function bootId(): string | undefined {
-  const told =
+  const text =
     process.platform === "linux"
-      ? tell(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8"))
+      ? readable(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8"))
       : process.platform === "darwin"
-        ? tell(() =>
+        ? readable(() =>
             execFileSync("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"], {
               encoding: "utf8",
               timeout: 5_000,
             }),
           )
         : undefined;
-  const id = told?.trim().toLowerCase();
+  const id = text?.trim().toLowerCase();
   return id !== undefined && /^[0-9a-f-]{16,64}$/.test(id) ? id : undefined;
 }
 
@@ -70,10 +70,10 @@ function selfIdentity(): ProcessIdentity {
   if (process.platform !== "linux") return { pid, started: undefined, place: hostname() };
   // False if /proc belongs to another pid namespace and shows other pids. Other processes then
   // cannot check this process, and only the TTL frees its locks.
-  const ownProc = tell(() => readlinkSync("/proc/self")) === String(pid);
+  const ownProc = readable(() => readlinkSync("/proc/self")) === String(pid);
   if (!ownProc) return { pid, started: undefined, place: "" };
   const started = processStatus(pid)?.started;
-  return { pid, started, place: tell(() => readlinkSync("/proc/self/ns/pid")) ?? "" };
+  return { pid, started, place: readable(() => readlinkSync("/proc/self/ns/pid")) ?? "" };
 }
 
 /**
@@ -99,7 +99,7 @@ function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
 
 function processStatus(pid: number): { state: string; started: string } | undefined {
   if (process.platform !== "linux") return undefined;
-  const text = tell(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const text = readable(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
   // The second field is the process name in parentheses. The name may contain spaces and
   // parentheses.
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -108,7 +108,7 @@ function processStatus(pid: number): { state: string; started: string } | undefi
 }
 
 /** Returns the result of `read`, or undefined if it throws: a missing fact must not fail a call. */
-function tell(read: () => string): string | undefined {
+function readable(read: () => string): string | undefined {
   try {
     return read();
   } catch {

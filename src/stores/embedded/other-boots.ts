@@ -39,7 +39,7 @@ export function refuseLiveBoots(folders: readonly string[], ownFolder: string): 
     if (!locks.some((lock) => lock.inode === inode && lock.device === own.device)) continue;
     throw new StoreError(
       `${folder} is in use by a running process that sees another boot id, as in a container ` +
-        "with one of its own: the two could not tell when each other's locks are void. " +
+        "with one of its own: the two could not know when each other's locks are void. " +
         "Give each its own directory, or the same boot id",
     );
   }

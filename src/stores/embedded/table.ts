@@ -69,7 +69,7 @@ export class Table {
     if (this.#database.get(keys.time) !== this.#machine.timeNamespace) {
       throw new StoreError(
         `the locks in ${this.#directory} belong to another time namespace: this process does not ` +
-          "share a monotonic clock with the others, and could not tell when their locks expire",
+          "share a monotonic clock with the others, and could not know when their locks expire",
       );
     }
   }

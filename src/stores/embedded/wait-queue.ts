@@ -85,14 +85,14 @@ export class WaitQueue {
    * next wait is notified when that one releases the lock or leaves the queue.
    */
   next(keys: readonly string[], isFree: (key: string) => boolean): readonly Address[] {
-    const told = new Map<string, Address>();
+    const notified = new Map<string, Address>();
     // perf: usually no call waits for a lock, and then this check costs only one read.
     if (this.#counts().waiting === 0) return [];
     for (const key of keys) {
       const found = isFree(key) ? this.#firstFor(key, isFree) : undefined;
-      if (found !== undefined) told.set(found.ticket, found.address);
+      if (found !== undefined) notified.set(found.ticket, found.address);
     }
-    return [...told.values()];
+    return [...notified.values()];
   }
 
   #firstFor(

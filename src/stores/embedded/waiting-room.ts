@@ -45,8 +45,8 @@ export class WaitingRoom {
   openMailbox(folder: string): boolean {
     if (this.#mailbox?.closed === false) return true;
     try {
-      const tell = (number: number): void => this.#waits.get(number)?.tell();
-      this.#mailbox = new Mailbox(folder, this.#machine(), tell);
+      const notify = (number: number): void => this.#waits.get(number)?.notify();
+      this.#mailbox = new Mailbox(folder, this.#machine(), notify);
       return true;
     } catch {
       return false;
@@ -107,7 +107,7 @@ export class WaitingRoom {
     for (const wait of this.#waits.values()) {
       const { blocker } = wait;
       if (blocker === undefined) continue;
-      if (blocker.expiresMs <= nowMs || isDead(blocker.holder)) wait.tell();
+      if (blocker.expiresMs <= nowMs || isDead(blocker.holder)) wait.notify();
     }
     if (this.#waits.size > 0) {
       this.#cancelLook = this.#clock.setTimer(lookEveryMs, false, () => this.#look());

@@ -56,7 +56,7 @@ export class EmbeddedWaiting implements Waiting {
     if (listener === undefined || !this.#missed) return;
     this.#missed = false;
     // The listener is called after this call has returned, because the caller does not wait yet.
-    void Promise.resolve().then(() => this.tell());
+    void Promise.resolve().then(() => this.notify());
   }
 
   async leave(): Promise<void> {
@@ -70,7 +70,7 @@ export class EmbeddedWaiting implements Waiting {
     }
   }
 
-  tell(): void {
+  notify(): void {
     this.blocker = undefined;
     if (this.#listener === undefined) this.#missed = true;
     else this.#listener();

@@ -118,11 +118,11 @@ export class Bench {
    * time.
    */
   async lost(lease: Lease): Promise<void> {
-    let told = lease.state === "lost";
+    let reported = lease.state === "lost";
     lease.signal.addEventListener("abort", () => {
-      told = true;
+      reported = true;
     });
-    await this.until("a lease that ended tells it by its signal", () => told);
+    await this.until("a lease that ended reports it by its signal", () => reported);
   }
 
   async closeAll(): Promise<void> {

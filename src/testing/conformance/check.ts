@@ -9,13 +9,15 @@ import {
 
 /** Assertions for the cases. They use no test runner, so the cases run under any. */
 
-interface Telling {
+interface ErrorByCode {
   readonly ACQUIRE_TIMEOUT: AcquireTimeoutError;
   readonly INVALID_OPTION: InvalidOptionError;
   readonly LEASE_LOST: LeaseLostError;
 }
 
-type ErrorOf<Code extends ErrorCode> = Code extends keyof Telling ? Telling[Code] : HoldfastError;
+type ErrorOf<Code extends ErrorCode> = Code extends keyof ErrorByCode
+  ? ErrorByCode[Code]
+  : HoldfastError;
 
 export function check(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);

@@ -68,7 +68,7 @@ export const excluding: readonly ConformanceCase[] = [
     same(done, taskCount, "tasks done");
   }),
 
-  conformanceCase("releases once, and tells the same outcome again", async (bench) => {
+  conformanceCase("releases once, and returns the same outcome again", async (bench) => {
     const [ours, theirs] = [await bench.open(), await bench.open()];
     const resource = bench.resource();
     const lease = await ours.acquire(resource);
@@ -85,7 +85,7 @@ export const excluding: readonly ConformanceCase[] = [
     await lease.release();
     same(lease.state, "released", "the state");
     same(lease.remainingMs(), 0, "the time left");
-    same(lease.signal.aborted, false, "whether the signal tells of a loss");
+    same(lease.signal.aborted, false, "whether the signal reports a loss");
     coded(
       thrown(() => lease.assertHeld(), "assertHeld"),
       "LEASE_RELEASED",

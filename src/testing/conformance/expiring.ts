@@ -4,7 +4,7 @@ import { check, coded, present, refusal, same, sameList, thrown } from "./check.
 import type { ConformanceCase } from "./harness.ts";
 
 export const expiring: readonly ConformanceCase[] = [
-  conformanceCase("tells the holder that a lease expired, in every way", async (bench) => {
+  conformanceCase("reports to the holder that a lease expired, in every way", async (bench) => {
     const locks = await bench.open();
     const resource = bench.resource();
     const lost: LockEvents["lost"][] = [];
@@ -17,8 +17,8 @@ export const expiring: readonly ConformanceCase[] = [
     const error = coded(lease.signal.reason, "LEASE_LOST", "signal.reason");
     same(error.reason, "expired", "why it was lost");
     sameList(error.resources, [resource], "what was lost");
-    const told = thrown(() => lease.assertHeld(), "assertHeld");
-    same(told, error, "assertHeld");
+    const thrownError = thrown(() => lease.assertHeld(), "assertHeld");
+    same(thrownError, error, "assertHeld");
     same(
       thrown(() => lease.signal.throwIfAborted(), "throwIfAborted"),
       error,

@@ -50,7 +50,7 @@ export const inspecting: readonly ConformanceCase[] = [
     );
   }),
 
-  conformanceCase("tells what happens to a lease as events", async (bench) => {
+  conformanceCase("reports what happens to a lease as events", async (bench) => {
     const locks = await bench.open();
     const resource = bench.resource();
     const acquired: LockEvents["acquired"][] = [];
@@ -61,13 +61,13 @@ export const inspecting: readonly ConformanceCase[] = [
       locks.on("renewed", (event) => renewed.push(event)),
       locks.on("released", (event) => released.push(event)),
     ];
-    const lease = await locks.acquire(resource, { label: "told" });
+    const lease = await locks.acquire(resource, { label: "reported" });
     await lease.extend();
     await lease.release();
     for (const events of [acquired, renewed, released]) {
       same(events.length, 1, "the number of events of a kind");
       sameList(events[0]?.resources ?? [], [resource], "their resources");
-      same(events[0]?.label, "told", "their label");
+      same(events[0]?.label, "reported", "their label");
     }
     same(acquired[0]?.attempts, 1, "the attempts");
     same(released[0]?.released, true, "whether it was released");

@@ -38,7 +38,7 @@ export const naming: readonly ConformanceCase[] = [
     }),
   ),
 
-  conformanceCase(`tells names of ${lengthy} characters apart by their last`, async (bench) => {
+  conformanceCase(`distinguishes names of ${lengthy} characters by their last`, async (bench) => {
     const locks = await bench.open();
     const filler = "x".repeat(lengthy - bench.resource("").length - 1);
     const [one, other] = [bench.resource(`${filler}1`), bench.resource(`${filler}2`)];
@@ -49,7 +49,7 @@ export const naming: readonly ConformanceCase[] = [
     same((await lease.release()).released, true, "the release");
   }),
 
-  conformanceCase("tells names apart that only look alike", async (bench) => {
+  conformanceCase("distinguishes names that only look alike", async (bench) => {
     const locks = await bench.open();
     const alike = ["\u00e9", "e\u0301", "E\u0301", "\u00c9", " e", "e ", "e"];
     for (const suffix of alike) {

@@ -40,8 +40,8 @@ export const several: readonly ConformanceCase[] = [
     same(await theirs.tryAcquire([d, c]), undefined, "another overlapping set");
     await refusal(theirs.acquire([a, c, d], { wait: 0 }), "ACQUIRE_TIMEOUT", "a third");
     for (const free of [a, d]) {
-      same((await theirs.inspect(free)).state, "free", "one that nobody holds");
-      await present(await theirs.tryAcquire(free), "one that nobody holds").release();
+      same((await theirs.inspect(free)).state, "free", "one that is free");
+      await present(await theirs.tryAcquire(free), "one that is free").release();
     }
     same(await held.prove(), true, "whether the holder still has its own");
     await held.release();

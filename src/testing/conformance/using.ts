@@ -15,8 +15,8 @@ export const using: readonly ConformanceCase[] = [
     same(result, 42, "the result");
     present(await theirs.tryAcquire(resource), "a rival afterwards");
     const label = "with options";
-    const told = await ours.using(bench.resource("b"), { label }, (lease) => lease.label);
-    same(told, label, "the result of the form with options");
+    const labelled = await ours.using(bench.resource("b"), { label }, (lease) => lease.label);
+    same(labelled, label, "the result of the form with options");
   }),
 
   conformanceCase("passes the work's error on, and releases", async (bench) => {
@@ -90,7 +90,7 @@ export const using: readonly ConformanceCase[] = [
     same(renewals, before, "renewals after the work was done");
   }),
 
-  conformanceCase("tells work that its manager was closed under it", async (bench) => {
+  conformanceCase("signals work whose manager is closed", async (bench) => {
     const [ours, theirs] = [await bench.open(), await bench.open()];
     const resource = bench.resource();
     const call = ours.using(resource, async (lease) => {

@@ -51,7 +51,7 @@ export const waiting: readonly ConformanceCase[] = [
     same(error.attempts, attempts, "the attempts in the error");
     same(error.holder?.label, "nightly job, 50 % | é", "the holder's label");
     sameList(error.resources, [resource], "the resources in the error");
-    check(error.waitedMs >= wait, "it waits as long as it was told");
+    check(error.waitedMs >= wait, "it waits as long as its limit");
   }),
 
   conformanceCase("makes one attempt when it must not wait", async (bench) => {

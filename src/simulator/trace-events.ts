@@ -3,31 +3,31 @@ import type { Scene } from "./scene.ts";
 import { scriptsBySha, scriptsBySource } from "./node/scripts.ts";
 
 /** Adds the events of a lock manager to the trace. */
-export function tellEvents(scene: Scene, lane: string, locks: Locks): void {
-  const tell = (kind: string, resources: readonly string[], text: string): void =>
-    scene.tell(lane, kind, `${resources.join("+")} ${text}`.trimEnd());
+export function traceEvents(scene: Scene, lane: string, locks: Locks): void {
+  const add = (kind: string, resources: readonly string[], text: string): void =>
+    scene.add(lane, kind, `${resources.join("+")} ${text}`.trimEnd());
   locks.on("acquired", ({ resources, fence, attempts, remainingMs }) =>
-    tell("acquired", resources, `fence ${fence ?? "-"}, attempt ${attempts}, ${remainingMs} ms`),
+    add("acquired", resources, `fence ${fence ?? "-"}, attempt ${attempts}, ${remainingMs} ms`),
   );
   locks.on("renewed", ({ resources, remainingMs }) =>
-    tell("renewed", resources, `${remainingMs} ms left`),
+    add("renewed", resources, `${remainingMs} ms left`),
   );
   locks.on("doubtful", ({ resources, remainingMs }) =>
-    tell("doubtful", resources, `${remainingMs} ms left`),
+    add("doubtful", resources, `${remainingMs} ms left`),
   );
   locks.on("lost", ({ resources, reason, fence }) =>
-    tell("lost", resources, `fence ${fence ?? "-"}: ${reason}`),
+    add("lost", resources, `fence ${fence ?? "-"}: ${reason}`),
   );
   locks.on("released", ({ resources, released, reason }) =>
-    tell("released", resources, released ? "" : `not released: ${reason}`),
+    add("released", resources, released ? "" : `not released: ${reason}`),
   );
   locks.on("attempt", ({ resources, attempt, outcome, error }) => {
     if (outcome === "granted") return;
-    tell("attempt", resources, `${attempt}: ${outcome}${error === undefined ? "" : why(error)}`);
+    add("attempt", resources, `${attempt}: ${outcome}${error === undefined ? "" : why(error)}`);
   });
-  locks.on("fence-raised", ({ resources, fence }) => tell("raised", resources, `to ${fence}`));
-  locks.on("node-blank", ({ node, why }) => tell("blank", [node], why));
-  locks.on("node-admitted", ({ node, mode }) => tell("admission", [node], mode));
+  locks.on("fence-raised", ({ resources, fence }) => add("raised", resources, `to ${fence}`));
+  locks.on("node-blank", ({ node, why }) => add("blank", [node], why));
+  locks.on("node-admitted", ({ node, mode }) => add("admission", [node], mode));
 }
 
 function why(error: Error): string {
@@ -35,7 +35,7 @@ function why(error: Error): string {
 }
 
 /** Formats a command for the trace. Shows a script by its name instead of its source. */
-export function told(command: readonly string[]): string {
+export function commandText(command: readonly string[]): string {
   const [name = "", script = "", , ...rest] = command;
   if (name !== "EVALSHA" && name !== "EVAL") return command.join(" ");
   const known = name === "EVAL" ? scriptsBySource.get(script) : scriptsBySha.get(script);
