@@ -248,11 +248,15 @@ describe("lowering a fence refuses", () => {
 });
 
 describe("on a machine whose clock is three years behind", () => {
+  const threeYearsMs = 3 * 365 * 86_400_000;
+  /** Fence by the right clock, which `Date.now` does not show here. */
+  const rightFence = (): bigint => fenceNow() + BigInt(threeYearsMs) * 1_000n;
+
   /** Loads the guards anew, because they keep the clock that they find when they load. */
   async function loadBehind() {
     const { now } = Date;
     vi.resetModules();
-    vi.spyOn(Date, "now").mockImplementation(() => now() - 3 * 365 * 86_400_000);
+    vi.spyOn(Date, "now").mockImplementation(() => now() - threeYearsMs);
     onTestFinished(() => {
       vi.restoreAllMocks();
       vi.resetModules();
@@ -266,7 +270,7 @@ describe("on a machine whose clock is three years behind", () => {
 
   it("accepts the fences of its leases, by the clock of each server", async () => {
     const guards = await loadBehind();
-    const lease = leaseLike(fenceNow());
+    const lease = leaseLike(rightFence());
     const update = { ...row, set: { note: "paid" } };
     expect(await guards.postgres.fencedUpdate(pool, lease, update)).toEqual({ updated: 1 });
     expect(await guards.mysql.fencedUpdate(mysqlPool, lease, update)).toEqual({ updated: 1 });
@@ -292,12 +296,12 @@ describe("on a machine whose clock is three years behind", () => {
     await expect(onPostgres.fencedUpdate(pool, huge, update)).rejects.toMatchObject(ahead);
     await expect(onMysql.fencedUpdate(mysqlPool, huge, update)).rejects.toMatchObject(ahead);
     await expect(onRedis.fencedSet(client, huge, "balance:7", "1")).rejects.toMatchObject(ahead);
-    const earlier = fenceNow();
+    const earlier = rightFence();
     await guards.postgres.fencedUpdate(pool, earlier, update);
     await guards.mysql.fencedUpdate(mysqlPool, earlier, update);
     await guards.redis.fencedSet(client, earlier, "balance:7", "1");
     await guards.postgres.postgresFences(pool).admit("invoice:42", earlier);
-    const lease = leaseLike(fenceNow());
+    const lease = leaseLike(rightFence());
     const none = { lowered: 0 };
     expect(await guards.postgres.lowerFence(pool, lease, row)).toEqual(none);
     expect(await guards.mysql.lowerFence(mysqlPool, lease, row)).toEqual(none);
