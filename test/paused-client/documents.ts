@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { fenceGuard, memoryFences } from "../../src/fencing/http.ts";
-import { serve } from "../fencing/http-servers.ts";
+import { serve } from "../guards/http-servers.ts";
 
 /** A stored value, and the fence that it was written with, as a text. */
 export interface Held {
