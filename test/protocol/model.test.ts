@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { HeldLine } from "./held-line.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
