@@ -97,7 +97,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#fields = quorum.fields.of(ttlMs);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
-    this.#call = quorum.mode.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+    this.#call = quorum.calls.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
@@ -143,7 +143,7 @@ class Attempt implements RoundListener<AcquireReply> {
 
   #raise(): void {
     this.#raised = true;
-    const call = this.#quorum.mode.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    const call = this.#quorum.calls.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(raisable(this.#ballots), call, {
       wanted: () => this.wanted(),
       onReply: (index, reply, late) => {

@@ -2,7 +2,8 @@ import type { Grant } from "../../../core/store.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import type { BegunRelease } from "./release.ts";
-import { driftMs, lockKey, lockKeys, type StoreSettings } from "./store-settings.ts";
+import { lockKey, lockKeys } from "../commands/keys.ts";
+import { driftMs, type StoreSettings } from "./store-settings.ts";
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
 export interface GrantFields {

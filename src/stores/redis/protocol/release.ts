@@ -91,7 +91,7 @@ export function releaseAll(
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
-  const call = quorum.mode.release(request.keys, request.owner, request.place);
+  const call = quorum.calls.release(request.keys, request.owner, request.place);
   const { ttlMs, lifeMs = ttlMs } = request;
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
@@ -142,7 +142,7 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
     resolve: (outcome: ReleaseOutcome) => void,
   ) {
     const { keys, owner, place, fenceNumber, without = 0, skipped = 0, silent = 0 } = request;
-    this.#call = quorum.mode.release(keys, owner, place, fenceNumber);
+    this.#call = quorum.calls.release(keys, owner, place, fenceNumber);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#receivers = quorum.rounds.all & ~(without | skipped);
     this.#left = sizeOf(this.#receivers);
