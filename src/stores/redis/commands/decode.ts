@@ -32,7 +32,7 @@ export function linesOf(reply: unknown, count: number): readonly string[] {
   return lines;
 }
 
-export function granted(fence: number): AcquireReply {
+function granted(fence: number): AcquireReply {
   return { kind: "granted", fence };
 }
 

@@ -1,5 +1,4 @@
 import {
-  granted,
   linesOf,
   readAcquire,
   readInspect,
@@ -121,7 +120,7 @@ export class AcquireCall extends OperationCall<Acquire, AcquireReply> {
 
   constructor(mode: Mode, operation: Acquire) {
     super(mode, operation);
-    this.#granted = granted(mode.fences ? operation.fence : 0);
+    this.#granted = { kind: "granted", fence: mode.fences ? operation.fence : 0 };
   }
 
   readLine(line: string | undefined, stamp: string): AcquireReply {

@@ -24,7 +24,6 @@ import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
 import { indicesIn, sizeOf, type NodeSet } from "./node-set.ts";
 import type { Round, RoundListener } from "./round.ts";
-import { nodeTimeoutMs } from "./store-settings.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];
@@ -156,8 +155,8 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
     this.#unanswered = this.#receivers;
-    const { rounds, options } = this.#quorum;
-    const timeoutMs = nodeTimeoutMs(options, this.#request.ttlMs);
+    const { rounds, fields } = this.#quorum;
+    const { timeoutMs } = fields.of(this.#request.ttlMs);
     this.#round =
       this.#receivers === rounds.all
         ? rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs)

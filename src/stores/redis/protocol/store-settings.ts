@@ -1,5 +1,4 @@
 import { InvalidOptionError } from "../../../core/errors.ts";
-import type { AcquireRequest } from "../../../core/store.ts";
 import type { Deployment } from "../commands/modes.ts";
 
 /** Number of replicas that must confirm a grant, and the time that the server waits for them. */
@@ -43,23 +42,6 @@ export function nodeTimeoutMs(options: StoreSettings, ttlMs: number): number {
 /** Returns how long a node that lost its data must not vote: no lease it granted lives longer. */
 export function quarantineMs(options: StoreSettings, ttlMs: number): number {
   return Math.ceil(ttlMs + driftMs(options, ttlMs));
-}
-
-/**
- * Returns the monotonic time at which an attempt that begins at `nowMs` ends at the latest. All its
- * rounds share this limit: the acquire, repeated acquires and the raise (update of fences). The
- * limit is two node timeouts, but only one after the end of the caller's wait, and never beyond the
- * validity.
- */
-export function attemptEndsMs(
-  options: StoreSettings,
-  { started, ttlMs, waitEndsMs = Infinity }: AcquireRequest,
-  validityMs: number,
-  nowMs: number,
-): number {
-  const timeoutMs = nodeTimeoutMs(options, ttlMs);
-  const patienceMs = Math.min(nowMs + timeoutMs, Math.max(nowMs, waitEndsMs)) + timeoutMs;
-  return Math.min(patienceMs, started.monotonicMs + validityMs);
 }
 
 /** Throws if a reply after the wait for replicas would be too late for a round with this TTL. */
