@@ -3,7 +3,7 @@ import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { Calls, type AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { admit, field, maxTtl } from "./strict-locks.ts";
 

@@ -6,7 +6,7 @@ import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { admit, everyNodeVotes, field, maxTtl, openAdmitted } from "./strict-locks.ts";
 

@@ -6,7 +6,7 @@ import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * The shortest TTL that works on a busy machine. A quarantine lasts this long and a little more. A

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BuiltProject, buildProject } from "../support/built-project.ts";
 import { startPostgres } from "../support/postgres.ts";
-import { startRedisServers } from "../support/redis-server.ts";
+import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
 /** What each example must print when it is run as its README says. */
@@ -35,7 +35,7 @@ let project: BuiltProject;
 let temporary: string;
 
 beforeAll(async () => {
-  project = await buildProject(["examples"]);
+  project = await buildProject(["examples", "tools"]);
   temporary = join(project.folder, "temporary");
 });
 

@@ -7,7 +7,7 @@ import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import type { AcquireReply } from "../../src/stores/redis/commands/operation.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { driftMs, quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";

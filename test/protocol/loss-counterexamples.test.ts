@@ -9,7 +9,7 @@ import {
   type NodeRecord,
 } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { HeldLine } from "./held-line.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";

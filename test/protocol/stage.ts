@@ -12,7 +12,7 @@ import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { redlock } from "../../src/stores/redis/redlock.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { type Backend, type HeldCommand, HeldLine, type Mutations } from "./held-line.ts";
 
 export const resource = "invoice:42";

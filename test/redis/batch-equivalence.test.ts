@@ -19,7 +19,7 @@ import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
-import { startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { startRedisServers, type RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * Operations that share a script call must have the same results as if each was sent alone: the

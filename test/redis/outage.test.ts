@@ -15,8 +15,8 @@ import {
   watchConnection,
 } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { freePort } from "../support/redis-port.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 
 const bench = shareRedis(5);
 const key = "invoice:42";
