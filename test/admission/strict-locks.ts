@@ -4,7 +4,7 @@ import { expect, onTestFinished } from "vitest";
 import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
-import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
+import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
 import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 

@@ -14,6 +14,7 @@ const examples: Readonly<Record<string, readonly RegExp[]>> = {
   "long-job.mjs": [/^ {2}renewed for \d+ ms$/m, /^done$/m],
   "transfer.mjs": [/with locks: .*in all 4000, should be 4000/],
   "cron-once.mjs": [/^kill -9/m, /^8 ticks, each run once$/m],
+  "leader-hand-over.mjs": [/^kill -9 v2-/m, /^3 terms, each with a greater fence, and no two/m],
   "worker-pool.mjs": [/^kill -9/m, /^24 jobs, each finished once$/m],
   "http-express.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
   "http-fastify.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],

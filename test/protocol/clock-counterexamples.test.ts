@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { counterKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import { clusterMode } from "../../src/stores/redis/commands/modes.ts";
+import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import type { AcquireReply } from "../../src/stores/redis/commands/operation.ts";
@@ -125,7 +126,7 @@ test("C20b: on clocks alone, the quarantine must outlast a lease and both clocks
 test("C20c: a counter beside its lock (Cluster only) must outlive leases and clocks' errors", async () => {
   async function schedule(stage: Stage, retentionMs: string | undefined) {
     const grant = async (owner: string, n: number) => {
-      const call = clusterMode.acquire([resource], owner, ttlMs, 2);
+      const call = new Calls(clusterMode).acquire([resource], owner, ttlMs, 2);
       const sent = call.first(false);
       // The retention is before the operations.
       const at = 3 + Number(sent[2]) + 2;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AcquireTimeoutError, QuorumError } from "../../src/index.ts";
 import { NotConnectedError, type RedisConnection } from "../../src/stores/redis/index.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { operationsIn } from "../support/sent-operations.ts";
 import {
   collect,
