@@ -1,6 +1,6 @@
-import { Redis } from "ioredis";
-import mysql from "mysql2/promise";
-import { Pool } from "pg";
+import type { Redis } from "ioredis";
+import type mysql from "mysql2/promise";
+import type { Pool } from "pg";
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { FenceAheadError } from "../../src/index.ts";
 import { fenceGuard, memoryFences, throwIfFenceRejected } from "../../src/fencing/http.ts";
