@@ -11,7 +11,7 @@ import { buildPrograms } from "../../scripts/build.mjs";
 import * as holdfast from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { startPostgres } from "../support/postgres.ts";
+import { startPostgres } from "../../tools/databases/postgres.mjs";
 import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BuiltProject, buildProject } from "../support/built-project.ts";
-import { startPostgres } from "../support/postgres.ts";
+import { startPostgres } from "../../tools/databases/postgres.mjs";
 import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
