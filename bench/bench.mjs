@@ -1,13 +1,13 @@
 // @ts-check
 /** The setting of the workloads: servers, processes, rounds in random order, and results. */
 
+import { startRedisServers } from "../tools/redis/redis-server.mjs";
 import { CutError, Worker } from "./crew.mjs";
 import { contenderKinds } from "./contenders/list.mjs";
-import { startServers } from "./servers.mjs";
 
 /**
  * @import { Options, Series, Settings } from "./types.ts"
- * @typedef {Awaited<ReturnType<typeof startServers>>} Servers
+ * @typedef {Awaited<ReturnType<typeof startRedisServers>>} Servers
  * @typedef {"one" | "five" | "spare" | "sick" | "counter"} FleetName
  */
 
@@ -54,7 +54,7 @@ export class Bench {
   fleet(name) {
     let fleet = this.#fleets.get(name);
     if (fleet === undefined) {
-      fleet = startServers(fleetSizes[name]);
+      fleet = startRedisServers(fleetSizes[name]);
       this.#fleets.set(name, fleet);
     }
     return fleet;

@@ -14,8 +14,9 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { RedisConnection } from "../tools/redis/redis-connection.mjs";
+import { startRedis } from "../tools/redis/redis-server.mjs";
 import { startDelayedLine } from "./delayed-line.mjs";
-import { connect, startServer } from "./servers.mjs";
 
 // Imported from the built package at run time, because it exists only after a build.
 /** @type {typeof import("../src/index.ts")} */
@@ -64,8 +65,8 @@ async function startReplicas(port, delaysMs) {
   return await Promise.all(
     delaysMs.map(async (delayMs) => {
       const line = await startDelayedLine(port, delayMs);
-      const server = await startServer(["--replicaof", "127.0.0.1", String(line.port)]);
-      const connection = await connect(server.port);
+      const server = await startRedis({ args: ["--replicaof", "127.0.0.1", String(line.port)] });
+      const connection = await RedisConnection.open(server);
       for (let tries = 0; ; tries += 1) {
         const info = String(await connection.send("INFO", "replication"));
         if (info.includes("master_link_status:up")) break;
@@ -87,7 +88,7 @@ async function startReplicas(port, delaysMs) {
 
 /** @param {Scenario} scenario */
 async function runRound({ acks, delaysMs }) {
-  const master = await startServer(["--repl-diskless-sync-delay", "0"]);
+  const master = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
   const replicas = await startReplicas(master.port, delaysMs);
   const client = await dial(master.port);
   const locks = createLocks(redis(client, { replicas: { acks, timeout: "500ms" } }), {

@@ -12,7 +12,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { connect, startServers } from "./servers.mjs";
+import { RedisConnection } from "../tools/redis/redis-connection.mjs";
+import { startRedisServers } from "../tools/redis/redis-server.mjs";
 
 /** @typedef {{ ports: number[], inFlight: number, count: number, name: string }} Load */
 /** @typedef {{ acquired: number, raised: number, failed: number, ms: number }} Result */
@@ -36,7 +37,7 @@ async function run({ ports, inFlight, count, name }) {
   const load = (/** @type {string} */ path) => import(pathToFileURL(resolve(folder, path)).href);
   const { createLocks } = await load("index.js");
   const { redlock } = await load("stores/redis/index.js");
-  const clients = await Promise.all(ports.map((port) => connect(port)));
+  const clients = await Promise.all(ports.map((port) => RedisConnection.open({ port })));
   const connections = clients.map((client) => ({
     library: "bench",
     topology: "standalone",
@@ -71,7 +72,7 @@ async function run({ ports, inFlight, count, name }) {
 }
 
 async function main() {
-  const servers = await startServers(5);
+  const servers = await startRedisServers(5);
   const ports = servers.map(({ port }) => port);
   const loads = [
     { what: "1 process, one after another", processes: 1, inFlight: 1, count: 5_000 },

@@ -21,7 +21,8 @@ import { cpus } from "node:os";
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { connect, startServers } from "./servers.mjs";
+import { RedisConnection } from "../tools/redis/redis-connection.mjs";
+import { startRedis, startRedisServers } from "../tools/redis/redis-server.mjs";
 import { loadSource } from "./source-modules.mjs";
 
 const folder = resolve(process.argv[2] ?? fileURLToPath(new URL("../dist", import.meta.url)));
@@ -35,10 +36,7 @@ const nodesPerGroup = 3;
 const cycles = 20_000;
 const rounds = 5;
 
-/** @typedef {Awaited<ReturnType<typeof connect>>} Client */
-
-// Each server adds a listener for the end of this process, more than Node.js expects.
-process.setMaxListeners(100);
+/** @typedef {RedisConnection} Client */
 
 /** @param {readonly Client[]} clients @param {number} [perSecondMax] commands of each of them */
 const connectionsOf = (clients, perSecondMax = Infinity) =>
@@ -145,8 +143,8 @@ function heading() {
 
 /** @param {number} groups @param {number} [perSecondMax] */
 async function openGroups(groups, perSecondMax) {
-  const servers = await startServers(groups * nodesPerGroup);
-  const clients = await Promise.all(servers.map(({ port }) => connect(port)));
+  const servers = await startRedisServers(groups * nodesPerGroup);
+  const clients = await Promise.all(servers.map((server) => RedisConnection.open(server)));
   const lists = Array.from({ length: groups }, (_, group) =>
     connectionsOf(clients.slice(group * nodesPerGroup, (group + 1) * nodesPerGroup), perSecondMax),
   );
@@ -275,12 +273,11 @@ async function held() {
 }
 
 async function connections() {
-  const [server] = await startServers(1);
-  if (server === undefined) throw new Error("no server");
-  const first = await connect(server.port);
+  const server = await startRedis();
+  const first = await RedisConnection.open(server);
   const count = 1_000;
   const before = await info(first, "memory", "used_memory");
-  const open = await Promise.all(Array.from({ length: count }, () => connect(server.port)));
+  const open = await Promise.all(Array.from({ length: count }, () => RedisConnection.open(server)));
   await Promise.all(open.map((client) => client.send("PING")));
   const after = await info(first, "memory", "used_memory");
   // A server frees the buffers of a connection that has been idle for a few seconds.

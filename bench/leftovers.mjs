@@ -2,7 +2,7 @@
 /** Counts the keys that a contender left on the servers after it had released everything. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect } from "./servers.mjs";
+import { RedisConnection } from "../tools/redis/redis-connection.mjs";
 
 const countScript =
   "local n=0 local c='0' repeat local r=redis.call('SCAN',c,'MATCH',ARGV[1],'COUNT',1000) " +
@@ -23,7 +23,7 @@ export async function keysLeft(ports, prefix) {
 
 /** @param {number} port @param {string} prefix */
 export async function countKeys(port, prefix) {
-  const client = await connect(port);
+  const client = await RedisConnection.open({ port });
   const count = Number(await client.send("EVAL", countScript, "0", `*${prefix}*`));
   client.close();
   return count;

@@ -16,7 +16,7 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { startServer } from "./servers.mjs";
+import { startRedis } from "../tools/redis/redis-server.mjs";
 
 const load = createRequire(import.meta.url);
 const [, , mode = "4", port = "0", seconds = "0", option = "0"] = process.argv;
@@ -105,7 +105,7 @@ async function sectionsOf(args) {
 
 /** @param {string} peer @param {string} gap */
 async function run(peer, gap) {
-  const server = await startServer();
+  const server = await startRedis();
   const client = new Redis(server.port);
   const rest = [String(server.port), mode];
   const [ours, theirs] = await Promise.all([

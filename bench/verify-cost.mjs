@@ -11,7 +11,8 @@
  */
 
 import { createHash } from "node:crypto";
-import { connect, startServers } from "./servers.mjs";
+import { RedisConnection } from "../tools/redis/redis-connection.mjs";
+import { startRedis } from "../tools/redis/redis-server.mjs";
 import { loadSource } from "./source-modules.mjs";
 
 const scripts = await loadSource("stores/redis/scripts/generated.js");
@@ -21,9 +22,8 @@ const cycles = 100_000;
 const inFlight = 64;
 const rounds = 5;
 
-const [server] = await startServers(1);
-if (server === undefined) throw new Error("no server");
-const client = await connect(server.port);
+const server = await startRedis();
+const client = await RedisConnection.open(server);
 
 /** @param {string} source */
 const loaded = async (source) => {

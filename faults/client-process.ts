@@ -3,7 +3,7 @@ import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { crash, start } from "./children.ts";
+import { isRunning, killChild, startChild } from "../tools/processes/children.mjs";
 import type { ClientConfig } from "./client/config.ts";
 import type { ShiftedClock } from "./shifted-clock.ts";
 
@@ -50,7 +50,7 @@ export class ClientProcess {
     this.#ending = false;
     this.journals.push(journal);
     const program = fileURLToPath(new URL("client/main.js", import.meta.url));
-    const child = start(process.execPath, [program, JSON.stringify(config)], {
+    const child = startChild(process.execPath, [program, JSON.stringify(config)], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: this.#clock.env,
     });
@@ -79,7 +79,7 @@ export class ClientProcess {
 
   async kill(): Promise<void> {
     this.#ending = true;
-    if (this.#child !== undefined) await crash(this.#child);
+    if (this.#child !== undefined) await killChild(this.#child);
   }
 
   /**
@@ -88,7 +88,7 @@ export class ClientProcess {
    */
   async stop(): Promise<void> {
     const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child === undefined || !isRunning(child)) return;
     this.#ending = true;
     const gone = new Promise((resolve) => {
       child.once("exit", resolve);
@@ -98,7 +98,7 @@ export class ClientProcess {
     const late = sleep(stopMsMax, "late", { signal: patience.signal }).catch(() => "gone");
     if ((await Promise.race([gone, late])) === "late") {
       this.misbehaved.push(`client ${this.index + 1} did not end within ${stopMsMax} ms`);
-      await crash(child);
+      await killChild(child);
     }
     patience.abort();
   }

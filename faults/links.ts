@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { freePort } from "../test/support/redis-port.ts";
+import { freePort } from "../tools/network/free-port.mjs";
 import { Flow } from "./flow.ts";
 
 /** Direction of the bytes: requests to the server, or replies to the client. */

@@ -33,6 +33,10 @@ async function runAndJudge(options: Options, root: string): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-faults-"));
   const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", removeFolder);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    // Exit handlers end the processes of the run and remove its folders.
+    process.once(signal, () => process.exit(130));
+  }
   const journals = options.keep === undefined ? join(folder, "histories") : resolve(options.keep);
   if (existsSync(join(journals, "run.json"))) throw new UsageError(`${journals} has a run already`);
   await run(options, version, root, folder, journals);

@@ -2,12 +2,12 @@ import type { ChildProcess } from "node:child_process";
 import { mkdirSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { redisCommand } from "../test/support/redis-command.ts";
-import { freePort } from "../test/support/redis-port.ts";
-import { crash, start } from "./children.ts";
+import { redisCommand } from "../tools/redis/redis-connection.mjs";
+import { freePort } from "../tools/network/free-port.mjs";
+import { killChild } from "../tools/processes/children.mjs";
+import { spawnRedis } from "../tools/redis/redis-process.mjs";
 import { ShiftedClock } from "./shifted-clock.ts";
 
-const startMsMax = 20_000;
 const commandMsMax = 5_000;
 /**
  * Time after which a running script makes the server refuse every other command with BUSY. The
@@ -59,7 +59,7 @@ export class NodeServer {
   }
 
   async kill(): Promise<void> {
-    if (this.#child !== undefined) await crash(this.#child);
+    if (this.#child !== undefined) await killChild(this.#child);
   }
 
   async restart(data: "empty" | "kept"): Promise<void> {
@@ -120,32 +120,10 @@ export class NodeServer {
   async #launch(): Promise<void> {
     const args = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#data].concat(
       ["--save", "", "--appendonly", "yes", "--appendfsync", "no"],
-      ["--auto-aof-rewrite-percentage", "0", "--daemonize", "no", "--logfile", "redis.log"],
+      ["--auto-aof-rewrite-percentage", "0", "--daemonize", "no"],
+      ["--logfile", join(this.#folder, "redis.log")],
       ["--busy-reply-threshold", String(busyAfterMs)],
     );
-    const child = start("redis-server", args, {
-      cwd: this.#folder,
-      stdio: "ignore",
-      env: this.#clock.env,
-    });
-    this.#child = child;
-    const deadline = performance.now() + startMsMax;
-    while (performance.now() < deadline && child.exitCode === null && child.pid !== undefined) {
-      if (await this.#answers(child)) return;
-      await sleep(10);
-    }
-    await crash(child);
-    throw new Error(`redis-server on port ${this.port} did not start`);
-  }
-
-  async #answers(child: ChildProcess): Promise<boolean> {
-    try {
-      const info = String(await redisCommand(this.port, ["INFO"], 1_000));
-      // The server answers INFO before it has loaded its data, and refuses all other commands.
-      // Matches the whole line, because `async_loading` has the same end.
-      return info.includes(`process_id:${child.pid}\r\n`) && info.includes("\nloading:0\r\n");
-    } catch {
-      return false;
-    }
+    this.#child = await spawnRedis(this.port, this.#folder, args, this.#clock.env);
   }
 }

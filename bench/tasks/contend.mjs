@@ -2,8 +2,8 @@
 /** Many tasks that want the same resource again and again. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { RedisConnection } from "../../tools/redis/redis-connection.mjs";
 import { commandsSent } from "../contenders/clients.mjs";
-import { encode, openRespSocket } from "../contenders/resp-socket.mjs";
 import { cpuUs, Failures, machineMs } from "./failures.mjs";
 
 /** @import { Contender, ContendInput, ContendResult, Section } from "../types.ts" */
@@ -17,7 +17,8 @@ const graceMs = 5_000;
  */
 export async function contend(contender, input) {
   const { resource, firstTask, tasks, thinkMs, startAtMs, durationMs, counterPort } = input;
-  const counter = counterPort === undefined ? undefined : await openRespSocket(counterPort);
+  const counter =
+    counterPort === undefined ? undefined : await RedisConnection.open({ port: counterPort });
   const failures = new Failures();
   /** @type {Section[]} */
   const sections = [];
@@ -25,11 +26,11 @@ export async function contend(contender, input) {
   const state = { isOver: false };
   const inside = async () => {
     if (counter !== undefined) {
-      const others = Number(await counter.send(encode("INCR", resource))) - 1;
+      const others = Number(await counter.send("INCR", resource)) - 1;
       if (others > 0) overlapsCounted += 1;
     }
     if (thinkMs > 0) await sleep(thinkMs);
-    if (counter !== undefined) await counter.send(encode("DECR", resource));
+    if (counter !== undefined) await counter.send("DECR", resource);
   };
   const one = async (/** @type {number} */ task) => {
     while (!state.isOver) {

@@ -40,11 +40,11 @@ export async function sick(bench) {
       open,
       async turn(contender, [worker], round) {
         await measure(bench, contender, worker, { round, label: "healthy" });
-        patient.signal("SIGSTOP");
+        patient.pause();
         try {
           await measure(bench, contender, worker, { round, label: "stopped" });
         } finally {
-          patient.signal("SIGCONT");
+          patient.resume();
           await sleep(recoveryMs);
         }
         await proxy.delay(slowMs);
@@ -57,7 +57,7 @@ export async function sick(bench) {
       },
     });
     await killedForGood(bench, contenders, open, async () => {
-      patient.signal("SIGKILL");
+      await patient.kill();
       await proxy.stop();
       await sleep(recoveryMs);
     });

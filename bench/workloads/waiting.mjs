@@ -7,13 +7,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { endWorkers, openWorkers, record, recordCut, recordProblems } from "../bench.mjs";
 import { quantile } from "../report/statistics.mjs";
-import { connect } from "../servers.mjs";
+import { RedisConnection } from "../../tools/redis/redis-connection.mjs";
 
 /**
  * @import { Bench } from "../bench.mjs"
  * @import { Worker } from "../crew.mjs"
  * @import { CrowdResult, CyclesResult, Settings, Turn } from "../types.ts"
- * @typedef {Awaited<ReturnType<typeof connect>>} Connection
+ * @typedef {RedisConnection} Connection
  */
 
 const pollMs = 200;
@@ -62,7 +62,7 @@ async function waitingCase(bench, { ports, contender, count, round }) {
   };
   /** @type {Worker[]} */
   const opened = [];
-  const server = await connect(ports[0] ?? 0);
+  const server = await RedisConnection.open({ port: ports[0] ?? 0 });
   try {
     const [holder] = await openInto(opened, contender, 1, settings);
     const [passer] = await openInto(opened, contender, 1, settings);

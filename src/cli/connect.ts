@@ -1,6 +1,7 @@
 import { createLocks } from "../index.ts";
 import type { Locks } from "../core/locks.ts";
 import type { LockDefaults } from "../core/options.ts";
+import type { Duration } from "../core/time/durations.ts";
 import type { RedisStoreOptions } from "../stores/redis/index.ts";
 import { Failure } from "./failure.ts";
 import type { Output } from "./output.ts";
@@ -41,7 +42,8 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
   };
   if (address.kind === "embedded") {
     const { embedded } = await import("../stores/embedded/index.ts");
-    const locks = createLocks(embedded(address.directory), options.defaults);
+    const store = embedded(address.directory, embeddedOptions(address));
+    const locks = createLocks(store, options.defaults);
     return { ...about, locks, fencing: true, unreachable: [], close: () => locks.close() };
   }
   const { openRedisClients } = await import("./redis-clients.ts");
@@ -75,6 +77,13 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
     opened.close();
     throw error;
   }
+}
+
+/** The store checks the text, and names the option if it is invalid. */
+export function embeddedOptions({ maxTtl }: { readonly maxTtl?: string | undefined }): {
+  readonly maxTtl?: Duration;
+} {
+  return maxTtl === undefined ? {} : { maxTtl: maxTtl as Duration };
 }
 
 export function storeOptions(settings: StoreSettings, fencing?: boolean): RedisStoreOptions {

@@ -75,6 +75,7 @@ function exitOf(error: HoldfastError): ExitName {
       return isDenied(error.message) ? "denied" : "unavailable";
     case "LEASE_RELEASED":
     case "SELF_DEADLOCK":
+    case "TERM_ENDED":
     case "CLOSED":
       return "internal";
     default:

@@ -13,7 +13,8 @@ Examples:
   holdfast doctor --store redis://localhost        what is wrong with the servers
 
 The store: --store, else HOLDFAST_STORE, else "store" in the nearest holdfast.json, else a
-directory of your own (locks between the processes of this machine).
+directory of your own (locks between the processes of this machine). "holdfast store"
+says which one is used, "holdfast init" writes a holdfast.json.
   embedded:./dir        redis://user:password@host:6379/0?prefix=jobs:
   rediss://host?ca=f    redlock:redis://a,redis://b,redis://c
 

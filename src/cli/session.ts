@@ -6,7 +6,8 @@ import { connect, type Connected } from "./connect.ts";
 import { exitCodes, type ExitName } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import { Output } from "./output.ts";
-import { chooseStore, findConfig, type ChosenStore, type FoundConfig } from "./store-choice.ts";
+import { chooseStore, findConfig, storeSources } from "./store-choice.ts";
+import type { ChosenStore, FoundConfig, StoreSource } from "./store-choice.ts";
 
 /** Options of all commands. */
 export interface GlobalOptions {
@@ -50,6 +51,11 @@ export class Session {
 
   get chosen(): ChosenStore {
     return chooseStore(this.#options.store, this.found);
+  }
+
+  /** Places that name a store; the first one decides. Empty if the default is used. */
+  get sources(): readonly StoreSource[] {
+    return storeSources(this.#options.store, this.found);
   }
 
   /** Opens the chosen store for `work`, and closes it in every case. */

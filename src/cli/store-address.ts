@@ -30,7 +30,12 @@ export interface StoreSettings {
 }
 
 export type StoreAddress =
-  | { readonly kind: "embedded"; readonly directory: string }
+  | {
+      readonly kind: "embedded";
+      readonly directory: string;
+      /** Longest TTL, if the address names one. */
+      readonly maxTtl?: string | undefined;
+    }
   | {
       readonly kind: "redis" | "redlock";
       readonly servers: readonly ServerAddress[];
@@ -50,9 +55,7 @@ const escapingHint = "write special characters of a password as %40 (@), %2F (/)
  */
 export function parseStoreAddress(text: string, base: string): StoreAddress {
   if (text.startsWith("embedded:")) {
-    const path = text.slice("embedded:".length);
-    if (path === "") throw new Failure("misuse", "the store `embedded:` lacks its directory");
-    return { kind: "embedded", directory: resolve(base, path) };
+    return embeddedAddress(text.slice("embedded:".length), base);
   }
   if (text.startsWith("redlock:")) {
     const urls = text.slice("redlock:".length).split(",").filter(Boolean);
@@ -63,6 +66,16 @@ export function parseStoreAddress(text: string, base: string): StoreAddress {
   }
   if (/^rediss?:\/\//.test(text)) return { kind: "redis", ...serversOf([text], base) };
   throw new Failure("misuse", `expected the store to be ${forms}; ${escapingHint}`);
+}
+
+/** Only `?name=value` at the end is an option: a directory may have a question mark in its name. */
+function embeddedAddress(text: string, base: string): StoreAddress {
+  const [, path = "", option, value] = /^(.*?)(?:\?([A-Za-z]+)=([^?/]*))?$/s.exec(text) ?? [];
+  if (path === "") throw new Failure("misuse", "the store `embedded:` lacks its directory");
+  if (option !== undefined && option !== "maxTtl") {
+    throw new Failure("misuse", "expected only maxTtl after the ? of an embedded store");
+  }
+  return { kind: "embedded", directory: resolve(base, path), maxTtl: value };
 }
 
 function serversOf(
@@ -152,6 +165,12 @@ export function describeServer({ host, port, database }: ServerAddress): string 
 export function describeStore(address: StoreAddress): string {
   if (address.kind === "embedded") return `embedded:${address.directory}`;
   return `${address.kind} ${address.servers.map(describeServer).join(", ")}`;
+}
+
+export function hasPassword(address: StoreAddress): boolean {
+  return (
+    address.kind !== "embedded" && address.servers.some(({ password }) => password !== undefined)
+  );
 }
 
 /**

@@ -74,20 +74,40 @@ function placeOf(message: string, text: string): string {
   return `: see line ${text.slice(0, Number(position)).split("\n").length}`;
 }
 
+/** One place that can name the store. */
+export interface StoreSource {
+  /** For messages, such as `from HOLDFAST_STORE`. */
+  readonly from: string;
+  readonly address: string;
+  /** Folder at which relative paths in the address start. */
+  readonly base: string;
+}
+
+/** Returns the places that name a store. The first one decides. */
+export function storeSources(
+  flag: string | undefined,
+  { config, path }: FoundConfig,
+): readonly StoreSource[] {
+  const base = process.cwd();
+  const variable = process.env["HOLDFAST_STORE"] ?? "";
+  return [
+    ...(flag === undefined ? [] : [{ from: "from --store", address: flag, base }]),
+    ...(variable === "" ? [] : [{ from: "from HOLDFAST_STORE", address: variable, base }]),
+    ...(config.store === undefined || path === undefined
+      ? []
+      : [{ from: `from ${path}`, address: config.store, base: dirname(path) }]),
+  ];
+}
+
 /**
  * Chooses the store: flag, then HOLDFAST_STORE, then the config file, then `defaultDirectory()`.
  */
 export function chooseStore(flag: string | undefined, found: FoundConfig): ChosenStore {
-  const cwd = process.cwd();
-  if (flag !== undefined) return { address: parseStoreAddress(flag, cwd), from: "from --store" };
-  const address = process.env["HOLDFAST_STORE"] ?? "";
-  if (address !== "")
-    return { address: parseStoreAddress(address, cwd), from: "from HOLDFAST_STORE" };
-  const { config, path } = found;
-  if (config.store !== undefined && path !== undefined) {
-    return { address: parseStoreAddress(config.store, dirname(path)), from: `from ${path}` };
+  const [first] = storeSources(flag, found);
+  if (first === undefined) {
+    return { address: { kind: "embedded", directory: defaultDirectory() }, from: "the default" };
   }
-  return { address: { kind: "embedded", directory: defaultDirectory() }, from: "the default" };
+  return { address: parseStoreAddress(first.address, first.base), from: first.from };
 }
 
 /**

@@ -23,6 +23,7 @@ export type ErrorCode =
   | "STORE"
   | "REPLICATION"
   | "UNSUPPORTED"
+  | "TERM_ENDED"
   | "TOO_MANY_WAITERS"
   | "CLOSED"
   | "INVALID_OPTION";

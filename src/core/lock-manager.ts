@@ -10,6 +10,7 @@ import type { Lease, LeaseHost } from "./lease/lease.ts";
 import { RenewalPhases, Renewals } from "./lease/renewals.ts";
 import { runUsing } from "./lease/using.ts";
 import type { Locks, Resources, Work } from "./locks.ts";
+import { managerParts, type ManagerParts } from "./manager-parts.ts";
 import { Nesting } from "./nesting.ts";
 import {
   builtInDefaults,
@@ -54,6 +55,7 @@ class LockManager implements Locks {
   /** Pending calls other than acquires. `close` waits for all of them. Each has a time limit. */
   readonly #underWay = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
+  readonly #closeListeners = new Set<() => void>();
 
   constructor(given: Runtime, store: Store, defaults: LockDefaults | undefined) {
     if (typeof store !== "object" || store === null || typeof store.open !== "function") {
@@ -160,6 +162,25 @@ class LockManager implements Locks {
     return call;
   }
 
+  /** Parts for the modules of this package that are built on a manager. */
+  get [managerParts](): ManagerParts {
+    const { runtime, events, store } = this.#context;
+    return {
+      runtime,
+      events,
+      store,
+      check: (resources, options) => {
+        this.#checked(resources);
+        resolveOptions(options, this.#defaults, this.#bounds);
+      },
+      track: (call) => this.#track(call),
+      onClose: (listener) => {
+        this.#closeListeners.add(listener);
+        return () => void this.#closeListeners.delete(listener);
+      },
+    };
+  }
+
   async inspect(resource: string): Promise<Inspection> {
     const [name] = this.#checked(resource);
     if (typeof resource !== "string" || name === undefined) {
@@ -208,7 +229,10 @@ class LockManager implements Locks {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#closeNow();
+    if (this.#closing === undefined) {
+      this.#closing = this.#closeNow();
+      for (const listener of this.#closeListeners) listener();
+    }
     return this.#closing;
   }
 

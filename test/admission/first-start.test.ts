@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { QuorumError } from "../../src/index.ts";
 import { collect, dial, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { startRedisServers } from "../support/redis-server.ts";
+import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { field, everyNodeVotes, maxTtl, openStrict, states } from "./strict-locks.ts";
 
 const redis = shareRedis(3);

@@ -1,14 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
-import type { AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
+import { Calls, type AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { admit, field, maxTtl } from "./strict-locks.ts";
 
 const call = (owner: string) =>
-  fencedMode(resolveStoreOptions({ maxTtl }, 3)).acquire(["a"], owner, maxTtl, 1) as AcquireCall;
+  new Calls(fencedMode(resolveStoreOptions({ maxTtl }, 3))).acquire(
+    ["a"],
+    owner,
+    maxTtl,
+    1,
+  ) as AcquireCall;
 let m1: RedisServer;
 let m2: RedisServer;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { createLocks, type Lease, type Locks } from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { FenceJournal } from "../protocol/fence-journal.ts";
 import { collect, nodeRecordKey, shareRedis } from "../support/redis-harness.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import {
   admit,
   dialAll,

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
-import type { AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
+import { Calls, type AcquireCall } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { collect, connect, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { admit, everyNodeVotes, field, maxTtl, openAdmitted } from "./strict-locks.ts";
 
@@ -24,7 +24,7 @@ const options = resolveStoreOptions({ maxTtl }, 3);
  * Returns an acquire as the client sends it: first by its SHA-1, in full if the script is unknown.
  */
 function acquire(owner: string): AcquireCall {
-  return fencedMode(options).acquire(["a"], owner, maxTtl, 1) as AcquireCall;
+  return new Calls(fencedMode(options)).acquire(["a"], owner, maxTtl, 1) as AcquireCall;
 }
 
 async function bySha(server: RedisServer, owner: string): Promise<string> {

@@ -4,9 +4,9 @@ import { expect, onTestFinished } from "vitest";
 import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
-import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
+import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * The shortest TTL that works on a busy machine. A quarantine lasts this long and a little more. A

@@ -6,7 +6,7 @@ import { exitCodeRows } from "../../src/cli/exit-codes.ts";
 import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startRedis, type RedisServer } from "../../tools/redis/redis-server.mjs";
 import { projectRoot } from "../support/source-files.ts";
 import { builtCli, until } from "./cli-process.ts";
 

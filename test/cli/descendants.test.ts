@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startRedis, type RedisServer } from "../../tools/redis/redis-server.mjs";
 import { builtCli, isRunning, linesOf, until } from "./cli-process.ts";
 
 const cli = builtCli();

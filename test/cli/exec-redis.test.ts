@@ -3,8 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
-import { freePort } from "../support/redis-port.ts";
-import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
+import {
+  startRedis,
+  startRedisServers,
+  type RedisServer,
+} from "../../tools/redis/redis-server.mjs";
 import { required } from "../support/requirements.ts";
 import { projectRoot } from "../support/source-files.ts";
 import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startRedis, type RedisServer } from "../../tools/redis/redis-server.mjs";
 import { required } from "../support/requirements.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { builtCli, until } from "./cli-process.ts";

@@ -8,7 +8,11 @@ import { timersOnDemand, withoutTimers } from "../redis/waiting-scene.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
 import { collect, rejection } from "../support/redis-harness.ts";
 import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
-import { type RedisServer, startRedis, startRedisServers } from "../support/redis-server.ts";
+import {
+  type RedisServer,
+  startRedis,
+  startRedisServers,
+} from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { allKinds, type OpenClient } from "./client-kinds.ts";
 import { sentinelLibraries } from "./sentinel-clients.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { ioredisKinds } from "./client-kinds.ts";
 import { adapt, openConnection, subscribed } from "./open-connection.ts";
 

@@ -2,7 +2,7 @@ import { RESP_TYPES } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { nodeRedisKinds } from "./client-kinds.ts";
 import { adapt, openConnection, subscribed } from "./open-connection.ts";
 

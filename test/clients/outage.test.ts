@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { NotConnectedError } from "../../src/clients/contract.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
 import { adapt, openConnection, subscribed } from "./open-connection.ts";
 

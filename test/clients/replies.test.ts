@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { allKinds } from "./client-kinds.ts";
 import { openConnection } from "./open-connection.ts";
 

@@ -8,7 +8,7 @@ import { textOf } from "../support/sent-operations.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { startRedisSentinel } from "../support/redis-sentinel.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
 

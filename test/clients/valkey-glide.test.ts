@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import { serverError } from "../../src/clients/valkey-glide-errors.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { glideKinds } from "./client-kinds.ts";
 import { openConnection, subscribed } from "./open-connection.ts";
 

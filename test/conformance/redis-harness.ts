@@ -2,7 +2,7 @@ import { createLocks } from "../../src/index.ts";
 import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
 import type { ClientKind, OpenClient } from "../clients/client-kinds.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /** Opens a client of `kinds[i]` for `servers[i]`. Starts again with the first kind at the end. */
 export function openClients(

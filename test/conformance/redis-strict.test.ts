@@ -3,7 +3,7 @@ import { createLocks } from "../../src/index.ts";
 import { redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { ioredisKinds, nodeRedisKinds, type OpenClient } from "../clients/client-kinds.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { keysLeft, openClients, redisHarness } from "./redis-harness.ts";
 import { sideBySide } from "./run-suite.ts";
 

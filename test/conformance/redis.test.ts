@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
 import { allKinds, type OpenClient } from "../clients/client-kinds.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { keysLeft, openClients, redisHarness } from "./redis-harness.ts";
 import { sideBySide } from "./run-suite.ts";
 

@@ -4,7 +4,7 @@ import type { DemoEvent } from "../../src/cli/demo/events.ts";
 import { accountLane, labelKind, workerLane } from "../../src/cli/demo/lanes.ts";
 import { drawTimeline, legend } from "../../src/cli/demo/timeline.ts";
 import { type Account, type Check, type Facts, judge } from "../../src/cli/demo/verdict.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startRedis, type RedisServer } from "../../tools/redis/redis-server.mjs";
 import { type DemoProcess, type Ended, eventually, isStopped, Stage } from "./demo-process.ts";
 
 interface Report {

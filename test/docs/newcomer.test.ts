@@ -3,8 +3,12 @@ import { join } from "node:path";
 import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startPostgres, type PostgresServer } from "../support/postgres.ts";
-import { freePort } from "../support/redis-port.ts";
-import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
+import {
+  startRedis,
+  startRedisServers,
+  type RedisServer,
+} from "../../tools/redis/redis-server.mjs";
 import { projectRoot } from "../support/source-files.ts";
 import { blocksOf, Newcomer, type Block, type Ended } from "./newcomer.ts";
 

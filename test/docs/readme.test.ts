@@ -12,7 +12,7 @@ import * as holdfast from "../../src/index.ts";
 import { redlock } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { startPostgres } from "../support/postgres.ts";
-import { startRedisServers } from "../support/redis-server.ts";
+import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const pages = [

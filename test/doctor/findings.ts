@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import type { RedisConnection } from "../../src/clients/contract.ts";
 import { connectionOf } from "../../src/clients/recognise.ts";
 import type { Finding, Locks } from "../../src/index.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /** Returns the finding with this code. Throws unless there is exactly one. */
 export function findingOf(findings: readonly Finding[], code: string, node?: string): Finding {

@@ -8,7 +8,7 @@ import { admit, openAdmitted, openStrict } from "../admission/strict-locks.ts";
 import { projectRoot } from "../support/source-files.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 import { required } from "../support/requirements.ts";
 import { Cluster } from "ioredis";
 import { codesOf, diagnose, farAway, findingOf } from "./findings.ts";

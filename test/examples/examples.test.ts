@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BuiltProject, buildProject } from "../support/built-project.ts";
 import { startPostgres } from "../support/postgres.ts";
-import { startRedisServers } from "../support/redis-server.ts";
+import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { projectRoot } from "../support/source-files.ts";
 
 /** What each example must print when it is run as its README says. */
@@ -14,6 +14,7 @@ const examples: Readonly<Record<string, readonly RegExp[]>> = {
   "long-job.mjs": [/^ {2}renewed for \d+ ms$/m, /^done$/m],
   "transfer.mjs": [/with locks: .*in all 4000, should be 4000/],
   "cron-once.mjs": [/^kill -9/m, /^8 ticks, each run once$/m],
+  "leader-hand-over.mjs": [/^kill -9 v2-/m, /^3 terms, each with a greater fence, and no two/m],
   "worker-pool.mjs": [/^kill -9/m, /^24 jobs, each finished once$/m],
   "http-express.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
   "http-fastify.mjs": [/slow writes with fence 1: refused, 2 was seen/, /says: from quick/],
@@ -35,7 +36,7 @@ let project: BuiltProject;
 let temporary: string;
 
 beforeAll(async () => {
-  project = await buildProject(["examples"]);
+  project = await buildProject(["examples", "tools"]);
   temporary = join(project.folder, "temporary");
 });
 

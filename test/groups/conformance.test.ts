@@ -5,7 +5,7 @@ import type { ConformanceHarness } from "../../src/testing/index.ts";
 import { ioredisKinds, nodeRedisKinds, type OpenClient } from "../clients/client-kinds.ts";
 import { keysLeft, openClients } from "../conformance/redis-harness.ts";
 import { sideBySide } from "../conformance/run-suite.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 
 let servers: RedisServer[] = [];
 let clients: OpenClient[] = [];

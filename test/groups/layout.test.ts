@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, type Lease, type Locks, StoreError } from "../../src/index.ts";
 import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { collect, connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { clientsOf, maxTtl, nameOf, namesOf, openGroups } from "./group-locks.ts";
 
 const redis = shareRedis(6);

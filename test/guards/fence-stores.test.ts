@@ -9,7 +9,7 @@ import * as postgresGuards from "../../src/fencing/postgres.ts";
 import { redisFences } from "../../src/fencing/redis.ts";
 import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { rejectionOf, shuffledFences } from "./lease-like.ts";
 
 let postgres: PostgresServer;

@@ -7,7 +7,7 @@ import { idempotencyKey } from "../../src/fencing/idempotency.ts";
 import { fencedGet, fencedSet } from "../../src/fencing/redis.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { leaseLike, rejectionOf } from "./lease-like.ts";
 
 describe("guards with real leases", () => {

@@ -10,7 +10,7 @@ import * as postgresGuards from "../../src/fencing/postgres.ts";
 import * as redisGuards from "../../src/fencing/redis.ts";
 import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { serveFetch } from "./http-servers.ts";
 import { fenceNow, leaseLike, rejectionOf } from "./lease-like.ts";
 

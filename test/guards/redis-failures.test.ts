@@ -13,7 +13,7 @@ import {
 } from "../../src/fencing/redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { rejectionOf } from "./lease-like.ts";
 

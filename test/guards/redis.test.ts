@@ -3,7 +3,7 @@ import { createClient } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
 import { fencedDelete, fencedGet, fencedSet, redisFences } from "../../src/fencing/redis.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
 
 let server: RedisServer;

@@ -6,7 +6,7 @@ import * as postgresGuards from "../../src/fencing/postgres.ts";
 import { fencedGet } from "../../src/fencing/redis.ts";
 import { startMariadb } from "../support/mariadb.ts";
 import { startPostgres } from "../support/postgres.ts";
-import { startRedisServers } from "../support/redis-server.ts";
+import { startRedisServers } from "../../tools/redis/redis-server.mjs";
 import type { Address, Addresses } from "./client-plan.ts";
 import { type Held, serveDocuments } from "./documents.ts";
 

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { counterKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import { clusterMode } from "../../src/stores/redis/commands/modes.ts";
+import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import type { AcquireReply } from "../../src/stores/redis/commands/operation.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { driftMs, quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
@@ -125,7 +126,7 @@ test("C20b: on clocks alone, the quarantine must outlast a lease and both clocks
 test("C20c: a counter beside its lock (Cluster only) must outlive leases and clocks' errors", async () => {
   async function schedule(stage: Stage, retentionMs: string | undefined) {
     const grant = async (owner: string, n: number) => {
-      const call = clusterMode.acquire([resource], owner, ttlMs, 2);
+      const call = new Calls(clusterMode).acquire([resource], owner, ttlMs, 2);
       const sent = call.first(false);
       // The retention is before the operations.
       const at = 3 + Number(sent[2]) + 2;

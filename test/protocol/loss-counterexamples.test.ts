@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
+import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { greatestCounters } from "../../src/stores/redis/admission/admission-rule.ts";
 import {
@@ -8,7 +9,7 @@ import {
   type NodeRecord,
 } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
@@ -107,12 +108,12 @@ test("C6: a node must not be admitted shortly before its quarantine is over", as
 });
 
 test("C7: confirming every grant in a second round does not replace the quarantine", async () => {
-  const mode = fencedMode(options);
+  const calls = new Calls(fencedMode(options));
   async function schedule(stage: Stage) {
     const grant = async (owner: string, n: number) =>
-      await stage.tells(n, mode.acquire([resource], owner, ttlMs, 1));
+      await stage.tells(n, calls.acquire([resource], owner, ttlMs, 1));
     const confirm = async (owner: string, n: number) =>
-      (await stage.tells(n, mode.touch([resource], owner, 0, 1))).kind === "done";
+      (await stage.tells(n, calls.touch([resource], owner, 0, 1))).kind === "done";
     await grant("a", 1);
     await grant("a", 2);
     await grant("b", 3);

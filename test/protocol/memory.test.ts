@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { redis as redisStore } from "../../src/stores/redis/index.ts";
-import { shardCount } from "../../src/stores/redis/commands/shards.ts";
+import { shardCount } from "../../src/stores/redis/commands/keys.ts";
 import { connect, nodeRecordKey, shareRedis } from "../support/redis-harness.ts";
 
 /**

@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
+import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { verdictIn } from "../support/sent-operations.ts";
 import { HeldLine } from "./held-line.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
@@ -102,7 +103,7 @@ describe("the model", () => {
   });
 
   test("replies as the scripts do on a real server", async () => {
-    const mode = fencedMode(resolveStoreOptions({ admission: "off" }, 3));
+    const protocol = new Calls(fencedMode(resolveStoreOptions({ admission: "off" }, 3)));
     await fc.assert(
       fc.asyncProperty(fc.array(call, { maxLength: 30 }), async (calls) => {
         await server.command("FLUSHALL");
@@ -117,10 +118,10 @@ describe("the model", () => {
           }
           const sent =
             kind === "release"
-              ? mode.release(keys, owner)
+              ? protocol.release(keys, owner)
               : kind === "touch"
-                ? mode.touch(keys, owner, 0, number)
-                : mode.acquire(keys, owner, 10_000, number);
+                ? protocol.touch(keys, owner, 0, number)
+                : protocol.acquire(keys, owner, 10_000, number);
           const replies = [modelled, real].map((line) => line.send("", sent.first(false)));
           const [ofModel, ofServer] = (await Promise.all(replies)).map(timeless);
           expect(ofModel).toBe(ofServer);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Locks, LockOptions } from "../../src/index.ts";
 import { StoreError } from "../../src/index.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { collect, nodeRecordKey, rejection, shareRedis } from "../support/redis-harness.ts";
 import { FenceJournal, skewedRuntime } from "./fence-journal.ts";
 

@@ -9,10 +9,10 @@ import { steadyClock, steadyRuntime } from "../../src/core/time/instant.ts";
 import type { AttemptOutcome, ExtendOutcome, Grant, OpenStore } from "../../src/core/store.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/options.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
-import { wireFormat } from "../../src/stores/redis/commands/shards.ts";
+import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { redlock } from "../../src/stores/redis/redlock.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { type Backend, type HeldCommand, HeldLine, type Mutations } from "./held-line.ts";
 
 export const resource = "invoice:42";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { FenceRejectedError } from "../../src/core/errors.ts";
 import { leftMs, steadyClock } from "../../src/core/time/instant.ts";
 import { fencedSet } from "../../src/fencing/redis.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { HeldLine } from "./held-line.ts";
 import { play, resource, type Stage, ttlMs } from "./stage.ts";
 

@@ -3,7 +3,7 @@ import { QuorumError } from "../../src/index.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { nodeRecordCall } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../support/redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 import { without } from "./held-line.ts";
 import {
   type Actor,

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { ModelNode, StepCounter } from "./model-node.ts";
 import { Actor, quiet, resource, ttlMs } from "./stage.ts";
 

@@ -8,18 +8,18 @@ import {
 import type { Holder } from "../../src/index.ts";
 import { linesOf } from "../../src/stores/redis/commands/decode.ts";
 import { encode } from "../../src/stores/redis/commands/encode.ts";
-import { counterKeyOf, nodeRecordKey } from "../../src/stores/redis/commands/keys.ts";
+import { counterKeyOf, nodeRecordKey, shardOf } from "../../src/stores/redis/commands/keys.ts";
 import {
   clusterMode,
   fencedMode,
   plainMode,
   type Mode,
 } from "../../src/stores/redis/commands/modes.ts";
+import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import type { NodeCall } from "../../src/stores/redis/commands/node-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
 import { SeededRandom } from "../../src/testing/seeded-random.ts";
-import { startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import { startRedisServers, type RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * Operations that share a script call must have the same results as if each was sent alone: the
@@ -91,7 +91,7 @@ for (const [kind, mode] of [
         }
       }
     }
-    const ways = waysOf(await together.command(...countsTaken)).get(mode.encoding.script.name);
+    const ways = waysOf(await together.command(...countsTaken)).get(mode.script.name);
     if (ways === undefined) throw new Error("nothing was counted");
     const usual = kind === "cluster" ? "engine" : "usual";
     expect(ways.get(usual), "lists decided the short way").toBeGreaterThan(rounds * 0.2);
@@ -105,12 +105,13 @@ test("a batch does not overwrite a key of another type, and runs its other opera
   for (const mode of [fencedMode(resolveStoreOptions({}, 1)), plainMode]) {
     await server.command("FLUSHALL");
     await server.command("RPUSH", "list", "something else");
+    const of = new Calls(mode);
     const [, ...verdicts] = await sendList(
       server,
       mode,
       [
-        mode.acquire(["a", "list"], "owner-1", 20_000, 1_000),
-        mode.acquire(["b"], "owner-2", 20_000, 1_000),
+        of.acquire(["a", "list"], "owner-1", 20_000, 1_000),
+        of.acquire(["b"], "owner-2", 20_000, 1_000),
       ],
       withCountedWays,
     );
@@ -125,6 +126,7 @@ test("a batch does not overwrite a key of another type, and runs its other opera
  * Returns random operations with few owners and keys, so that they collide, also within a batch.
  */
 function operations(mode: Mode, random: SeededRandom, round: number): NodeCall<unknown>[] {
+  const of = new Calls(mode);
   const pick = pickOf(random);
   return Array.from({ length: 2 + pick(8) }, () => {
     const keys = names.filter(() => random.fraction() < 0.2).slice(0, 3);
@@ -135,11 +137,11 @@ function operations(mode: Mode, random: SeededRandom, round: number): NodeCall<u
     const ttlMs = [...ttls, 300_000][pick(ttls.length + 1)] ?? 0;
     switch (pick(4)) {
       case 0:
-        return mode.touch(keys, owner, pick(4) === 0 ? 0 : ttlMs, number);
+        return of.touch(keys, owner, pick(4) === 0 ? 0 : ttlMs, number);
       case 1:
-        return mode.release(keys, owner);
+        return of.release(keys, owner);
       default:
-        return mode.acquire(keys, owner, ttlMs, number);
+        return of.acquire(keys, owner, ttlMs, number);
     }
   });
 }
@@ -151,6 +153,7 @@ function calmOperations(
   values: readonly (string | null)[],
   round: number,
 ): NodeCall<unknown>[] {
+  const of = new Calls(mode);
   const pick = pickOf(random);
   const chosen = pick(names.length);
   return names.flatMap((name, index): NodeCall<unknown>[] => {
@@ -158,10 +161,10 @@ function calmOperations(
     const value = values[index] ?? null;
     const ttlMs = ttls[pick(ttls.length)] ?? 0;
     const number = 1_000 + round * 3 + pick(9);
-    if (value === null) return [mode.acquire([name], `owner-${pick(4)}`, ttlMs, number)];
+    if (value === null) return [of.acquire([name], `owner-${pick(4)}`, ttlMs, number)];
     const [owner = "", fence = "0"] = value.split("|");
-    if (random.fraction() < 0.4) return [mode.release([name], owner, "", Number(fence))];
-    return [mode.touch([name], owner, pick(6) === 0 ? 0 : ttlMs, Number(fence))];
+    if (random.fraction() < 0.4) return [of.release([name], owner, "", Number(fence))];
+    return [of.touch([name], owner, pick(6) === 0 ? 0 : ttlMs, Number(fence))];
   });
 }
 
@@ -189,13 +192,13 @@ async function send(server: RedisServer, call: NodeCall<unknown>): Promise<unkno
 /** Sends one list as EVAL, with the script changed. Returns the stamp and the verdicts. */
 async function sendList(
   server: RedisServer,
-  { encoding }: Mode,
+  given: Mode,
   calls: readonly NodeCall<unknown>[],
   change: (name: string, source: string) => string,
 ): Promise<readonly string[]> {
   const operations = calls.flatMap(({ operation }) => operation ?? []);
   // Without a script of its own for releases, so that all ways are those of one script.
-  const mode = { ...encoding, releases: undefined };
+  const mode = { ...given, releases: undefined };
   const [name = "", source = "", ...rest] = encode(mode, operations, true, true);
   const reply = await server.command(name, change(mode.script.name, source), ...rest);
   return linesOf(reply, operations.length);
@@ -228,6 +231,6 @@ function pairs(flat: unknown): [string, string][] {
 
 async function admit(server: RedisServer): Promise<void> {
   const options = resolveStoreOptions({ admission: "strict" }, 3);
-  await send(server, fencedMode(options).acquire(["x"], "nobody", 20_000, 1));
+  await send(server, new Calls(fencedMode(options)).acquire(["x"], "nobody", 20_000, 1));
   await server.command("HSET", nodeRecordKey, "st", "A", "ever", "1", "max", String(ttlMaxMs));
 }

@@ -15,7 +15,7 @@ import {
 import { eventually } from "../support/redis-eventually.ts";
 import { collect } from "../support/redis-harness.ts";
 import { isMaster } from "../support/redis-replicas.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 let cluster: RedisCluster;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { connect, openLocks, shareRedis, watchConnection } from "../support/redis-harness.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";

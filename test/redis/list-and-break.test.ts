@@ -5,7 +5,11 @@ import { redis, redlock, type RedisStoreOptions } from "../../src/stores/redis/i
 import { watchLeaks } from "../support/leaks.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { startRedis, startRedisServers, type RedisServer } from "../support/redis-server.ts";
+import {
+  startRedis,
+  startRedisServers,
+  type RedisServer,
+} from "../../tools/redis/redis-server.mjs";
 
 let server: RedisServer;
 beforeAll(async () => {

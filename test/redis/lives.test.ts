@@ -5,7 +5,7 @@ import { redis } from "../../src/stores/redis/index.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * Leases of different lengths. A life that was extended beyond the first TTL must stay, as the

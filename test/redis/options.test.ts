@@ -16,7 +16,7 @@ import {
   watchConnection,
 } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 const bench = shareRedis(3);
 const key = "invoice:42";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AcquireTimeoutError, QuorumError } from "../../src/index.ts";
 import { NotConnectedError, type RedisConnection } from "../../src/stores/redis/index.ts";
-import { shardOf } from "../../src/stores/redis/commands/shards.ts";
+import { shardOf } from "../../src/stores/redis/commands/keys.ts";
 import { operationsIn } from "../support/sent-operations.ts";
 import {
   collect,
@@ -15,8 +15,8 @@ import {
   watchConnection,
 } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { freePort } from "../support/redis-port.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 
 const bench = shareRedis(5);
 const key = "invoice:42";

@@ -4,7 +4,7 @@ import { createLocks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 let cluster: RedisCluster;
 

@@ -7,7 +7,7 @@ import { redlock } from "../../src/stores/redis/index.ts";
 import { textOf } from "../support/sent-operations.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, connect, openLocks, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
 // A snapshot cannot be written while a directory has its name.

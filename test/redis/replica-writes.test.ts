@@ -20,9 +20,9 @@ test.each([
   ["fenced", fencedMode(deployment)],
   ["plain", plainMode],
   ["cluster", clusterMode],
-])("a %s list waits for replicas if it may grant or extend", (_name, { encoding }) => {
+])("a %s list waits for replicas if it may grant or extend", (_name, mode) => {
   const needs = (...operations: Operation[]): boolean =>
-    needsReplicas(encode(encoding, operations, false));
+    needsReplicas(encode(mode, operations, false));
   expect([acquire, extension].map((each) => needs(each))).toEqual([true, true]);
   expect([proof, release, leaving].map((each) => needs(each))).toEqual([false, false, false]);
   expect([needs(proof, proof), needs(release, release)]).toEqual([false, false]);

@@ -19,7 +19,7 @@ import { watchLeaks } from "../support/leaks.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, connect, rejection } from "../support/redis-harness.ts";
 import { startReplicas } from "../support/redis-replicas.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
 let master: RedisServer;

@@ -10,7 +10,7 @@ import { eventually } from "../support/redis-eventually.ts";
 import { collect } from "../support/redis-harness.ts";
 import { isMaster } from "../support/redis-replicas.ts";
 import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 const key = "invoice:42";
 let sentinel: RedisSentinel;

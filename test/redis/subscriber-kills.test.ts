@@ -8,7 +8,7 @@ import { sentinelLibraries } from "../clients/sentinel-clients.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
-import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { listenersOf } from "./waiting-scene.ts";
 
 /**

@@ -6,7 +6,7 @@ import { redis } from "../../src/stores/redis/index.ts";
 import { allKinds, type ClientKind } from "../clients/client-kinds.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect, openLocks, shareRedis } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import {
   listenersOf,

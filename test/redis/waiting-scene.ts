@@ -5,7 +5,7 @@ import { queueKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import type { RedisBench } from "../support/redis-harness.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
  * A runtime whose timers never fire: its waiters never poll, so only a notification explains a

@@ -1,12 +1,11 @@
-import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { compare } from "../../tools/simulator/differential-run.mjs";
-import { respSender } from "../../tools/simulator/resp-sender.mjs";
+import { RedisConnection } from "../../tools/redis/redis-connection.mjs";
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import { epochMs, SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 import * as lua from "../../src/stores/redis/scripts/generated.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 
 /** Scripts of the doctor, of lists and of layouts of groups, which the simulator does not run. */
 const withoutTwin = new Set(["find-locks", "layout", "probe"]);
@@ -20,8 +19,8 @@ test("every script of the protocol has a simulated twin", () => {
 test("the simulated node replies as a real server does", async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
-  const socket = connect({ port: redis.port, host: redis.host });
-  onTestFinished(() => void socket.destroy());
+  const connection = await RedisConnection.open(redis);
+  onTestFinished(() => connection.close());
   const seed = Math.floor(Math.random() * 2 ** 31);
   process.stdout.write(`differential seed ${seed}\n`);
   const random = new SeededRandom(`differential ${seed}`);
@@ -30,7 +29,8 @@ test("the simulated node replies as a real server does", async () => {
     { version: "7.0.15", rate: 1, skewMs: Date.now() - epochMs, uptimeMs: 0 },
     { realMs: () => performance.now() - startedMs, newRunId: () => random.hex(40) },
   );
-  const sides = { simulated, scripts: knownScripts, random, sendAll: respSender(socket) };
+  const sendAll = (commands: readonly (readonly string[])[]) => connection.sendAll(commands);
+  const sides = { simulated, scripts: knownScripts, random, sendAll };
   const { differences, answers, ways } = await compare(sides, 20_000);
   expect(differences).toEqual([]);
   // Every kind of reply must occur, or the comparison proves nothing.

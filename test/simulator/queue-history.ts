@@ -1,7 +1,12 @@
 import { knownScripts } from "../../src/simulator/node/scripts.ts";
 import type { SimulatedServer } from "../../src/simulator/node/server.ts";
-import { encode, type Encoding } from "../../src/stores/redis/commands/encode.ts";
-import { clusterMode, fencedMode, plainMode } from "../../src/stores/redis/commands/modes.ts";
+import { encode } from "../../src/stores/redis/commands/encode.ts";
+import {
+  clusterMode,
+  fencedMode,
+  plainMode,
+  type Mode,
+} from "../../src/stores/redis/commands/modes.ts";
 import type { Operation, Place, PlaceLeft } from "../../src/stores/redis/commands/operation.ts";
 import type { SeededRandom } from "../../src/simulator/seeded-random.ts";
 
@@ -19,13 +24,13 @@ export interface Step {
 
 const scriptNames = ["fenced", "fenced", "fenced", "plain", "plain", "cluster", "inspect"] as const;
 /** As the product encodes them, but with one name for the queues of all scripts. */
-const encodings: Readonly<Record<string, Encoding>> = {
+const encodings: Readonly<Record<string, Mode>> = {
   fenced: {
-    ...fencedMode({ admission: "off", wireFormat: "1:crc16:1024", ttlMaxMs: 90_000_000 }).encoding,
+    ...fencedMode({ admission: "off", wireFormat: "1:crc16:1024", ttlMaxMs: 90_000_000 }),
     releases: undefined,
   },
-  plain: plainMode.encoding,
-  cluster: { ...clusterMode.encoding, queueOf, releases: undefined },
+  plain: plainMode,
+  cluster: { ...clusterMode, queueOf, releases: undefined },
 };
 /** Long enough that no lock expires by itself, on either side. */
 const ttlMs = 36_000_000;

@@ -5,7 +5,7 @@ import { epochMs, SimulatedServer } from "../../src/simulator/node/server.ts";
 import { SeededRandom } from "../../src/simulator/seeded-random.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { connect } from "../support/redis-harness.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { startRedis } from "../../tools/redis/redis-server.mjs";
 import { bases, locks, QueueHistory, queueOf, type Step } from "./queue-history.ts";
 
 /**

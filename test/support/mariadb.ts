@@ -3,7 +3,7 @@ import { accessSync, constants, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { delimiter, join } from "node:path";
 import { unref, waitForPort } from "./postgres.ts";
-import { freePort } from "./redis-port.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
 
 /** A real MariaDB server of its own, in a temporary directory, gone with the test process. */
 export interface MariadbServer {

@@ -5,7 +5,7 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "./redis-port.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
 
 /** A real Postgres server of its own, in a temporary directory, gone with the test process. */
 export interface PostgresServer {

@@ -1,7 +1,7 @@
-import { redisCommand } from "./redis-command.ts";
+import { redisCommand } from "../../tools/redis/redis-connection.mjs";
 import { eventually } from "./redis-eventually.ts";
 import { isMaster, untilInStep } from "./redis-replicas.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 
 const slotCount = 16_384;
 

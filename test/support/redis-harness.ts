@@ -9,7 +9,7 @@ import { createLocks, type CreateLocksOptions } from "../../src/index.ts";
 import { redlock, type RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { watchLeaks } from "./leaks.ts";
 import { eventually } from "./redis-eventually.ts";
-import { type RedisServer, startRedisServers } from "./redis-server.ts";
+import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 
 /** The one key that stays on a node for good. */
 export const nodeRecordKey = "holdfast:node";

@@ -1,5 +1,5 @@
 import { eventually } from "./redis-eventually.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 
 /** Starts `count` replicas of a master, and waits until they are in step with it. */
 export async function startReplicas(master: RedisServer, count: number): Promise<RedisServer[]> {

@@ -1,11 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { redisCommand } from "./redis-command.ts";
+import { redisCommand } from "../../tools/redis/redis-connection.mjs";
 import { eventually } from "./redis-eventually.ts";
-import { freePort } from "./redis-port.ts";
-import { killRedis, makeDirectory, removeDirectory, spawnRedis } from "./redis-process.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
+import { killChild, makeFolder, removeFolder } from "../../tools/processes/children.mjs";
+import { spawnRedis } from "../../tools/redis/redis-process.mjs";
 import { startReplicas } from "./redis-replicas.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
+import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 
 const masterName = "holdfast";
 
@@ -76,7 +77,7 @@ export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<R
 
 async function startSentinel(masterPort: number, quorum: number) {
   const port = await freePort();
-  const dir = makeDirectory();
+  const dir = makeFolder("holdfast-redis-");
   // A sentinel keeps what it learns in its own configuration file, so it needs a real one.
   const file = join(dir, "sentinel.conf");
   const lines = [
@@ -92,8 +93,8 @@ async function startSentinel(masterPort: number, quorum: number) {
   return {
     port,
     async stop() {
-      await killRedis(child);
-      removeDirectory(dir);
+      await killChild(child);
+      removeFolder(dir);
     },
   };
 }

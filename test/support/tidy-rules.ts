@@ -31,7 +31,8 @@ const layers: readonly { within: RegExp; mayImport: RegExp; own?: false }[] = [
   { within: /^clients\//, mayImport: /^clients\/contract\.ts$/ },
   { within: /^fencing\//, mayImport: /^(core|clients)\// },
   { within: /^(testing|simulator)\//, mayImport: /^(core|stores)\/|^clients\/contract\.ts$/ },
-  { within: /^(primitives|telemetry)\//, mayImport: /^core\// },
+  { within: /^once\//, mayImport: /^(core|clients|fencing|runtime)\// },
+  { within: /^(election|schedule|telemetry)\//, mayImport: /^core\// },
   { within: /^(cli|dashboard)\//, mayImport: /^(?!cli\/|dashboard\/)/ },
 ];
 

@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Redis } from "ioredis";
-import { startServer } from "../../bench/servers.mjs";
 import { compile } from "../../scripts/build.mjs";
+import { startRedis } from "../redis/redis-server.mjs";
 import { instrument } from "./instrument.mjs";
 import { startRecording, stopRecording } from "./recorder.mjs";
 import { readFiles } from "./sources.mjs";
@@ -63,7 +63,7 @@ async function runCalls(folder) {
   const { createLocks } = await import(new URL("index.js", source).href);
   /** @type {typeof import("../../src/stores/redis/index.ts")} */
   const { redis } = await import(new URL("stores/redis/index.js", source).href);
-  const server = await startServer();
+  const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");
   client.on("error", () => undefined);
   const locks = createLocks(redis(client));

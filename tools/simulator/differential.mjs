@@ -4,17 +4,13 @@
  *   npm run sim:differential -- --commands 5000 --seed 3
  */
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { RedisConnection } from "../redis/redis-connection.mjs";
+import { startRedis } from "../redis/redis-server.mjs";
 import { buildSimulator } from "./build-simulator.mjs";
 import { compare } from "./differential-run.mjs";
-import { respSender } from "./resp-sender.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -36,19 +32,19 @@ const { knownScripts } = await load(folder, "node/scripts.js");
 /** @type {typeof import("../../src/simulator/seeded-random.ts")} */
 const { SeededRandom } = await load(folder, "seeded-random.js");
 
-const directory = mkdtempSync(join(tmpdir(), "holdfast-differential-"));
-const path = join(directory, "redis.sock");
-const args = ["--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no"];
-const server = spawn("redis-server", args, { cwd: directory, stdio: "ignore" });
+// A Unix socket is faster than TCP for so many short commands.
+const server = await startRedis({ args: ["--unixsocket", "redis.sock"] });
 try {
-  const socket = await connected(path);
+  const connection = await RedisConnection.open({ path: join(server.dir, "redis.sock") });
   const random = new SeededRandom(`differential ${values.seed}`);
   const plan = { version: "7.0.15", rate: 1, skewMs: Date.now() - epochMs, uptimeMs: 0 };
   const startedMs = performance.now();
   const ports = { realMs: () => performance.now() - startedMs, newRunId: () => random.hex(40) };
   const simulated = new SimulatedServer(plan, ports);
+  /** @param {readonly (readonly string[])[]} commands */
+  const sendAll = (commands) => connection.sendAll(commands);
   console.log(`seed ${values.seed}`);
-  const sides = { simulated, scripts: knownScripts, random, sendAll: respSender(socket) };
+  const sides = { simulated, scripts: knownScripts, random, sendAll };
   const { commands, kinds, answers, ways, differences } = await compare(
     sides,
     Number(values.commands),
@@ -63,23 +59,7 @@ try {
   for (const difference of differences) console.log(difference);
   console.log(`${commands} commands in ${seconds} s, ${differences.length} differences`);
   if (differences.length > 0) process.exitCode = 1;
-  socket.destroy();
+  connection.close();
 } finally {
-  server.kill("SIGKILL");
-  rmSync(directory, { recursive: true, force: true });
-}
-
-/** @param {string} path @returns {Promise<import("node:net").Socket>} */
-async function connected(path) {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await new Promise((resolve, reject) => {
-        const socket = connect({ path }, () => resolve(socket));
-        socket.once("error", reject);
-      });
-    } catch (error) {
-      if (attempt > 200) throw error;
-      await sleep(50);
-    }
-  }
+  await server.stop();
 }

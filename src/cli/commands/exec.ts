@@ -1,4 +1,5 @@
 import { Failure, failureOf } from "../failure.ts";
+import { onceWaitMaxMs } from "../exec/hold.ts";
 import type { ExecPlan } from "../exec/run-exec.ts";
 import {
   defaultLabel,
@@ -7,17 +8,23 @@ import {
   type AddCommand,
   type Session,
 } from "../session.ts";
+import type { StoreAddress } from "../store-address.ts";
+import { shortDuration } from "../words.ts";
 
 interface ExecFlags {
   readonly ttl?: string;
   readonly wait?: string;
   readonly grace?: string;
   readonly maxHold?: string;
+  readonly oncePer?: string;
+  readonly minHold?: string;
   readonly label?: string;
   readonly fence: boolean;
   readonly quiet?: boolean;
   readonly conflictExitCode?: string;
 }
+
+const ttlMinMs = 100;
 
 const examples = `
 Examples:
@@ -25,6 +32,7 @@ Examples:
   holdfast exec deploy --wait 0 -- ./deploy.sh          give up at once if another has it
   holdfast exec report --wait 0 --quiet --conflict-exit-code 0 -- ./report.sh
                                                         for cron: skip in silence
+  holdfast exec report --once-per 1h -- ./report.sh     for cron on several machines
   holdfast exec deploy --wait forever --ttl 30s -- make  wait as long as it takes
   holdfast exec a b --grace 5s -- ./move.sh             two locks, 5 s to clean up after a loss
 
@@ -43,6 +51,8 @@ export const addExec: AddCommand = (program, host) => {
     .option("-w, --wait <duration>", "how long to wait; 0 and forever work, too (default: 10s)")
     .option("-g, --grace <duration>", "from SIGTERM to SIGKILL (default: a quarter of the TTL)")
     .option("--max-hold <duration>", "end the lease after this, however it renews (default: 720h)")
+    .option("--once-per <period>", "after a success, keep the lock for most of this period")
+    .option("--min-hold <duration>", "keep the lock for this long, even if the command was shorter")
     .option("-l, --label <text>", "shown to others (default: host:pid)")
     .option("--no-fence", "no fence, on Redis: one plain SET NX PX")
     .option("-q, --quiet", "no message about the store, about waiting, or when not acquired")
@@ -88,22 +98,61 @@ function planOf(
   flags: ExecFlags,
 ): ExecPlan {
   const { config } = session.found;
-  const ttlMs = flagDuration("--ttl", flags.ttl ?? config.ttl ?? "10s", 100, 86_400_000);
-  const wait = flags.wait ?? config.wait ?? "10s";
+  const ttl = flags.ttl ?? config.ttl;
+  const ttlMs =
+    ttl === undefined
+      ? defaultTtlMs(session.chosen.address)
+      : flagDuration("--ttl", ttl, ttlMinMs, 86_400_000);
   const grace = flags.grace ?? config.grace;
+  const maxHoldMs = flagDuration("--max-hold", flags.maxHold ?? config.maxHold ?? "720h", 100);
+  const oncePerMs =
+    flags.oncePer === undefined
+      ? undefined
+      : flagDuration("--once-per", flags.oncePer, 1_000, maxHoldMs);
   return {
     resources,
     file,
     args,
     ttlMs,
-    waitMs: wait === "forever" ? Infinity : flagDuration("--wait", wait === "0" ? "0ms" : wait),
+    waitMs: waitMsOf(flags, config.wait, oncePerMs),
     graceMs:
       grace === undefined
         ? Math.min(5_000, Math.round(ttlMs / 4))
         : flagDuration("--grace", grace === "0" ? "0ms" : grace, 0, ttlMs),
-    maxHoldMs: flagDuration("--max-hold", flags.maxHold ?? config.maxHold ?? "720h", 100),
+    maxHoldMs,
+    oncePerMs,
+    minHoldMs: flagDuration("--min-hold", flags.minHold ?? "0ms", 0, maxHoldMs),
     label: flags.label ?? config.label ?? defaultLabel(),
     fencing: flags.fence,
     quiet: flags.quiet ?? false,
   };
+}
+
+/** A store with a smaller `maxTtl` would reject the usual default. */
+function defaultTtlMs(address: StoreAddress): number {
+  const maxTtl = address.kind === "embedded" ? address.maxTtl : address.settings.maxTtl;
+  if (maxTtl === undefined) return 10_000;
+  return Math.min(10_000, flagDuration("maxTtl in the store address", maxTtl, ttlMinMs));
+}
+
+function waitMsOf(
+  flags: ExecFlags,
+  configured: string | undefined,
+  oncePerMs: number | undefined,
+): number {
+  const maxMs = oncePerMs === undefined ? Infinity : onceWaitMaxMs(oncePerMs);
+  const { wait } = flags;
+  // The default and the config file are not meant for one job, so they are cut.
+  if (wait === undefined) return Math.min(maxMs, parsedWaitMs(configured ?? "10s"));
+  const waitMs = parsedWaitMs(wait);
+  if (waitMs <= maxMs) return waitMs;
+  throw new Failure(
+    "misuse",
+    `with --once-per ${flags.oncePer}, --wait can be ${shortDuration(maxMs)} at most: after a ` +
+      "longer wait the command would run a second time in the period",
+  );
+}
+
+function parsedWaitMs(wait: string): number {
+  return wait === "forever" ? Infinity : flagDuration("--wait", wait === "0" ? "0ms" : wait);
 }

@@ -7,9 +7,11 @@ import { addDoctor } from "./doctor.ts";
 import { addExec } from "./exec.ts";
 import { addFence } from "./fence.ts";
 import { addHelp } from "./help.ts";
+import { addInit } from "./init.ts";
 import { addInspect } from "./inspect.ts";
 import { addLs } from "./ls.ts";
 import { addSimulate } from "./simulate.ts";
+import { addStore } from "./store.ts";
 import { addWait } from "./wait.ts";
 import { addWatch } from "./watch.ts";
 
@@ -26,6 +28,8 @@ export const commands: readonly AddCommand[] = [
   addSimulate,
   addDemo,
   addFence,
+  addInit,
+  addStore,
   addCompletion,
   addHelp,
 ];

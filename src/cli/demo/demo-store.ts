@@ -1,7 +1,7 @@
 import type { Store } from "../../core/store.ts";
 import { embedded } from "../../stores/embedded/index.ts";
 import { redis, redlock } from "../../stores/redis/index.ts";
-import { storeOptions } from "../connect.ts";
+import { embeddedOptions, storeOptions } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import type { StoreAddress } from "../store-address.ts";
 
@@ -21,7 +21,7 @@ export function noticesDeadHolders({ kind }: StoreAddress): boolean {
 
 export async function openDemoStore(address: StoreAddress): Promise<DemoStore> {
   if (address.kind === "embedded") {
-    return { store: embedded(address.directory), close: () => undefined };
+    return { store: embedded(address.directory, embeddedOptions(address)), close: () => undefined };
   }
   const { Redis, redisOptions } = await import("../redis-clients.ts");
   const [first, ...rest] = address.servers.map((server) => new Redis(redisOptions(server)));

@@ -4,14 +4,16 @@ import { isatty } from "node:tty";
 import type { Lease } from "../../core/lease/lease.ts";
 import type { LeaseLostError } from "../../core/errors.ts";
 import type { Connected } from "../connect.ts";
-import { handOverSignals } from "../early-signals.ts";
+import { endingSignals, handOverSignals } from "../early-signals.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure, Interrupted } from "../failure.ts";
 import { toJson, type Output } from "../output.ts";
 import type { Session } from "../session.ts";
+import { shortDuration } from "../words.ts";
 import { exitCodeOf, RunningCommand, targetKind, type CommandEnd } from "./command.ts";
 import { checkExecutable } from "./gate.ts";
 import { heldVariables, refuseOwn } from "./held-above.ts";
+import { Hold, holdMs, type HoldTerms } from "./hold.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { commandSink, SignalRelay, waitingSink } from "./signal-relay.ts";
 import { killAfterMs, marginMs, type StopTerms } from "./stop-plan.ts";
@@ -19,7 +21,7 @@ import type { Target } from "./target.ts";
 import { noteWait } from "./wait-notice.ts";
 import { Watchdog } from "./watchdog-client.ts";
 
-export interface ExecPlan extends StopTerms {
+export interface ExecPlan extends StopTerms, HoldTerms {
   readonly resources: readonly string[];
   readonly file: string;
   readonly args: readonly string[];
@@ -51,7 +53,7 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
         const lease = await acquire(connected, plan, controller.signal).finally(notice);
         try {
           await noSignalCame(controller.signal);
-          return await new Execution(connected, lease, plan, output).run(relay);
+          return await new Execution(connected, lease, plan, { output, isForPeople }).run(relay);
         } finally {
           await lease.release();
         }
@@ -86,16 +88,26 @@ class Execution {
   readonly #lease: Lease;
   readonly #plan: ExecPlan;
   readonly #output: Output;
+  readonly #isForPeople: boolean;
+  readonly #hold = new Hold();
   readonly #startedMs = performance.now();
   readonly #mark = randomUUID();
   #stopped: Promise<void> | undefined;
+  /** True if the store confirmed the lease after the command had ended. */
+  #wasHeld = false;
   #why = "";
 
-  constructor(connected: Connected, lease: Lease, plan: ExecPlan, output: Output) {
+  constructor(
+    connected: Connected,
+    lease: Lease,
+    plan: ExecPlan,
+    { output, isForPeople }: { readonly output: Output; readonly isForPeople: boolean },
+  ) {
     this.#connected = connected;
     this.#lease = lease;
     this.#plan = plan;
     this.#output = output;
+    this.#isForPeople = isForPeople;
   }
 
   async run(relay: SignalRelay): Promise<number> {
@@ -128,7 +140,11 @@ class Execution {
       watch.look();
       return this.#stopped === undefined;
     };
-    relay.to(commandSink(command.target, command.tree, mayGoOn));
+    const passOn = commandSink(command.target, command.tree, mayGoOn);
+    relay.to((signal) => {
+      this.#endHoldOn(signal);
+      passOn(signal);
+    });
     const stopSending = locks.on("renewed", () => this.#send(watchdog, command));
     const end = await command.ended;
     watch.end();
@@ -138,7 +154,28 @@ class Execution {
       this.#why = "the lease was not renewed while holdfast stood still; the command was stopped";
       if (!this.#output.json) this.#output.note(this.#why);
     }
+    if (this.#why === "") await this.#keep(end, relay);
     return await this.#judge(end);
+  }
+
+  /** Keeps the lock as `--once-per` and `--min-hold` say, unless a signal ended the command. */
+  async #keep(end: CommandEnd, relay: SignalRelay): Promise<void> {
+    const untilMs = this.#startedMs + holdMs(this.#plan, exitCodeOf(end) === 0);
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0 || this.#hold.hasEnded) return;
+    relay.to(waitingSink((signal) => this.#endHoldOn(signal)));
+    // A loss while the command ran may not be noticed yet, and must not count as a loss after it.
+    const isHeld = await this.#lease.prove().catch(() => undefined);
+    if (isHeld === false) return;
+    this.#wasHeld = isHeld === true;
+    if (this.#isForPeople || this.#output.debug) {
+      this.#output.note(`done; keeping the lock for ${shortDuration(leftMs)} (a signal ends this)`);
+    }
+    await this.#hold.wait(this.#lease, untilMs);
+  }
+
+  #endHoldOn(signal: NodeJS.Signals): void {
+    if ((endingSignals as readonly string[]).includes(signal)) this.#hold.end();
   }
 
   /** Begins to stop the command. Returns the time until SIGKILL. */
@@ -163,6 +200,8 @@ class Execution {
     if (this.#stopped === undefined && !outcome.released) {
       if (outcome.reason === "unreachable") {
         this.#output.warn("the lock could not be given back: it ends by itself, with its TTL");
+      } else if (this.#wasHeld) {
+        this.#output.warn("the lock was lost after the command had ended: it may run again early");
       } else {
         this.#why = `the lease was lost while the command ran (${outcome.reason})`;
         if (!this.#output.json) this.#output.note(this.#why);

@@ -57,7 +57,7 @@ export class HeldLease implements Lease {
   }
   /** True if held or doubtful: the lease can still be renewed, or lost. */
   get isActive(): boolean {
-    const state = stateOf(this.#activity);
+    const state = this.#activity === undefined ? "held" : stateOf(this.#activity);
     return state === "held" || state === "doubtful";
   }
   private get own(): Activity {

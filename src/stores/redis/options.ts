@@ -2,7 +2,7 @@ import type { RedisConnection } from "../../clients/contract.ts";
 import { durationMs, type Duration } from "../../core/time/durations.ts";
 import { InvalidOptionError } from "../../core/errors.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
-import { wireFormat } from "./commands/shards.ts";
+import { wireFormat } from "./commands/keys.ts";
 import type { ReplicaSettings, StoreSettings } from "./protocol/store-settings.ts";
 
 export interface DriftOptions {

@@ -25,7 +25,7 @@ import {
   plainMode,
   type Mode,
 } from "./commands/modes.ts";
-import { Lists } from "./commands/operation-call.ts";
+import { Calls, Lists } from "./commands/operation-call.ts";
 import { diagnose } from "./doctor/doctor.ts";
 import { acknowledged, acksWarning } from "./failover/acknowledged.ts";
 import { FailoverWatch } from "./failover/failover-watch.ts";
@@ -41,7 +41,8 @@ import { Gaps } from "./protocol/gaps.ts";
 import { RedisGrant, SharedGrantFields } from "./protocol/grant.ts";
 import { inspect } from "./protocol/inspect.ts";
 import { list } from "./protocol/list.ts";
-import { lockKey, nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
+import { lockKey } from "./commands/keys.ts";
+import { nodeTimeoutMs, type StoreSettings } from "./protocol/store-settings.ts";
 import { inOrder, type RaisingStore } from "./protocol/ordered-groups.ts";
 import { OwedReleases } from "./protocol/owed-releases.ts";
 import { Proposals } from "./protocol/proposals.ts";
@@ -102,7 +103,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     this.#survey = survey;
     this.#quorum = {
       ...common,
-      mode,
+      calls: new Calls(mode),
       fields,
       duplicates,
       owed: new OwedReleases(scheduler),
@@ -246,7 +247,7 @@ function nodesOf(
   const shared = {
     clock: runtime.clock,
     events,
-    lists: mode.hasLists ? new Lists(mode.encoding) : undefined,
+    lists: mode.hasLists ? new Lists(mode) : undefined,
     clocks,
     mixedAdmission: admission === "off" ? new MixedAdmission(events) : undefined,
     silentMsMax: nodeTimeoutMs(options, Math.min(ttlMaxMs, usualTtlMs)),

@@ -1,10 +1,9 @@
 import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
-import { nodeRecordKey } from "../commands/keys.ts";
+import { nodeRecordKey, shardCount } from "../commands/keys.ts";
 import { deploymentArgs } from "../commands/modes.ts";
 import { numberOf, serverMsOf } from "../commands/decode.ts";
 import { refusal, unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";
-import { shardCount } from "../commands/shards.ts";
 import type { StoreSettings } from "../protocol/store-settings.ts";
 
 /**

@@ -24,16 +24,6 @@ import { refusal, unexpected } from "./refusals.ts";
  *   release   R deleted total
  *   acquire and touch             B since ever max (the node may not vote), X CODE detail (refused)
  */
-interface LineReader<Reply> {
-  readLine(line: string | undefined, stamp: string): Reply;
-}
-
-/** Decodes the reply to a list of one operation. */
-export function lineOf<Reply>(reply: unknown, reader: LineReader<Reply>): Reply {
-  const end = typeof reply === "string" ? reply.indexOf("\n") : -1;
-  if (typeof reply !== "string" || end < 0) throw unexpected(reply);
-  return reader.readLine(reply.slice(end + 1), reply.slice(0, end));
-}
 
 /** Returns the stamp of a reply, and a line for each of `count` operations. */
 export function linesOf(reply: unknown, count: number): readonly string[] {
@@ -42,7 +32,7 @@ export function linesOf(reply: unknown, count: number): readonly string[] {
   return lines;
 }
 
-export function granted(fence: number): AcquireReply {
+function granted(fence: number): AcquireReply {
   return { kind: "granted", fence };
 }
 

@@ -1,31 +1,6 @@
-import type { Script } from "../scripts/generated.ts";
-import { fenceText } from "./fence-text.ts";
+import { shardOf } from "./keys.ts";
+import type { Mode } from "./modes.ts";
 import type { Operation } from "./operation.ts";
-import { shardOf } from "./shards.ts";
-
-/** Rules by which operations become the keys and arguments of one script. */
-export interface Encoding {
-  readonly script: Script;
-  /** True if a lock's value is "owner|fence"; false if it is only the owner. */
-  readonly fences: boolean;
-  /**
-   * Key of the node record (hash that Holdfast keeps on each server, with the fence counters), and
-   * the arguments that the script compares with the record.
-   */
-  readonly record: { readonly key: string; readonly deployment: readonly string[] } | undefined;
-  /** True if each call of the script checks in which process it runs. */
-  readonly strict: boolean;
-  /** Returns the key of a lock's fence counter; undefined if a counter is no key of its own. */
-  readonly counterOf: ((key: string) => string) | undefined;
-  readonly queueOf: (key: string) => string;
-  /** Returns the arguments between the number of locks and the operations. */
-  readonly head: (counterCount: number) => readonly string[];
-  /**
-   * Encoding of lists with only releases, which need neither fences nor a record. Undefined if it
-   * is the same as this one.
-   */
-  readonly releases?: Encoding | undefined;
-}
 
 /**
  * Returns the command that runs a script with these operations. `verify` makes the script check in
@@ -33,7 +8,7 @@ export interface Encoding {
  * cache, and so always verifies.
  */
 export function encode(
-  mode: Encoding,
+  mode: Mode,
   operations: readonly Operation[],
   verify: boolean,
   byText = false,
@@ -60,7 +35,8 @@ export function encode(
     for (const arg of record.deployment) command.push(arg);
   }
   command.push(String(lockCount));
-  for (const arg of own.head(counterCount)) command.push(arg);
+  if (counterOf !== undefined) command.push(String(counterCount));
+  for (const arg of own.settings) command.push(arg);
   addRuns(own, command, operations);
   return command;
 }
@@ -69,7 +45,7 @@ export function encode(
  * Adds the operations in runs. Consecutive operations of one kind form a run: they share code,
  * number of keys and TTL.
  */
-function addRuns(mode: Encoding, command: string[], operations: readonly Operation[]): void {
+function addRuns(mode: Mode, command: string[], operations: readonly Operation[]): void {
   let [code, locks, ttlMs, count, countAt] = ["", 0, 0, 0, 0];
   for (const operation of operations) {
     const own = codeOf(operation);
@@ -106,7 +82,7 @@ function codeOf(operation: Operation): string {
   }
 }
 
-function addArguments(mode: Encoding, command: string[], operation: Operation): void {
+function addArguments(mode: Mode, command: string[], operation: Operation): void {
   const { kind, owner, fence, keys } = operation;
   if (kind === "release") {
     command.push(fence === 0 ? owner : `${owner}|${fenceText(fence)}`);
@@ -126,10 +102,34 @@ function addArguments(mode: Encoding, command: string[], operation: Operation): 
  * Returns `SET key owner NX GET PX ttl` for one lock without a fence and a caller that does not
  * wait. Returns undefined for other operations.
  */
-export function encodeSet(mode: Encoding, operation: Operation): readonly string[] | undefined {
+export function encodeSet(mode: Mode, operation: Operation): readonly string[] | undefined {
   if (mode.fences || operation.kind !== "acquire" || operation.place !== undefined)
     return undefined;
   const [key, ...others] = operation.keys;
   if (key === undefined || others.length > 0) return undefined;
   return ["SET", key, operation.owner, "NX", "GET", "PX", String(operation.ttlMs)];
+}
+
+/**
+ * Divisor that splits a fence into whole seconds and the rest: fences of one second share the
+ * seconds.
+ */
+const tail = 1_000_000;
+
+let lastHead = 0;
+let lastText = "0";
+
+/**
+ * Returns a fence in digits. Engines format numbers of this size slowly, and renewals need very
+ * many of them. Most have the same first digits, whose text is cached.
+ */
+export function fenceText(fence: number): string {
+  if (fence < tail) return String(fence);
+  const head = Math.floor(fence / tail);
+  if (head !== lastHead) {
+    lastHead = head;
+    lastText = String(head);
+  }
+  // Adds a leading 1 to the rest and cuts it off again, so that no leading zero is lost.
+  return lastText + String(tail + (fence - head * tail)).slice(1);
 }

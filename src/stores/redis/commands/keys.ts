@@ -1,4 +1,38 @@
-import { crc16 } from "./shards.ts";
+import { InvalidOptionError } from "../../../core/errors.ts";
+
+/**
+ * Number of fence counters per node: a lock key uses the counter of its shard. The number and the
+ * hash are part of the wire format: clients that differ would use different counters.
+ */
+export const shardCount = 1_024;
+export const wireFormat = "1:crc16:1024";
+
+const table = new Uint16Array(256).map((_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit += 1) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc;
+});
+
+/** Returns the CRC16 that Redis Cluster uses, over the UTF-8 bytes of `text`. */
+export function crc16(text: string): number {
+  let crc = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code > 127) return crc16OfBytes(new TextEncoder().encode(text));
+    crc = ((crc << 8) ^ (table[((crc >> 8) ^ code) & 0xff] ?? 0)) & 0xffff;
+  }
+  return crc;
+}
+
+function crc16OfBytes(bytes: Uint8Array): number {
+  let crc = 0;
+  for (const byte of bytes) crc = ((crc << 8) ^ (table[((crc >> 8) ^ byte) & 0xff] ?? 0)) & 0xffff;
+  return crc;
+}
+
+export function shardOf(key: string): number {
+  return crc16(key) % shardCount;
+}
 
 const slotCount = 16_384;
 
@@ -60,4 +94,26 @@ function tagForSlot(slot: number): string {
 /** Returns the channel for one lock. It is in the lock's slot, where scripts can use SPUBLISH. */
 export function clusterChannelOf(key: string, base: string): string {
   return `${clusterQueueKeyOf(key)}:${base}`;
+}
+
+/**
+ * Prefix of Holdfast's own keys (node record, counters of a Cluster, …). No lock key may have it.
+ */
+const ownKeys = "holdfast:";
+
+/**
+ * Returns the key of a resource: prefix and name. Throws if the result would be one of Holdfast's
+ * own keys.
+ */
+export function lockKey(prefix: string, resource: string): string {
+  const key = prefix + resource;
+  if (!key.startsWith(ownKeys)) return key;
+  throw new InvalidOptionError("resource", `a name that does not begin with "${ownKeys}"`, key);
+}
+
+/** Returns the keys of all resources. perf (sequential): mostly there is only one. */
+export function lockKeys(prefix: string, resources: readonly string[]): readonly string[] {
+  const [only] = resources;
+  if (resources.length === 1 && only !== undefined) return [lockKey(prefix, only)];
+  return resources.map((resource) => lockKey(prefix, resource));
 }

@@ -1,4 +1,4 @@
-import { wireFormat } from "./shards.ts";
+import { wireFormat } from "./keys.ts";
 
 /**
  * Identifies the group and the layout that a node belongs to, behind its wire format. Stored in the

@@ -1,8 +1,7 @@
 import {
-  granted,
-  lineOf,
   linesOf,
   readAcquire,
+  readInspect,
   readRelease,
   readSet,
   readTouch,
@@ -10,12 +9,18 @@ import {
   releaseAfterResend,
   touchAfterResend,
 } from "./decode.ts";
-import { encode, encodeSet, type Encoding } from "./encode.ts";
-import type { NodeCall } from "./node-call.ts";
+import * as scripts from "../scripts/generated.ts";
+import { encode, encodeSet } from "./encode.ts";
+import type { Mode } from "./modes.ts";
+import { ScriptCall, type NodeCall } from "./node-call.ts";
+import { unexpected } from "./refusals.ts";
 import type {
   Acquire,
   AcquireReply,
+  InspectReply,
   Operation,
+  Place,
+  PlaceLeft,
   Release,
   ReleaseReply,
   RenewReply,
@@ -29,7 +34,7 @@ import type {
  */
 export class ListCall {
   readonly operations: readonly Operation[];
-  readonly #mode: Encoding;
+  readonly #mode: Mode;
   /**
    * `verify` of the stored command. The operations are the same for all nodes, but not all have to
    * verify.
@@ -37,7 +42,7 @@ export class ListCall {
   #verify = false;
   #command: readonly string[] | undefined;
 
-  constructor(mode: Encoding, operations: readonly Operation[]) {
+  constructor(mode: Mode, operations: readonly Operation[]) {
     this.#mode = mode;
     this.operations = operations;
   }
@@ -67,11 +72,11 @@ export class ListCall {
 /** One operation: sent in a list with others, or as a list of one. */
 abstract class OperationCall<Own extends Operation, Reply> implements NodeCall<Reply> {
   readonly operation: Own;
-  readonly mode: Encoding;
+  readonly mode: Mode;
   #command: readonly string[] | undefined;
   #verify = false;
 
-  constructor(mode: Encoding, operation: Own) {
+  constructor(mode: Mode, operation: Own) {
     this.mode = mode;
     this.operation = operation;
   }
@@ -101,7 +106,9 @@ abstract class OperationCall<Own extends Operation, Reply> implements NodeCall<R
   }
 
   read(reply: unknown, _byFallback: boolean): Reply {
-    return lineOf(reply, this);
+    const end = typeof reply === "string" ? reply.indexOf("\n") : -1;
+    if (typeof reply !== "string" || end < 0) throw unexpected(reply);
+    return this.readLine(reply.slice(end + 1), reply.slice(0, end));
   }
 
   abstract readLine(line: string | undefined, stamp: string): Reply;
@@ -111,9 +118,9 @@ export class AcquireCall extends OperationCall<Acquire, AcquireReply> {
   /** Reply if the node grants the proposal (the fence that the client suggests). */
   readonly #granted: AcquireReply;
 
-  constructor(mode: Encoding, operation: Acquire) {
+  constructor(mode: Mode, operation: Acquire) {
     super(mode, operation);
-    this.#granted = granted(mode.fences ? operation.fence : 0);
+    this.#granted = { kind: "granted", fence: mode.fences ? operation.fence : 0 };
   }
 
   readLine(line: string | undefined, stamp: string): AcquireReply {
@@ -125,7 +132,7 @@ export class AcquireCall extends OperationCall<Acquire, AcquireReply> {
 export class SetCall extends AcquireCall {
   readonly #set: readonly string[];
 
-  constructor(mode: Encoding, operation: Acquire, set: readonly string[]) {
+  constructor(mode: Mode, operation: Acquire, set: readonly string[]) {
     super(mode, operation);
     this.#set = set;
   }
@@ -185,20 +192,15 @@ export class RenewCall extends ListCall implements NodeCall<RenewReply> {
   }
 }
 
-export function acquireCall(mode: Encoding, operation: Acquire): NodeCall<AcquireReply> {
-  const set = encodeSet(mode, operation);
-  return set === undefined ? new AcquireCall(mode, operation) : new SetCall(mode, operation, set);
-}
-
 /**
  * perf (inflight): the nodes of a quorum mostly get the same operations in one turn. The list that
  * was encoded for one node is used for the others as well.
  */
 export class Lists {
-  readonly #mode: Encoding;
+  readonly #mode: Mode;
   #last: ListCall | undefined;
 
-  constructor(mode: Encoding) {
+  constructor(mode: Mode) {
     this.#mode = mode;
   }
 
@@ -209,5 +211,74 @@ export class Lists {
       operations.every((operation, index) => operation === last[index]);
     if (!isSame || this.#last === undefined) this.#last = new ListCall(this.#mode, operations);
     return this.#last;
+  }
+}
+
+/** Owner and fence of a lock, which form the value of its key. */
+export interface Held {
+  readonly owner: string;
+  readonly fenceNumber: number;
+}
+
+const inspectForm = { script: scripts.inspect, read: readInspect };
+
+/**
+ * Makes the calls for the steps of the protocol, for one kind of server and with or without fences.
+ */
+export class Calls {
+  readonly mode: Mode;
+
+  constructor(mode: Mode) {
+    this.mode = mode;
+  }
+
+  acquire(
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    proposal: number,
+    place?: Place,
+  ): NodeCall<AcquireReply> {
+    const operation = { kind: "acquire", keys, owner, ttlMs, fence: proposal, place } as const;
+    const set = encodeSet(this.mode, operation);
+    return set === undefined
+      ? new AcquireCall(this.mode, operation)
+      : new SetCall(this.mode, operation, set);
+  }
+
+  /** Raises the stored fence to `fence`, extends the lock (`ttlMs` > 0), or proves it. */
+  touch(
+    keys: readonly string[],
+    owner: string,
+    ttlMs: number,
+    fence: number,
+  ): NodeCall<TouchReply> {
+    return new TouchCall(this.mode, { kind: "touch", keys, owner, ttlMs, fence });
+  }
+
+  /** Extends many locks of one key each. Called only if `hasLists` is true. */
+  renew(keys: readonly string[], held: readonly Held[], ttlMs: number): NodeCall<RenewReply> {
+    const operations = held.map(({ owner, fenceNumber }, index) => {
+      const kind = "touch" as const;
+      return { kind, keys: [keys[index] ?? ""], owner, ttlMs, fence: fenceNumber };
+    });
+    return new RenewCall(this.mode, operations);
+  }
+
+  /**
+   * Deletes the keys of `owner`. With the `fence` of the grant (0 if unknown), the server can
+   * compare the whole value and need not search for the owner in it.
+   */
+  release(
+    keys: readonly string[],
+    owner: string,
+    left: PlaceLeft = "",
+    fence = 0,
+  ): NodeCall<ReleaseReply> {
+    return new ReleaseCall(this.mode, { kind: "release", keys, owner, fence, left });
+  }
+
+  inspect(key: string): NodeCall<InspectReply> {
+    return new ScriptCall(inspectForm, [key, this.mode.queueOf(key)], []);
   }
 }

@@ -15,7 +15,7 @@ import type {
   Waiting,
 } from "../../../core/store.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
-import { lockKey } from "../protocol/store-settings.ts";
+import { lockKey } from "../commands/keys.ts";
 import type { RedisNode } from "../node/node.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "../protocol/ordered-groups.ts";
 import type { LayoutGate, Refusal } from "./layout-gate.ts";

@@ -1,7 +1,6 @@
 import type { StoreError } from "../../../core/errors.ts";
-import { nodeRecordKey } from "../commands/keys.ts";
+import { nodeRecordKey, wireFormat } from "../commands/keys.ts";
 import { ScriptCall, type NodeCall } from "../commands/node-call.ts";
-import { wireFormat } from "../commands/shards.ts";
 import { numberOf } from "../commands/decode.ts";
 import { refusal, unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";

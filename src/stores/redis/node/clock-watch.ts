@@ -37,6 +37,11 @@ export interface DriftAllowance {
   readonly fixedMs: number;
 }
 
+/** Smallest change of an offset that counts. Smaller changes come from round trips and drift. */
+export const newsMs = 250;
+/** Pause between two comparisons of one offset: a wall clock may be set at any time. */
+const compareEveryMs = 1_000;
+
 /** Clock of one server, according to the time in its replies. */
 export class ClockWatch {
   readonly #clock: SteadyClock;
@@ -48,6 +53,13 @@ export class ClockWatch {
   errorMs: number = Infinity;
   /** Monotonic time of the last reply. */
   atMs: number = -Infinity;
+  /**
+   * True if the last reply is worth a comparison with the other clocks: the offset has changed, or
+   * the last comparison was a while ago.
+   */
+  hasNews = false;
+  #comparedOffsetMs = NaN;
+  #comparedAtMs = -Infinity;
 
   constructor(clock: SteadyClock, allowance: DriftAllowance) {
     this.#clock = clock;
@@ -70,6 +82,12 @@ export class ClockWatch {
     const errorMs = (atMs - sent.monotonicMs) / 2 + 1;
     this.errorMs = errorMs;
     this.atMs = atMs;
+    const hasMoved = Math.abs(monotonicOffsetMs - this.#comparedOffsetMs) > newsMs;
+    this.hasNews = hasMoved || atMs - this.#comparedAtMs >= compareEveryMs;
+    if (this.hasNews) {
+      this.#comparedOffsetMs = monotonicOffsetMs;
+      this.#comparedAtMs = atMs;
+    }
     const reference = this.#reference;
     if (reference === undefined || reference.runId !== runId) {
       this.#reference = { runId, atMs, monotonicOffsetMs, steadyOffsetMs, errorMs };

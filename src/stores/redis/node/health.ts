@@ -114,7 +114,7 @@ export class Health {
     this.identity.noticeRunId(stamp.runId);
     // The step is recorded before the reply counts: the confirmed write happened after the step.
     const stepMs = this.#clockWatch.observe(stamp, sent);
-    this.#clocks?.observe(this.#node, this.#clockWatch);
+    if (this.#clockWatch.hasNews) this.#clocks?.observe(this.#node, this.#clockWatch);
     if (stamp.runId !== "-") this.#mixedAdmission?.onStrictRecord(this.#node);
     if (stepMs === 0) return;
     if (stepMs > 0) this.clockEpoch += 1;

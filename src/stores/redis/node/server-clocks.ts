@@ -1,6 +1,6 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { ClockWatch } from "./clock-watch.ts";
+import { newsMs, type ClockWatch } from "./clock-watch.ts";
 import { duration, aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 
@@ -11,10 +11,6 @@ import type { RedisNode } from "./node.ts";
 const apartMsMax = 1_000;
 /** Time to wait for the clocks of the other nodes, so that a warning can name the wrong one. */
 const othersMs = 1_000;
-/** Smallest change of an offset that counts. Smaller changes come from round trips and drift. */
-const newsMs = 250;
-/** Pause between two checks of one offset: a wall clock may be set at any time. */
-const lookEveryMs = 1_000;
 
 interface Seen {
   /**
@@ -24,8 +20,6 @@ interface Seen {
   wallOffsetMs: number;
   errorMs: number;
   isApart: boolean;
-  /** Monotonic time of the last check. */
-  atMs: number;
 }
 
 /**
@@ -51,14 +45,14 @@ export class ServerClocks {
     this.#events = events;
   }
 
-  observe(node: RedisNode, { offsetMs = 0, errorMs, atMs }: ClockWatch): void {
+  /** Called with the clock of a node after a reply that `hasNews`. */
+  observe(node: RedisNode, { offsetMs = 0, errorMs }: ClockWatch): void {
     const seen = this.#seen.get(node);
     const isNews = seen === undefined || Math.abs(seen.offsetMs - offsetMs) > newsMs;
-    if (!isNews && atMs - seen.atMs < lookEveryMs) return;
     const { clock } = this.#scheduler;
     const wallOffsetMs = offsetMs + clock.monotonicMs() - clock.wallMs();
     const isApart = Math.abs(wallOffsetMs) - errorMs > apartMsMax;
-    this.#seen.set(node, { offsetMs, wallOffsetMs, errorMs, isApart, atMs });
+    this.#seen.set(node, { offsetMs, wallOffsetMs, errorMs, isApart });
     if (isNews) this.offsetMs = median([...this.#seen.values()].map((each) => each.offsetMs));
     if (this.#seen.size === this.#nodeCount) this.#warn();
     else if (isApart) this.#warnLater();

@@ -8,7 +8,7 @@
  * updates the stored fences to the greatest one on a quorum. The attempt is decided as soon as its
  * outcome is certain.
  *
- * Limits: all rounds together end at `attemptEndsMs`. A failed attempt releases its keys on every
+ * Limits: all rounds together end at `#endsMs`. A failed attempt releases its keys on every
  * node that may have them. A grant that arrives late counts as one more vote, or is released.
  */
 
@@ -45,7 +45,6 @@ import type { Quorum } from "./quorum.ts";
 import { refusedOutcome } from "./refused-outcome.ts";
 import { releaseAll, releaseOn, type BegunRelease } from "./release.ts";
 import type { Round, RoundListener, TimedOut } from "./round.ts";
-import { attemptEndsMs, nodeTimeoutMs } from "./store-settings.ts";
 
 export function attempt(
   quorum: Quorum,
@@ -68,6 +67,7 @@ class Attempt implements RoundListener<AcquireReply> {
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
   readonly #fields: GrantFields;
+  /** Two node timeouts; one after the end of the caller's wait; never beyond the validity. */
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Rounds after the first one: repeated acquires, and the raise (update of stored fences). */
@@ -87,7 +87,7 @@ class Attempt implements RoundListener<AcquireReply> {
     place: Place | undefined,
     resolve: (outcome: AttemptOutcome) => void,
   ) {
-    const { owner, ttlMs } = request;
+    const { owner, ttlMs, started, waitEndsMs = Infinity } = request;
     this.#quorum = quorum;
     this.#request = request;
     this.#keys = keys;
@@ -96,8 +96,10 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#ballots = newBallots(quorum.nodes.length);
     this.#fields = quorum.fields.of(ttlMs);
     this.#sentMs = quorum.clock.monotonicMs();
-    this.#endsMs = attemptEndsMs(quorum.options, request, this.#fields.validityMs, this.#sentMs);
-    this.#call = quorum.mode.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
+    const { timeoutMs, validityMs } = this.#fields;
+    const firstEndsMs = Math.min(this.#sentMs + timeoutMs, Math.max(this.#sentMs, waitEndsMs));
+    this.#endsMs = Math.min(firstEndsMs + timeoutMs, started.monotonicMs + validityMs);
+    this.#call = quorum.calls.acquire(keys, owner, ttlMs, quorum.proposals.next(), place);
   }
 
   start(): void {
@@ -130,7 +132,7 @@ class Attempt implements RoundListener<AcquireReply> {
   /** Returns the timeout of a round that begins now: all rounds end at `#endsMs`. */
   #usefulMs(nowMs: number): number {
     const leftMs = Math.max(1, this.#endsMs - nowMs);
-    return Math.min(nodeTimeoutMs(this.#quorum.options, this.#request.ttlMs), leftMs);
+    return Math.min(this.#fields.timeoutMs, leftMs);
   }
 
   get #begunRelease(): BegunRelease | undefined {
@@ -143,7 +145,7 @@ class Attempt implements RoundListener<AcquireReply> {
 
   #raise(): void {
     this.#raised = true;
-    const call = this.#quorum.mode.touch(this.#keys, this.#request.owner, 0, this.#fence);
+    const call = this.#quorum.calls.touch(this.#keys, this.#request.owner, 0, this.#fence);
     this.#begin(raisable(this.#ballots), call, {
       wanted: () => this.wanted(),
       onReply: (index, reply, late) => {
@@ -245,10 +247,9 @@ class Attempt implements RoundListener<AcquireReply> {
 
   /** Grants the lease if a last check of the clocks shows that validity is left. */
   #succeed(): void {
-    const { clock } = this.#quorum;
-    const { started } = this.#request;
-    if (this.#quorum.duplicates.check(this.#ballots) !== undefined) return this.#fail();
-    if (leftMs(clock, started, this.#fields.validityMs) < 1) return this.#fail();
+    const { clock, nodes, duplicates } = this.#quorum;
+    if (nodes.length > 1 && duplicates.check(this.#ballots) !== undefined) return this.#fail();
+    if (leftMs(clock, this.#request.started, this.#fields.validityMs) < 1) return this.#fail();
     const skipped = this.#end("granted");
     const votes = confirmedNodes(this.#ballots);
     const reservedFences = (this.#place?.tenures ?? 1) - 1;

@@ -86,7 +86,7 @@ const foreignForm = {
  * Returns the call that deletes the key. The value of a foreign client contains no owner to
  * compare, so such a key is deleted only if its whole value is unchanged.
  */
-function deletion({ mode }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
-  if (isOwner(owner)) return mode.release([key], owner);
+function deletion({ calls }: Quorum, key: string, owner: string): NodeCall<ReleaseReply> {
+  if (isOwner(owner)) return calls.release([key], owner);
   return new ScriptCall(foreignForm, [key], [owner]);
 }

@@ -2,7 +2,8 @@ import type { Grant } from "../../../core/store.ts";
 import { sizeOf, type NodeSet } from "./node-set.ts";
 import type { Quorum } from "./quorum.ts";
 import type { BegunRelease } from "./release.ts";
-import { driftMs, lockKey, lockKeys, type StoreSettings } from "./store-settings.ts";
+import { lockKey, lockKeys } from "../commands/keys.ts";
+import { driftMs, nodeTimeoutMs, type StoreSettings } from "./store-settings.ts";
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
 export interface GrantFields {
@@ -12,6 +13,8 @@ export interface GrantFields {
   readonly owners: ShortOwners;
   readonly ttlMs: number;
   readonly validityMs: number;
+  /** Time to wait for one node in a round. */
+  readonly timeoutMs: number;
   /** Longest TTL that the keys may have: more than `ttlMs` after an extend to a longer TTL. */
   readonly lifeMs: number;
   /**
@@ -39,8 +42,9 @@ export class SharedGrantFields {
       const { prefix } = this.#options;
       const owners = this.#owners;
       const validityMs = ttlMs - driftMs(this.#options, ttlMs);
+      const timeoutMs = nodeTimeoutMs(this.#options, ttlMs);
       const life = { lifeMs: ttlMs, longUntilMs: 0, lifeInDoubt: false };
-      this.#last = { home: this, prefix, owners, ttlMs, validityMs, ...life };
+      this.#last = { home: this, prefix, owners, ttlMs, validityMs, timeoutMs, ...life };
     }
     return this.#last;
   }

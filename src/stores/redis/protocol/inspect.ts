@@ -13,7 +13,7 @@ export function inspect(quorum: Quorum, resource: string, key: string): Promise<
     const seen: NodeInspection[] = [];
     const waiters: number[] = [];
     let left = nodes.length;
-    const call = quorum.mode.inspect(key);
+    const call = quorum.calls.inspect(key);
     const round = rounds.toAll(call, nodeTimeoutMs(options, ordinaryTtlMs), {
       wanted: () => left > 0,
       onReply(index, reply, late) {

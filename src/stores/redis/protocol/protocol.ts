@@ -8,7 +8,8 @@ import type {
   ReleaseOutcome,
 } from "../../../core/store.ts";
 import type { Place } from "../commands/operation.ts";
-import { checkTtl, lockKeys, nodeTimeoutMs } from "./store-settings.ts";
+import { lockKeys } from "../commands/keys.ts";
+import { checkTtl, nodeTimeoutMs } from "./store-settings.ts";
 import type { RaisingStore } from "./ordered-groups.ts";
 import { attempt } from "./attempt.ts";
 import { RedisGrant } from "./grant.ts";

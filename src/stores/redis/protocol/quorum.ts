@@ -1,7 +1,7 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import type { Mode } from "../commands/modes.ts";
+import type { Calls } from "../commands/operation-call.ts";
 import type { PlaceLeft } from "../commands/operation.ts";
 import type { RedisNode } from "../node/node.ts";
 import type { BlankReport } from "../commands/operation.ts";
@@ -35,7 +35,7 @@ export interface Quorum {
   /** Majority: floor(N / 2) + 1. Not configurable. */
   readonly size: number;
   readonly options: StoreSettings;
-  readonly mode: Mode;
+  readonly calls: Calls;
   readonly rounds: Rounds;
   readonly clock: SteadyClock;
   readonly scheduler: Scheduler;

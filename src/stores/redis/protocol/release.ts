@@ -24,7 +24,6 @@ import { endsDebt, type Debt } from "./owed-releases.ts";
 import type { Quorum } from "./quorum.ts";
 import { indicesIn, sizeOf, type NodeSet } from "./node-set.ts";
 import type { Round, RoundListener } from "./round.ts";
-import { nodeTimeoutMs } from "./store-settings.ts";
 
 export interface ReleaseRequest {
   readonly keys: readonly string[];
@@ -91,7 +90,7 @@ export function releaseAll(
 export function releaseOn(quorum: Quorum, index: number, request: ReleaseRequest): void {
   const node = quorum.nodes[index];
   if (node === undefined) return;
-  const call = quorum.mode.release(request.keys, request.owner, request.place);
+  const call = quorum.calls.release(request.keys, request.owner, request.place);
   const { ttlMs, lifeMs = ttlMs } = request;
   const debt = quorum.owed.owe(node, call, quorum.clock.monotonicMs(), lifeMs);
   const settle = (_: number, reply: NodeReply<ReleaseReply>): void => {
@@ -142,7 +141,7 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
     resolve: (outcome: ReleaseOutcome) => void,
   ) {
     const { keys, owner, place, fenceNumber, without = 0, skipped = 0, silent = 0 } = request;
-    this.#call = quorum.mode.release(keys, owner, place, fenceNumber);
+    this.#call = quorum.calls.release(keys, owner, place, fenceNumber);
     this.#sentMs = quorum.clock.monotonicMs();
     this.#receivers = quorum.rounds.all & ~(without | skipped);
     this.#left = sizeOf(this.#receivers);
@@ -156,8 +155,8 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   start(): void {
     if (this.#left === 0) return this.#resolve(this.#outcome());
     this.#unanswered = this.#receivers;
-    const { rounds, options } = this.#quorum;
-    const timeoutMs = nodeTimeoutMs(options, this.#request.ttlMs);
+    const { rounds, fields } = this.#quorum;
+    const { timeoutMs } = fields.of(this.#request.ttlMs);
     this.#round =
       this.#receivers === rounds.all
         ? rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs)

@@ -26,14 +26,14 @@ export function renewMany(
   { grants, ttlMs, alone }: ManyToRenew,
   onOutcome: OnExtended,
 ): void {
-  const { mode } = quorum;
+  const { calls } = quorum;
   let keys: string[] = [];
   let own: RedisGrant[] = [];
   let places: number[] = [];
   const send = (): void => {
     const at = places;
     if (own.length > 0) {
-      const request = { call: mode.renew(keys, own, ttlMs), grants: own, ttlMs };
+      const request = { call: calls.renew(keys, own, ttlMs), grants: own, ttlMs };
       renewTogether(quorum, request, (index, outcome, received) => {
         onOutcome(at[index] ?? -1, outcome, received);
       });
@@ -41,7 +41,7 @@ export function renewMany(
     [keys, own, places] = [[], [], []];
   };
   for (const [place, grant] of grants.entries()) {
-    const lone = grant instanceof RedisGrant && mode.hasLists ? grant : undefined;
+    const lone = grant instanceof RedisGrant && calls.mode.hasLists ? grant : undefined;
     const key = lone?.onlyKey;
     if (lone === undefined || key === undefined) {
       alone(grant).then(

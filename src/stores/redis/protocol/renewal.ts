@@ -150,8 +150,8 @@ class Renewal implements RoundListener<RenewReply> {
 
   #sendAlone(each: Renewing, index: number): void {
     const { grant } = each;
-    const { mode, rounds } = this.#quorum;
-    const call = mode.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
+    const { calls, rounds } = this.#quorum;
+    const call = calls.touch(grant.keys, grant.owner, this.#ttlMs, grant.fenceNumber);
     const wanted = (): boolean => !grant.isOver;
     const onReply = (_: number, reply: NodeReply<TouchReply>): void => {
       this.#onReplyAlone(each, index, reply);

@@ -8,8 +8,8 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import { slotOf } from "../commands/keys.ts";
-import { lockKey, type StoreSettings } from "./store-settings.ts";
+import { lockKey, slotOf } from "../commands/keys.ts";
+import { type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 
 /**

@@ -1,6 +1,5 @@
 import { InvalidOptionError } from "../../../core/errors.ts";
-import type { AcquireRequest } from "../../../core/store.ts";
-import type { Deployment } from "../commands/deployment.ts";
+import type { Deployment } from "../commands/modes.ts";
 
 /** Number of replicas that must confirm a grant, and the time that the server waits for them. */
 export interface ReplicaSettings {
@@ -45,23 +44,6 @@ export function quarantineMs(options: StoreSettings, ttlMs: number): number {
   return Math.ceil(ttlMs + driftMs(options, ttlMs));
 }
 
-/**
- * Returns the monotonic time at which an attempt that begins at `nowMs` ends at the latest. All its
- * rounds share this limit: the acquire, repeated acquires and the raise (update of fences). The
- * limit is two node timeouts, but only one after the end of the caller's wait, and never beyond the
- * validity.
- */
-export function attemptEndsMs(
-  options: StoreSettings,
-  { started, ttlMs, waitEndsMs = Infinity }: AcquireRequest,
-  validityMs: number,
-  nowMs: number,
-): number {
-  const timeoutMs = nodeTimeoutMs(options, ttlMs);
-  const patienceMs = Math.min(nowMs + timeoutMs, Math.max(nowMs, waitEndsMs)) + timeoutMs;
-  return Math.min(patienceMs, started.monotonicMs + validityMs);
-}
-
 /** Throws if a reply after the wait for replicas would be too late for a round with this TTL. */
 export function checkTtl(
   replicas: ReplicaSettings | undefined,
@@ -75,26 +57,4 @@ export function checkTtl(
       `(${replicas.timeoutMs} ms) has to fit into it`,
     ttlMs,
   );
-}
-
-/**
- * Prefix of Holdfast's own keys (node record, counters of a Cluster, …). No lock key may have it.
- */
-const ownKeys = "holdfast:";
-
-/**
- * Returns the key of a resource: prefix and name. Throws if the result would be one of Holdfast's
- * own keys.
- */
-export function lockKey(prefix: string, resource: string): string {
-  const key = prefix + resource;
-  if (!key.startsWith(ownKeys)) return key;
-  throw new InvalidOptionError("resource", `a name that does not begin with "${ownKeys}"`, key);
-}
-
-/** Returns the keys of all resources. perf (sequential): mostly there is only one. */
-export function lockKeys(prefix: string, resources: readonly string[]): readonly string[] {
-  const [only] = resources;
-  if (resources.length === 1 && only !== undefined) return [lockKey(prefix, only)];
-  return resources.map((resource) => lockKey(prefix, resource));
 }

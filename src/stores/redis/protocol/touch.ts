@@ -56,7 +56,7 @@ class Touch implements RoundListener<TouchReply> {
     this.#sentMs = quorum.clock.monotonicMs();
     this.#timeoutMs = nodeTimeoutMs(quorum.options, Math.max(ttlMs, grant.ttlMs));
     grant.livesFor(ttlMs);
-    this.#call = quorum.mode.touch(grant.keys, grant.owner, ttlMs, fence);
+    this.#call = quorum.calls.touch(grant.keys, grant.owner, ttlMs, fence);
     this.#quorum = quorum;
     this.#grant = grant;
     this.#ttlMs = ttlMs;

@@ -18,7 +18,8 @@ import { ClosedError } from "../../../core/errors.ts";
 import type { Task } from "../../../core/time/scheduler.ts";
 import type { AcquireRequest, AttemptOutcome, Waiting } from "../../../core/store.ts";
 import type { Place } from "../commands/operation.ts";
-import { lockKeys, nodeTimeoutMs } from "../protocol/store-settings.ts";
+import { lockKeys } from "../commands/keys.ts";
+import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 import { sizeOf, type NodeSet } from "../protocol/node-set.ts";
 import type { Protocol } from "../protocol/protocol.ts";
 import type { Quorum } from "../protocol/quorum.ts";
@@ -119,10 +120,10 @@ export class RedisWaiting implements Waiting {
     this.#listener = undefined;
     this.#stopListening();
     if (this.#ttlMs === 0 || this.#leaving !== undefined) return;
-    const { nodes, rounds, options, mode } = this.#quorum;
+    const { nodes, rounds, options, calls } = this.#quorum;
     // No lock has the waiter's id as its owner, so this removes only the queue entry. On a node
     // that misses the request, the entry expires within seconds.
-    const call = mode.release(this.#keys, this.#place.id, `-${this.#place.id}`);
+    const call = calls.release(this.#keys, this.#place.id, `-${this.#place.id}`);
     const timeoutMs = nodeTimeoutMs(options, this.#ttlMs);
     await new Promise<void>((resolve) => {
       let left = nodes.length;
@@ -138,8 +139,8 @@ export class RedisWaiting implements Waiting {
 
   #listening(ttlMs: number): Promise<void> | undefined {
     if (this.#channels !== undefined) return undefined;
-    const { mode, options } = this.#quorum;
-    const channels = this.#keys.map((key) => mode.channelOf(key, this.#wakeUps.base));
+    const { calls, options } = this.#quorum;
+    const channels = this.#keys.map((key) => calls.mode.channelOf(key, this.#wakeUps.base));
     this.#channels = [...new Set(channels)];
     this.#wakeUps.register(this.#number, this.#channels, (node) => this.#onNotified(node));
     return this.#wakeUps.use(this.#channels, nodeTimeoutMs(options, ttlMs));
