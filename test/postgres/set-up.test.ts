@@ -10,7 +10,7 @@ import {
 import { createLocks } from "../../src/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { freePort } from "../support/redis-port.ts";
+import { freePort } from "../../tools/network/free-port.mjs";
 import { PostgresClients } from "./postgres-locks.ts";
 
 let server: PostgresServer;

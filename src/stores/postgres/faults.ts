@@ -1,6 +1,7 @@
 import { messageOf } from "../../core/report/loggable.ts";
 import { type HoldfastError, isHoldfastError, StoreError } from "../../core/errors.ts";
 import { sqlState } from "../../fencing/driver-errors.ts";
+import { isObject } from "../../fencing/guard.ts";
 
 /**
  * What is wrong: `unreachable` (no connection, or no reply in time), `credentials` (the server
@@ -62,7 +63,8 @@ export function failureOf(cause: unknown, schema: string): Failure {
   }
   const code = sqlState(cause);
   const isState = code !== undefined && sqlStateShape.test(code);
-  const { fault, message, retryable } = meaningOf(isState ? code : "", schema, messageOf(cause));
+  const because = isObject(cause) && cause["message"] === "" ? (code ?? "") : messageOf(cause);
+  const { fault, message, retryable } = meaningOf(isState ? code : "", schema, because);
   const certain = isState ? !uncertain.test(code) : neverConnected.has(code ?? "");
   const conflict = code === "40001" || code === "40P01" || code === "55P03";
   return { error: new PostgresError(fault, message, { cause }), retryable, certain, conflict };

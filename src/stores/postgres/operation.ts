@@ -68,7 +68,7 @@ export interface Reply {
  */
 export const fencesPerGrant = 32;
 
-/** Returns the operations as JSON in ASCII, so that the encoding of the database does not matter. */
+/** Returns the operations as JSON in ASCII: the encoding of the database does not matter. */
 export function encode(operations: readonly Operation[]): string {
   return JSON.stringify(operations.map(fieldsOf));
 }
