@@ -78,7 +78,7 @@ interface Meaning {
 
 function meaningOf(state: string, schema: string, because: string): Meaning {
   if (/^(28|3D000)/.test(state)) {
-    const message = `Postgres refused the connection: ${because}. Check user, password and database`;
+    const message = `Postgres refused the user: ${because}. Check user, password and database`;
     return { fault: "credentials", message, retryable: false };
   }
   if (/^(3F000|42883|42P01)$/.test(state)) {
