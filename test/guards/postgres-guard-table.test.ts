@@ -4,33 +4,18 @@ import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/co
 import { UnsupportedError } from "../../src/core/errors.ts";
 import { fenceColumnSql, fenceTriggerSql, guardFence } from "../../src/fencing/postgres.ts";
 import { guardTableSql, throwIfFenceRejected } from "../../src/fencing/postgres.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
-import { pgClient, pgliteClient, postgresJsClient } from "./postgres-clients.ts";
+import { pgClient, postgresClients } from "./postgres-clients.ts";
 import type { PostgresClient } from "./postgres-clients.ts";
 
-let server: PostgresServer;
+const databases = shareDatabases("postgres");
 
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-const kinds: readonly (readonly [string, () => PostgresClient | Promise<PostgresClient>])[] = [
-  ["pg", () => pgClient(server)],
-  ["a query function", () => pgClient(server, true)],
-  ["postgres", () => postgresJsClient(server)],
-  ["PGlite", () => pgliteClient()],
-];
-
-describe.each(kinds)("a guard table through %s", (_, connect) => {
+describe.each(postgresClients)("a guard table through %s", (_, connect) => {
   let client: PostgresClient;
 
   beforeAll(async () => {
-    client = await connect();
+    client = await connect(databases.postgres);
   });
 
   afterAll(async () => {
@@ -140,7 +125,7 @@ describe("a guard table between Postgres sessions", () => {
   let pool: Pool;
 
   beforeAll(() => {
-    const { host, port, user, database } = server;
+    const { host, port, user, database } = databases.postgres;
     pool = new Pool({ host, port, user, database, max: 20 });
   });
 
@@ -261,7 +246,7 @@ describe("the trigger that refuses a lower fence", () => {
   let client: PostgresClient;
 
   beforeAll(() => {
-    client = pgClient(server);
+    client = pgClient(databases.postgres);
   });
 
   afterAll(async () => {
