@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { migrate, postgres, type PostgresDatabase } from "../../src/stores/postgres/index.ts";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { sideBySide } from "./run-suite.ts";
 
 let server: PostgresServer;

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { fenceColumnSql, fencedUpdate } from "../../src/fencing/postgres.ts";
 import { migrate } from "../../src/stores/postgres/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { PostgresClients } from "./postgres-locks.ts";
 
 let server: PostgresServer;

@@ -1,7 +1,7 @@
 import { Pool } from "pg";
 import { createLocks, type LockDefaults, type Locks } from "../../src/index.ts";
 import { postgres, type PostgresStoreOptions } from "../../src/stores/postgres/index.ts";
-import type { PostgresServer } from "../support/postgres.ts";
+import type { PostgresServer } from "../../tools/databases/postgres.mjs";
 
 /** Managers and pools of one test file. `close` ends all of them. */
 export class PostgresClients {

@@ -9,7 +9,7 @@ import {
 } from "../../src/stores/postgres/index.ts";
 import { createLocks } from "../../src/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { freePort } from "../../tools/network/free-port.mjs";
 import { PostgresClients } from "./postgres-locks.ts";
 

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { holdUntilCommit, migrate } from "../../src/stores/postgres/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { PostgresClients } from "./postgres-locks.ts";
 
 let server: PostgresServer;
