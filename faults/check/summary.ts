@@ -41,10 +41,10 @@ export interface Summary {
   readonly overlapLongestMs: number;
   readonly fenceFaults: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
-  readonly toldRunning: Spread | undefined;
-  readonly toldFrozen: Spread | undefined;
+  readonly learnedRunning: Spread | undefined;
+  readonly learnedFrozen: Spread | undefined;
   /** Losses reported late or never, though the process ran its timers for 50 ms or longer. */
-  readonly toldLateThoughRunning: number;
+  readonly learnedLateThoughRunning: number;
   /** Unexplained losses before the end of the lease, by kind of report and reason. */
   readonly falseLosses: Readonly<Record<string, number>>;
   /** Explained losses before the end of the lease, by explanation. */
@@ -105,9 +105,9 @@ function summarise(
     overlapLongestMs: Math.max(0, ...overlaps.map(({ fromMs, toMs }) => toMs - fromMs)),
     fenceFaults: fenceFaults(spans).length,
     lossesByReason: countBy(losses.map(({ reason }) => reason)),
-    toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
-    toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
-    toldLateThoughRunning: lateReports(history).length,
+    learnedRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
+    learnedFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
+    learnedLateThoughRunning: lateReports(history).length,
     falseLosses: countBy(
       found.earlyLosses.flatMap(({ by, reason, explained }) =>
         explained === undefined ? [`${by}: ${reason}`] : [],
