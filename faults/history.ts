@@ -67,7 +67,7 @@ export type ClientEvent =
   | Look
   | (OfLease & {
       /** The library reported the loss of the lease to its holder. */
-      readonly what: "told";
+      readonly what: "reported";
       readonly reason: string;
       readonly untilMs?: number;
       /**
@@ -81,14 +81,14 @@ export type ClientEvent =
   | (OfLease & { readonly what: "gave-up" })
   | (OfLease & {
       readonly what: "release";
-      /** Like that of `told`, if no loss was reported. */
+      /** Like that of `reported`, if no loss was reported. */
       readonly ticksLate?: number;
     })
   | (OfLease & {
       readonly what: "released";
       /** `released`, or the reason why not, as the library reports it. */
       readonly outcome: string;
-      /** Tells apart whether `using` reported it, or the lease's own `release`. */
+      /** The call that reported it: `using`, or the lease's own `release`. */
       readonly by?: "using" | "release";
     })
   | (OfLease & {

@@ -45,10 +45,10 @@ export interface Summary {
   /** Locks and registers whose operations have no order that explains them. */
   readonly disordered: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
-  readonly toldRunning: Spread | undefined;
-  readonly toldFrozen: Spread | undefined;
+  readonly learnedRunning: Spread | undefined;
+  readonly learnedFrozen: Spread | undefined;
   /** Losses reported late or never, though the process ran its timers for 50 ms or longer. */
-  readonly toldLateThoughRunning: number;
+  readonly learnedLateThoughRunning: number;
   /** Unexplained losses before the end of the lease, by kind of report and reason. */
   readonly falseLosses: Readonly<Record<string, number>>;
   /** Explained losses before the end of the lease, by explanation. */
@@ -120,9 +120,9 @@ function summarise(
     fenceFaults: fenceFaults(spans).length,
     disordered: found.disordered.length,
     lossesByReason: countBy(losses.map(({ reason }) => reason)),
-    toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
-    toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
-    toldLateThoughRunning: lateReports(history).length,
+    learnedRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
+    learnedFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
+    learnedLateThoughRunning: lateReports(history).length,
     falseLosses: countBy(
       found.earlyLosses.flatMap(({ by, reason, explained }) =>
         explained === undefined ? [`${by}: ${reason}`] : [],

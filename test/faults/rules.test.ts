@@ -27,8 +27,8 @@ function held(toMs: number, ...more: readonly ClientEvent[]): ClientEvent[] {
 const confirmed = (startedMs: number): ClientEvent => {
   return { ...about, t: startedMs + 5, what: "prove", outcome: "proven", startedMs };
 };
-const told = (ticksLate: number): ClientEvent => {
-  return { ...about, t: 1_100, what: "told", reason: "expired", untilMs: 1_100, ticksLate };
+const reported = (ticksLate: number): ClientEvent => {
+  return { ...about, t: 1_100, what: "reported", reason: "expired", untilMs: 1_100, ticksLate };
 };
 const looked = (t: number): ClientEvent => {
   return { ...about, t, what: "look", trusted: true, untilMs: 1_100 };
@@ -155,8 +155,8 @@ const pairs: Readonly<Record<FaultRule, readonly Pair[]>> = {
   "late-report": [
     {
       how: "the signal comes two ticks after the end",
-      broken: events(held(1_101, told(2))),
-      kept: events(held(1_101, told(1))),
+      broken: events(held(1_101, reported(2))),
+      kept: events(held(1_101, reported(1))),
     },
     { how: "the signal never comes", broken: events(silent(2)), kept: events(silent(1)) },
   ],
