@@ -16,7 +16,8 @@ import { fileURLToPath } from "node:url";
  *   options: { lock: string, seed: number, connections: string, ttlMs: number, waitMs: number },
  *   summary: { seconds: number, faults: number, acquisitions: number,
  *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
- *     overlapLongestMs: number, fenceFaults: number, lossesByReason: Record<string, number>,
+ *     overlapLongestMs: number, fenceFaults: number, disordered?: number,
+ *     lossesByReason: Record<string, number>,
  *     learnedRunning?: Spread, learnedFrozen?: Spread,
  *     learnedLateThoughRunning: number, rejections: number, overdue: number,
  *     falseLosses?: Record<string, number>, overtaken?: number, starved?: number } }} Figures
@@ -64,6 +65,10 @@ const rows = [
   ["– stale writes refused", (run) => (isFenced(run) ? of(run, true, "refused") : "–")],
   ["– stale writes accepted", (run) => (isFenced(run) ? of(run, true, "staleAccepted") : "–")],
   ["fences out of order", (run) => (isFenced(run) ? run.summary.fenceFaults : "–")],
+  [
+    "locks and registers whose operations no order explains",
+    (run) => (isFenced(run) ? (run.summary.disordered ?? "–") : "–"),
+  ],
   ["leases lost while held", ({ summary }) => sum(summary.lossesByReason)],
   [
     "learned after the end, running: median, latest",

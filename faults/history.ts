@@ -41,6 +41,17 @@ export interface WriteEvent extends OfLease {
   readonly phase: "call" | "accepted" | "refused" | "refused-claim" | "failed";
 }
 
+/** Read of a guarded register, which first claims it with the fence of the lease. */
+export interface ReadEvent extends OfLease {
+  readonly what: "read";
+  readonly register: Register;
+  /** Id of the write that follows. */
+  readonly op: string;
+  readonly phase: "call" | "done";
+  /** The write that was read; missing in a call. */
+  readonly value?: string;
+}
+
 export type ClientEvent =
   | (Stamped & { readonly what: "start" | "stop" | "hung" })
   | (Stamped & { readonly what: "rejection"; readonly message: string })
@@ -65,6 +76,7 @@ export type ClientEvent =
        */
       readonly ticksLate?: number;
     })
+  | ReadEvent
   | WriteEvent
   | (OfLease & { readonly what: "gave-up" })
   | (OfLease & {

@@ -109,7 +109,8 @@ function overlapped({ findings: { summary, overlaps } }: Finished): string {
     `The longest lasted ${summary.overlapLongestMs.toFixed(0)} ms; ${overlaps.length} in all. ` +
       `No clock was stepped and no key evicted in ${percent(summary.shareWithinAssumptions)} of ` +
       `the time; nor was data lost in ${percent(summary.shareWithoutDataLoss)} of it. Fences that ` +
-      `were not unique, or not greater than every one granted before: ${summary.fenceFaults}.`,
+      `were not unique, or not greater than every one granted before: ${summary.fenceFaults}. ` +
+      `Locks and registers whose operations no order explains: ${summary.disordered}.`,
   ].join("\n\n");
 }
 
