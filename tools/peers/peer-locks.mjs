@@ -169,7 +169,8 @@ export function redlockUniversal(library, clients, { ttlMs, waitMs, pollMs }) {
  * @template Lock
  * @param {(resource: string) => Promise<Lock>} acquire
  * @param {number | undefined} everyMs
- * @param {{ renew(lock: Lock): Promise<unknown>, release(lock: Lock): Promise<unknown> }} calls
+ * @param {{ renew: (lock: Lock) => Promise<unknown>,
+ *   release: (lock: Lock) => Promise<unknown> }} calls
  * @returns {Pick<PeerLocks, "keep" | "drop">}
  */
 export function renewing(acquire, everyMs, { renew, release }) {
