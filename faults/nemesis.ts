@@ -43,11 +43,11 @@ export async function torment(world: World, plan: readonly PlannedFault[]): Prom
 }
 
 async function inflict(world: World, fault: PlannedFault): Promise<void> {
-  tell(world, fault, "begin");
+  recordPhase(world, fault, "begin");
   const heal = await begin(world, fault);
   await sleep(fault.durationMs);
   await heal();
-  tell(world, fault, "end");
+  recordPhase(world, fault, "end");
 }
 
 /**
@@ -120,7 +120,7 @@ async function beginOnLinks(world: World, fault: PlannedFault): Promise<Heal> {
   };
 }
 
-function tell({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]): void {
+function recordPhase({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]): void {
   const { id, kind, client, links } = fault;
   const nodes = [...fault.nodes, ...links.map((link) => link.node)];
   const clients = client === undefined ? links.map((link) => link.client) : [client];

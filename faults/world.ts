@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "pg";
-import { startPostgres, type PostgresServer } from "../test/support/postgres.ts";
+import { startPostgres, type PostgresServer } from "../tools/databases/postgres.mjs";
 import { registerTableSql } from "./client/registers.ts";
 import { ClientProcess } from "./client-process.ts";
 import { Link } from "./links.ts";

@@ -20,6 +20,9 @@ interface Sample {
 const outside = ["..", "shared", "notes.md"].join("/");
 const machinePath = ["", "work", "main"].join("/");
 const server = ["registry", "example", "com"].join(".");
+const person = ["who", "ever"].join("");
+const speak = ["te", "ll"].join("");
+const spoken = ["to", "ld"].join("");
 const unfinished = ["TO", "DO"].join("");
 const broken = ["FIX", "ME"].join("");
 const skipIf = ["test", "skipIf"].join(".");
@@ -178,17 +181,21 @@ const samples: Readonly<Record<string, Sample>> = {
     wrong: { "src/core/a.ts": `// ${unfinished}: later`, "src/b.lua": `-- ${broken}` },
     right: { "src/core/a.ts": `const TODOS = 1;`, "docs/a.md": unfinished },
   },
-  "sources use plain words": {
-    rule: rules.sourcesUsePlainWords,
+  "files use plain words": {
+    rule: rules.filesUsePlainWords,
     wrong: {
-      "src/core/a.ts": "// Whoever waits is told.",
-      "src/core/b.ts": "const told = 1;",
-      "src/core/c.ts": "this.#tellFirst();",
-      "src/d.lua": "-- nobody waits",
+      "src/core/a.ts": `// ${person} waits.`,
+      "src/core/b.ts": `const ${spoken} = 1;`,
+      "src/core/c.ts": `this.#${speak}First();`,
+      "src/d.lua": `-- ${person} waits`,
+      "test/a.test.ts": `test("the holder is ${spoken} of its loss", () => {});`,
+      "tools/b.mjs": `function when${spoken[0]?.toUpperCase()}${spoken.slice(1)}() {}`,
+      "faults/c.c": `int ${spoken}_again;`,
+      "docs/d.md": `${person} is ${spoken}`,
     },
     right: {
       "src/core/a.ts": "// Each waiter receives a notification. const teller = hearing;",
-      "test/a.test.ts": "const heard = [];",
+      "test/a.test.ts": "const year = intelligent;",
     },
   },
   "files stand alone": {
@@ -268,7 +275,7 @@ describe.each(Object.entries(samples))("%s", (_name, { rule, wrong, right }) => 
   });
 
   test.each(Object.keys(wrong))("reports the violation in %s", (path) => {
-    expect(rule(asFiles(wrong)).filter((told) => told.startsWith(path))).not.toEqual([]);
+    expect(rule(asFiles(wrong)).filter((complaint) => complaint.startsWith(path))).not.toEqual([]);
   });
 
   test("accepts correct files", () => {

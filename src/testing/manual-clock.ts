@@ -3,7 +3,7 @@ import type { CancelTimer, Clock } from "../core/ports.ts";
 export interface ManualClockOptions {
   /** Start of the monotonic clock. @default 0 */
   readonly monotonicMs?: number;
-  /** Start of the wall clock. @default the first second of 2030, UTC */
+  /** Start of the wall clock. @default the first second of 2020, UTC */
   readonly wallMs?: number;
   /** Value of `timerSlackMs`. @default 0: timers fire when they are due */
   readonly timerSlackMs?: number;
@@ -19,7 +19,8 @@ interface Timer {
  * Limit for timers in one `advance`. More timers mean that one of them sets itself again and again.
  */
 const callbacksMax = 1_000_000;
-const newYear2030Ms = 1_893_456_000_000;
+// In the past, so that guards accept the fences of a memory store, which follow this clock.
+const newYear2020Ms = 1_577_836_800_000;
 
 /**
  * A clock that moves only when a test moves it. Timers run in the order in which they are due.
@@ -35,7 +36,7 @@ export class ManualClock implements Clock {
 
   constructor(options: ManualClockOptions = {}) {
     this.#monotonicMs = options.monotonicMs ?? 0;
-    this.#wallMs = options.wallMs ?? newYear2030Ms;
+    this.#wallMs = options.wallMs ?? newYear2020Ms;
     this.timerSlackMs = options.timerSlackMs ?? 0;
   }
 

@@ -21,7 +21,8 @@ describe("the command of exec", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const [, resources, fence, expiresAt] = /^([^|]*)\|(\d+)\|(\d+)\n$/.exec(stdout) ?? [];
     expect(resources).toBe("a\nb");
-    expect(fence).toBe("1");
+    // In microseconds since 1970, as on Redis.
+    expect(Number(fence)).toBeGreaterThanOrEqual(before * 1_000);
     expect(Number(expiresAt)).toBeGreaterThan(before + 10_000);
     expect(Number(expiresAt)).toBeLessThan(Date.now() + 20_000);
   });
@@ -80,15 +81,20 @@ describe("the command of exec", () => {
     const locks = createLocks(embedded(folder));
     await until("it is held", async () => (await locks.inspect("r")).state === "held");
     const startedMs = performance.now();
+    const { fence } = await locks.inspect("r");
     while (performance.now() - startedMs < 3_000) {
       const seen = await locks.inspect("r");
-      expect(seen).toMatchObject({ state: "held", fence: 1n });
+      expect(seen).toMatchObject({ state: "held", fence });
       expect(seen.label).toMatch(new RegExp(`:${pid}$`));
     }
     writeFileSync(done, "");
     const { code, stderr } = await ended;
     expect(code).toBe(0);
-    expect(JSON.parse(stderr)).toMatchObject({ resources: ["r"], fence: "1", exit: 0 });
+    expect(JSON.parse(stderr)).toMatchObject({
+      resources: ["r"],
+      fence: String(fence),
+      exit: 0,
+    });
     expect((await locks.inspect("r")).state).toBe("free");
     await locks.close();
   });
@@ -209,9 +215,12 @@ describe("a lease that is lost", () => {
     const args = ["exec", "r", "--store", store, "--ttl", "2s", "--grace", "2s", "--", ...command];
     const { ended } = cli.start(args);
     const [, child] = await linesOf(file, 2);
+    const held = await cli.run(["inspect", "r", "--store", store, "--json"]);
     const broken = await cli.run(["break", "r", "--yes", "--store", store, "--json"]);
     expect(broken.code).toBe(0);
-    expect(JSON.parse(broken.stdout)).toMatchObject({ broken: true, fence: "2" });
+    const [old, now] = [held, broken].map(({ stdout }) => JSON.parse(stdout) as { fence: string });
+    expect(now).toMatchObject({ broken: true });
+    expect(BigInt(now?.fence ?? 0)).toBeGreaterThan(BigInt(old?.fence ?? 0));
     const { code, stderr } = await ended;
     expect(code).toBe(76);
     expect(stderr).toMatch(/^holdfast: the lease on "r" was lost: .*; stopping the command\n$/);

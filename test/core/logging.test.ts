@@ -9,6 +9,7 @@ import {
   QuorumError,
 } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
+import { manualRuntime } from "../../src/testing/index.ts";
 import { scene } from "./fake-store.ts";
 
 /** Returns what a JSON logger writes, parsed. */
@@ -17,13 +18,16 @@ function logged(value: unknown): unknown {
 }
 
 async function withLease(check: (lease: Lease) => void): Promise<void> {
-  const locks = createLocks(memory());
+  const { runtime } = manualRuntime();
+  const locks = createLocks(memory(), { runtime });
   const lease = await locks.acquire(["a", "b"], { label: "report" });
   check(lease);
   await locks.close();
 }
 
-const view = { resources: ["a", "b"], label: "report", fence: "1", state: "held" };
+// The first fence is the time of the manual clock, in microseconds.
+const fence = "1577836800000000";
+const view = { resources: ["a", "b"], label: "report", fence, state: "held" };
 
 describe("a lease", () => {
   test("is written as JSON with its public fields, and nothing else", async () => {
@@ -32,7 +36,8 @@ describe("a lease", () => {
 
   test("is printed with the same fields, also inside an object", async () => {
     await withLease((lease) => {
-      const text = "Lease { resources: [ 'a', 'b' ], label: 'report', fence: '1', state: 'held' }";
+      const fields = `resources: [ 'a', 'b' ], label: 'report', fence: '${fence}', state: 'held'`;
+      const text = `Lease { ${fields} }`;
       expect(inspect(lease, { breakLength: Infinity })).toBe(text);
       expect(inspect({ lease }, { breakLength: Infinity })).toBe(`{ lease: ${text} }`);
     });

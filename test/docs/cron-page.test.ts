@@ -52,7 +52,7 @@ test("the crontab line runs the job on one machine, and ends in silence on the o
   expect(other).toEqual({ code: 0, signal: null, stdout: "", stderr: "" });
   process.kill(first.pid, "SIGTERM");
   expect(await first.ended).toMatchObject({ stdout: "", stderr: "" });
-  expect(runs()).toBe("ran with 1\n");
+  expect(runs()).toMatch(/^ran with \d+\n$/);
 });
 
 test("systemd accepts the units", (context) => {
@@ -82,5 +82,6 @@ test("the entry point of the image runs its command under the lock", async () =>
   writeFileSync(join(folder, "report.js"), 'console.log("fence", process.env.HOLDFAST_FENCE)');
   const env = { HOLDFAST_STORE: `embedded:${folder}/locks` };
   const ended = await cli.run([...args, ...arrayOf("CMD")], { cwd: folder, env });
-  expect(ended).toMatchObject({ code: 0, stdout: "fence 1\n", stderr: "" });
+  expect(ended).toMatchObject({ code: 0, stderr: "" });
+  expect(ended.stdout).toMatch(/^fence \d+\n$/);
 });

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { startPostgres, type PostgresServer } from "../../tools/databases/postgres.mjs";
 import { freePort } from "../../tools/network/free-port.mjs";
 import {
   startRedis,

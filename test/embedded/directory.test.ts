@@ -20,7 +20,21 @@ const bootFolder = `boot-${thisMachine().bootId ?? "unknown"}`;
 describe("the directory", () => {
   test("is created with its parents if it is missing", async () => {
     const directory = join(newDirectory(), "deep", "below");
-    expect((await new Port(directory).take("job")).fence).toBe(1n);
+    await new Port(directory).take("job");
+    expect(readdirSync(directory)).toContain("fences");
+  });
+
+  test("has fences that follow the clock, and grow if the clock is set back", async () => {
+    const { runtime, clock } = manualRuntime();
+    const port = new Port(newDirectory(), thisMachine(), runtime);
+    const first = (await port.take("a")).fence;
+    expect(first).toBe(BigInt(clock.wallMs()) * 1_000n);
+    expect((await port.take("b")).fence).toBe(first + 1n);
+    clock.stepWall(3_600_000);
+    const later = (await port.take("c")).fence;
+    expect(later).toBe(first + 3_600_000_000n);
+    clock.stepWall(-7_200_000);
+    expect((await port.take("d")).fence).toBe(later + 1n);
   });
 
   test("is the same directory for every path that leads to it", async () => {
@@ -102,7 +116,7 @@ describe("the directory", () => {
     expect(status).toBe(0);
     expect(await port.store.prove(grant)).toEqual({ kind: "proven" });
     expect((await port.attempt("job")).kind).toBe("held");
-    expect((await port.take("after")).fence).toBe(grant.fence + 1n);
+    expect((await port.take("after")).fence).toBeGreaterThan(grant.fence);
     expect(await port.store.release(grant)).toEqual({ released: true });
   });
 
@@ -115,7 +129,6 @@ describe("the directory", () => {
     const kept = await port.take("kept");
     for (let count = 0; count < 2; count += 1) await port.take(`later ${count}`);
     await port.store.close();
-    expect(kept.fence).toBe(1_000n);
     expect(await entriesIn(directory)).toBe(3);
     const fresh = new Port(directory, thisMachine(), runtime);
     expect(await fresh.store.prove(kept)).toEqual({ kind: "proven" });
@@ -202,7 +215,7 @@ describe("bad input", () => {
     async (_what, wreck) => {
       const directory = newDirectory();
       const before = new Port(directory);
-      await before.take("job");
+      const { fence } = await before.take("job");
       await before.store.close();
       wreck(join(directory, bootFolder, "locks.mdb"));
       const fault = await new Port(directory).fault();
@@ -210,7 +223,7 @@ describe("bad input", () => {
       expect(fault).toMatchObject({ code: "STORE", retryable: false });
       expect(openFilesIn(directory)).toEqual([]);
       rmSync(join(directory, bootFolder), { recursive: true });
-      expect((await new Port(directory).take("job")).fence).toBe(1_001n);
+      expect((await new Port(directory).take("job")).fence).toBeGreaterThan(fence + 60_000_000n);
     },
   );
 
@@ -221,8 +234,8 @@ describe("bad input", () => {
     const fault = await new Port(directory).fault();
     expect(fault.message).toContain("fences is damaged");
     expect(readdirSync(directory)).toEqual(["fences"]);
-    writeFileSync(join(directory, "fences"), "41\n");
-    expect((await new Port(directory).take("job")).fence).toBe(42n);
+    writeFileSync(join(directory, "fences"), "9000000000000000\n");
+    expect((await new Port(directory).take("job")).fence).toBe(9_000_000_000_000_001n);
   });
 
   test.each([

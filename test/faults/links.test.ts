@@ -32,12 +32,12 @@ afterEach(() => {
   for (const each of open.splice(0).toReversed()) each.close();
 });
 
-async function client(): Promise<{ socket: Socket; heard: () => string; closed: () => boolean }> {
-  let heard = "";
+async function client(): Promise<{ socket: Socket; replies: () => string; closed: () => boolean }> {
+  let replies = "";
   let closed = false;
   const socket = connect(link.port, "127.0.0.1");
   socket.on("data", (chunk: Buffer) => {
-    heard += chunk.toString();
+    replies += chunk.toString();
   });
   socket.on("error", () => undefined);
   socket.on("close", () => {
@@ -47,24 +47,24 @@ async function client(): Promise<{ socket: Socket; heard: () => string; closed: 
     socket.once("connect", resolve);
   });
   open.push({ close: () => socket.destroy() });
-  return { socket, heard: () => heard, closed: () => closed };
+  return { socket, replies: () => replies, closed: () => closed };
 }
 
 test("a link passes bytes both ways", async () => {
-  const { socket, heard } = await client();
+  const { socket, replies } = await client();
   socket.write("a");
-  await expect.poll(heard).toBe("re:a");
+  await expect.poll(replies).toBe("re:a");
 });
 
 test("a link that heals delivers held replies to requests that arrived", async () => {
-  const { socket, heard } = await client();
+  const { socket, replies } = await client();
   link.hold("replies");
   socket.write("a");
   await expect.poll(() => received).toBe("a");
   await sleep(50);
-  expect(heard()).toBe("");
+  expect(replies()).toBe("");
   link.heal("replies", "deliver");
-  await expect.poll(heard).toBe("re:a");
+  await expect.poll(replies).toBe("re:a");
 });
 
 test("a link can hold requests back, also of new connections, and lose them for good", async () => {
@@ -91,31 +91,31 @@ test("a held link delivers later what a client sent before it closed its connect
 });
 
 test("a link can lose a reply to a request that arrived, and the connection with it", async () => {
-  const { socket, heard, closed } = await client();
+  const { socket, replies, closed } = await client();
   link.loseNextReplies();
   socket.write("a");
   await expect.poll(closed).toBe(true);
-  expect({ received, heard: heard() }).toEqual({ received: "a", heard: "" });
+  expect({ received, replies: replies() }).toEqual({ received: "a", replies: "" });
   link.keepReplies();
   const other = await client();
   other.socket.write("b");
-  await expect.poll(other.heard).toBe("re:b");
+  await expect.poll(other.replies).toBe("re:b");
 });
 
 test("a link keeps the replies of a connection that had none while replies were lost", async () => {
-  const { socket, heard } = await client();
+  const { socket, replies } = await client();
   link.loseNextReplies();
   link.keepReplies();
   socket.write("a");
-  await expect.poll(heard).toBe("re:a");
+  await expect.poll(replies).toBe("re:a");
 });
 
 test("a link can delay both directions", async () => {
-  const { socket, heard } = await client();
+  const { socket, replies } = await client();
   link.setDelay(60);
   const startMs = performance.now();
   socket.write("a");
-  await expect.poll(heard, { interval: 5 }).toBe("re:a");
+  await expect.poll(replies, { interval: 5 }).toBe("re:a");
   expect(performance.now() - startMs).toBeGreaterThan(115);
 });
 

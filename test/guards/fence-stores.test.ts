@@ -1,50 +1,24 @@
-import { Redis } from "ioredis";
-import mysql from "mysql2/promise";
-import { Pool } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { memoryFences, type FenceStore } from "../../src/fencing/http.ts";
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
 import { redisFences } from "../../src/fencing/redis.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
+import { shareDatabases } from "./databases.ts";
 import { rejectionOf, shuffledFences } from "./lease-like.ts";
 
-let postgres: PostgresServer;
-let mariadb: MariadbServer;
-let redis: RedisServer;
-let pool: Pool;
-let mysqlPool: mysql.Pool;
-let client: Redis;
+const databases = shareDatabases("postgres", "mariadb", "redis");
 
 beforeAll(async () => {
-  [postgres, mariadb, redis] = await Promise.all([startPostgres(), startMariadb(), startRedis()]);
-  const { host, port, user, database } = postgres;
-  pool = new Pool({ host, port, user, database });
-  await pool.query(postgresGuards.guardTableSql());
-  const reach = { host: mariadb.host, port: mariadb.port, user: mariadb.user };
-  const setup = await mysql.createConnection({ ...reach, database: mariadb.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-  mysqlPool = mysql.createPool({ ...reach, database: "app", connectionLimit: 12 });
-  await mysqlPool.query(mysqlGuards.guardTableSql());
-  client = new Redis(redis.url, { lazyConnect: true });
-  await client.connect();
-});
-
-afterAll(async () => {
-  await client.quit();
-  await Promise.all([pool.end(), mysqlPool.end()]);
-  await Promise.all([postgres.stop(), mariadb.stop(), redis.stop()]);
+  await databases.postgresPool.query(postgresGuards.guardTableSql());
+  await databases.mariadbPool.query(mysqlGuards.guardTableSql());
 });
 
 const stores: readonly (readonly [string, () => FenceStore])[] = [
   ["memory", () => memoryFences()],
-  ["Redis", () => redisFences(client)],
-  ["Postgres", () => postgresGuards.postgresFences(pool)],
-  ["MariaDB", () => mysqlGuards.mysqlFences(mysqlPool)],
+  ["Redis", () => redisFences(databases.redisClient)],
+  ["Postgres", () => postgresGuards.postgresFences(databases.postgresPool)],
+  ["MariaDB", () => mysqlGuards.mysqlFences(databases.mariadbPool)],
 ];
 
 describe.each(stores)("a fence store in %s", (_, create) => {
@@ -95,8 +69,11 @@ describe("a fence store", () => {
   });
 
   it.each([
-    ["Postgres", () => postgresGuards.postgresFences(pool, { table: "nowhere.fences" })],
-    ["MariaDB", () => mysqlGuards.mysqlFences(mysqlPool, { table: "app.nowhere" })],
+    [
+      "Postgres",
+      () => postgresGuards.postgresFences(databases.postgresPool, { table: "nowhere.fences" }),
+    ],
+    ["MariaDB", () => mysqlGuards.mysqlFences(databases.mariadbPool, { table: "app.nowhere" })],
   ])("in %s names the migration if the table is missing", async (_, create) => {
     expect(await rejectionOf(create().admit("a", 1n))).toMatchObject({
       code: "STORE",
@@ -109,7 +86,9 @@ describe("a fence store", () => {
     expect(() => memoryFences({ max: 1 } as never)).toThrow("`max`");
     expect(() => postgresGuards.postgresFences({} as never)).toThrow("`db`");
     expect(() => mysqlGuards.mysqlFences({} as never)).toThrow("`db`");
-    expect(() => mysqlGuards.mysqlFences(mysqlPool, { tabel: "a" } as never)).toThrow("`tabel`");
+    expect(() => mysqlGuards.mysqlFences(databases.mariadbPool, { tabel: "a" } as never)).toThrow(
+      "`tabel`",
+    );
     expect(() => redisFences({})).toThrow("`client`");
   });
 });

@@ -1,5 +1,5 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Redis } from "ioredis";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createLocks, UnsupportedError, type LockEvents } from "../../src/index.ts";
 import { fenceMax, fenceOf, reportRejection } from "../../src/fencing/guard.ts";
 import { fenceHeaders } from "../../src/fencing/http.ts";
@@ -7,28 +7,21 @@ import { idempotencyKey } from "../../src/fencing/idempotency.ts";
 import { fencedGet, fencedSet } from "../../src/fencing/redis.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf } from "./lease-like.ts";
 
 describe("guards with real leases", () => {
-  let server: RedisServer;
+  const databases = shareDatabases("redis");
   let client: Redis;
 
-  beforeAll(async () => {
-    server = await startRedis();
-    client = new Redis(server.url, { lazyConnect: true });
-    await client.connect();
-  });
-
-  afterAll(async () => {
-    await client.quit();
-    await server.stop();
+  beforeAll(() => {
+    client = databases.redisClient;
   });
 
   it("refuse the earlier of two leases, and its manager emits an event", async () => {
     const locks = createLocks(memory());
-    const told: LockEvents["fence-rejected"][] = [];
-    locks.on("fence-rejected", (event) => told.push(event));
+    const rejections: LockEvents["fence-rejected"][] = [];
+    locks.on("fence-rejected", (event) => rejections.push(event));
     const earlier = await locks.acquire("invoice:42", { label: "first" });
     await fencedSet(client, earlier, "value", "earlier");
     await earlier.release();
@@ -36,7 +29,7 @@ describe("guards with real leases", () => {
     await fencedSet(client, later, "value", "later");
     const error = await rejectionOf(fencedSet(client, earlier, "value", "too late"));
     expect(error).toMatchObject({ fence: earlier.fence, seen: later.fence });
-    expect(told).toEqual([
+    expect(rejections).toEqual([
       {
         resources: ["invoice:42"],
         label: "first",
@@ -57,7 +50,7 @@ describe("guards with real leases", () => {
     expect(error).toBeInstanceOf(UnsupportedError);
     expect(() => fenceHeaders(lease)).toThrow(UnsupportedError);
     expect(() => idempotencyKey(lease)).toThrow(UnsupportedError);
-    expect(await server.command("EXISTS", "untouched")).toBe(0);
+    expect(await databases.redis.command("EXISTS", "untouched")).toBe(0);
     await locks.close();
   });
 });

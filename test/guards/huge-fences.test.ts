@@ -1,35 +1,24 @@
-import { Redis } from "ioredis";
-import mysql from "mysql2/promise";
-import { Pool } from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Redis } from "ioredis";
+import type mysql from "mysql2/promise";
+import type { Pool } from "pg";
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { FenceAheadError } from "../../src/index.ts";
 import { fenceGuard, memoryFences, throwIfFenceRejected } from "../../src/fencing/http.ts";
 import { withFence, type LowerableFenceStore } from "../../src/fencing/http.ts";
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
 import * as redisGuards from "../../src/fencing/redis.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
+import { shareDatabases } from "./databases.ts";
 import { serveFetch } from "./http-servers.ts";
 import { fenceNow, leaseLike, rejectionOf } from "./lease-like.ts";
 
-let postgres: PostgresServer;
-let mariadb: MariadbServer;
-let redis: RedisServer;
+const databases = shareDatabases("postgres", "mariadb", "redis");
 let pool: Pool;
 let mysqlPool: mysql.Pool;
 let client: Redis;
 
 beforeAll(async () => {
-  [postgres, mariadb, redis] = await Promise.all([startPostgres(), startMariadb(), startRedis()]);
-  const { host, port, user, database } = postgres;
-  pool = new Pool({ host, port, user, database });
-  const reach = { host: mariadb.host, port: mariadb.port, user: mariadb.user };
-  const setup = await mysql.createConnection({ ...reach, database: mariadb.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-  mysqlPool = mysql.createPool({ ...reach, database: "app" });
+  ({ postgresPool: pool, mariadbPool: mysqlPool, redisClient: client } = databases);
   const table = "CREATE TABLE invoice (id INT PRIMARY KEY, note TEXT)";
   for (const sql of [
     table,
@@ -41,18 +30,10 @@ beforeAll(async () => {
   for (const sql of [table, mysqlGuards.fenceColumnSql("invoice"), mysqlGuards.guardTableSql()]) {
     await mysqlPool.query(sql);
   }
-  client = new Redis(redis.url, { lazyConnect: true });
-  await client.connect();
-});
-
-afterAll(async () => {
-  await client.quit();
-  await Promise.all([pool.end(), mysqlPool.end()]);
-  await Promise.all([postgres.stop(), mariadb.stop(), redis.stop()]);
 });
 
 beforeEach(async () => {
-  await redis.command("FLUSHALL");
+  await databases.redis.command("FLUSHALL");
   for (const sql of [
     "DELETE FROM invoice",
     "INSERT INTO invoice (id) VALUES (42)",
@@ -221,7 +202,7 @@ describe("a fence store of the HTTP guard", () => {
       expect(await store.admit("b", lease.fence - 1n)).toMatchObject({ seen: lease.fence });
       expect(await store.admit("c", lease.fence)).toEqual({ accepted: false, seen: huge });
       expect(await store.lower(lease.fence, { resource: "c" })).toEqual({ lowered: 1 });
-      const kept = Number(await redis.command("PTTL", "holdfast:guard:a"));
+      const kept = Number(await databases.redis.command("PTTL", "holdfast:guard:a"));
       expect(kept === -2 || kept > 60_000).toBe(true);
     },
   );
@@ -238,8 +219,8 @@ describe("lowering a fence refuses", () => {
     });
     expect(await lower({})).toMatchObject({ option: "resource" });
     expect(await lower({ resourc: "a" })).toMatchObject({ option: "resourc" });
-    await redis.command("SET", "plain", "x");
-    await redis.command("SADD", "set", "x");
+    await databases.redis.command("SET", "plain", "x");
+    await databases.redis.command("SADD", "set", "x");
     for (const key of ["plain", "set"]) {
       const error = await rejectionOf(redisGuards.lowerFence(client, fenceNow(), key));
       expect(error).toMatchObject({ code: "STORE" });

@@ -1,9 +1,9 @@
-import { Pool } from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Pool } from "pg";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { UnsupportedError } from "../../src/core/errors.ts";
 import { idempotencyKey } from "../../src/fencing/idempotency.ts";
 import { fenceColumnSql, fencedUpdate } from "../../src/fencing/postgres.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { type HttpServer, serve } from "./http-servers.ts";
 import { leaseLike, unfencedLease } from "./lease-like.ts";
 
@@ -43,24 +43,17 @@ describe("an idempotency key", () => {
 });
 
 describe("the recipe for services that cannot be fenced", () => {
-  let postgres: PostgresServer;
+  const databases = shareDatabases("postgres");
   let pool: Pool;
   let provider: HttpServer | undefined;
 
-  beforeAll(async () => {
-    postgres = await startPostgres();
-    const { host, port, user, database } = postgres;
-    pool = new Pool({ host, port, user, database });
+  beforeAll(() => {
+    pool = databases.postgresPool;
   });
 
   afterEach(async () => {
     await provider?.close();
     provider = undefined;
-  });
-
-  afterAll(async () => {
-    await pool.end();
-    await postgres.stop();
   });
 
   /** Opens a typical payment provider: it knows no fences, but remembers idempotency keys. */

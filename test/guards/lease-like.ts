@@ -3,16 +3,16 @@ import type { Fenced, FenceRejection } from "../../src/fencing/guard.ts";
 
 /** Stands for a lease: the fields that a guard reads, and the rejections that it reports. */
 export interface LeaseLike extends Fenced {
-  readonly told: FenceRejection[];
+  readonly rejections: FenceRejection[];
 }
 
 export function leaseLike(fence: bigint, ...resources: readonly string[]): LeaseLike {
-  const told: FenceRejection[] = [];
+  const rejections: FenceRejection[] = [];
   const lease = {
     fence,
     resources: resources.length === 0 ? ["invoice:42"] : resources,
-    told,
-    [Symbol.for("holdfast.lease.fenceRejected")]: (event: FenceRejection) => told.push(event),
+    rejections,
+    [Symbol.for("holdfast.lease.fenceRejected")]: (event: FenceRejection) => rejections.push(event),
   };
   return lease;
 }

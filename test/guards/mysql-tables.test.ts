@@ -1,33 +1,17 @@
 import mysql from "mysql2/promise";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError } from "../../src/core/errors.ts";
 import { assertFenced, fenceColumnSql, fencedUpdate, guardFence } from "../../src/fencing/mysql.ts";
 import { guardTableSql, mysqlFences, type MysqlPool } from "../../src/fencing/mysql.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
+import { shareDatabases } from "./databases.ts";
 import { fenceNow, leaseLike, rejectionOf } from "./lease-like.ts";
 import { untilSessionWaits } from "./row-lock-waits.ts";
 
-let server: MariadbServer;
+const databases = shareDatabases("mariadb");
 let pool: mysql.Pool;
 
-const reach = (): { host: string; port: number; user: string; database: string } => {
-  const { host, port, user } = server;
-  return { host, port, user, database: "app" };
-};
-
-beforeAll(async () => {
-  server = await startMariadb();
-  const setup = await mysql.createConnection({ ...reach(), database: server.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
 beforeEach(async () => {
-  pool = mysql.createPool(reach());
+  pool = mysql.createPool(databases.mariadb);
   await pool.query("DROP TABLE IF EXISTS invoice, holdfast_fence");
   return () => pool.end();
 });
@@ -73,7 +57,7 @@ describe("a table that cannot carry fences", () => {
     "is refused: fence column of type %s, on a server that cuts values silently",
     async (type) => {
       await createTable(type);
-      const loose = mysql.createPool({ ...reach(), connectionLimit: 1 });
+      const loose = mysql.createPool({ ...databases.mariadb, connectionLimit: 1 });
       await loose.query("SET SESSION sql_mode = ''");
       for (let time = 1; time <= 2; time += 1) {
         const error = await rejectionOf(fencedUpdate(loose, fenceNow(), { ...row, set: {} }));
@@ -136,7 +120,7 @@ describe("an update of several rows that meets a deadlock", () => {
 describe("a pool whose ROLLBACK fails", () => {
   it("gets no connection back that may be inside a transaction", async () => {
     await createTable("BIGINT");
-    const own = mysql.createPool({ ...reach(), connectionLimit: 1 });
+    const own = mysql.createPool({ ...databases.mariadb, connectionLimit: 1 });
     const unreliable: MysqlPool = {
       query: (sql) => own.query(sql),
       execute: own.execute.bind(own),

@@ -6,29 +6,15 @@ import { UnsupportedError } from "../../src/core/errors.ts";
 import { assertFenced, fenceColumnSql, fencedUpdate } from "../../src/fencing/mysql.ts";
 import { guardFence, guardTableSql } from "../../src/fencing/mysql.ts";
 import type { FencedUpdate, MysqlDatabase } from "../../src/fencing/mysql.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
 import { untilSessionWaits } from "./row-lock-waits.ts";
 
-let server: MariadbServer;
+const databases = shareDatabases("mariadb");
 let pool: mysql.Pool;
 
-const reach = (): { host: string; port: number; user: string; database: string } => {
-  const { host, port, user } = server;
-  return { host, port, user, database: "app" };
-};
-
-beforeAll(async () => {
-  server = await startMariadb();
-  const setup = await mysql.createConnection({ ...reach(), database: server.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-  pool = mysql.createPool({ ...reach(), connectionLimit: 12 });
-});
-
-afterAll(async () => {
-  await pool.end();
-  await server.stop();
+beforeAll(() => {
+  pool = databases.mariadbPool;
 });
 
 async function rows(sql: string): Promise<readonly unknown[]> {
@@ -86,21 +72,25 @@ const kinds: readonly (readonly [string, () => { db: MysqlDatabase; end: () => P
     [
       "a promise pool",
       () => {
-        const own = mysql.createPool({ ...reach(), connectionLimit: 5 });
+        const own = mysql.createPool({ ...databases.mariadb, connectionLimit: 5 });
         return { db: own, end: () => own.end() };
       },
     ],
     [
       "a pool that counts changed rows only",
       () => {
-        const own = mysql.createPool({ ...reach(), connectionLimit: 5, flags: ["-FOUND_ROWS"] });
+        const own = mysql.createPool({
+          ...databases.mariadb,
+          connectionLimit: 5,
+          flags: ["-FOUND_ROWS"],
+        });
         return { db: own, end: () => own.end() };
       },
     ],
     [
       "a callback pool",
       () => {
-        const own = callbackMysql.createPool({ ...reach(), connectionLimit: 5 });
+        const own = callbackMysql.createPool({ ...databases.mariadb, connectionLimit: 5 });
         return { db: own, end: () => own.promise().end() };
       },
     ],
@@ -131,7 +121,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     const error = await rejectionOf(fencedUpdate(db, stale, write("late")));
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: beyondDouble - 1n, seen: beyondDouble });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
     expect(await invoice()).toEqual({ paid: 1, note: "a", fence: String(beyondDouble) });
   });
 
@@ -325,7 +315,7 @@ describe("a guard table on MariaDB", () => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: 2n ** 63n - 2n, seen: 2n ** 63n - 1n });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
   });
 
   it("guards every resource of a lease, or the given ones", async () => {

@@ -2,7 +2,7 @@ import { PGlite } from "@electric-sql/pglite";
 import { Pool } from "pg";
 import postgres from "postgres";
 import type { PostgresDatabase } from "../../src/fencing/postgres.ts";
-import type { PostgresServer } from "../support/postgres.ts";
+import type { PostgresServer } from "../../tools/databases/postgres.mjs";
 
 /** One way to reach Postgres. Each guard is tested through all of them. */
 export interface PostgresClient {
@@ -17,7 +17,7 @@ export interface PostgresClient {
 }
 
 export function pgClient(server: PostgresServer, asFunction = false): PostgresClient {
-  const pool = new Pool({ ...reach(server), max: 20 });
+  const pool = new Pool({ ...addressOf(server), max: 20 });
   return {
     name: asFunction ? "a query function" : "pg",
     db: asFunction ? (text, params) => pool.query(text, params) : pool,
@@ -43,7 +43,7 @@ export function pgClient(server: PostgresServer, asFunction = false): PostgresCl
 }
 
 export function postgresJsClient(server: PostgresServer): PostgresClient {
-  const sql = postgres({ ...reach(server), max: 20, onnotice: () => undefined });
+  const sql = postgres({ ...addressOf(server), max: 20, onnotice: () => undefined });
   return {
     name: "postgres",
     db: sql,
@@ -64,7 +64,18 @@ export async function pgliteClient(): Promise<PostgresClient> {
   };
 }
 
-function reach(server: PostgresServer): {
+type Connect = (server: PostgresServer) => PostgresClient | Promise<PostgresClient>;
+
+/** Each kind of client, for `describe.each`. */
+export const postgresClients: readonly (readonly [string, Connect])[] = [
+  ["pg", (server) => pgClient(server)],
+  ["a query function", (server) => pgClient(server, true)],
+  ["postgres", (server) => postgresJsClient(server)],
+  ["PGlite", () => pgliteClient()],
+];
+
+/** Returns what clients need to reach the server, and nothing else. */
+export function addressOf(server: PostgresServer): {
   host: string;
   port: number;
   user: string;

@@ -3,34 +3,20 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { assertFenced, fenceColumnSql, fencedUpdate } from "../../src/fencing/postgres.ts";
 import { fenceTriggerSql, throwIfFenceRejected } from "../../src/fencing/postgres.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { fenceNow, leaseLike, rejectionOf } from "./lease-like.ts";
-import { pgClient, pgliteClient, postgresJsClient } from "./postgres-clients.ts";
+import { pgClient, postgresClients } from "./postgres-clients.ts";
 import type { PostgresClient } from "./postgres-clients.ts";
 
-let server: PostgresServer;
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-const kinds: readonly (readonly [string, () => PostgresClient | Promise<PostgresClient>])[] = [
-  ["pg", () => pgClient(server)],
-  ["postgres", () => postgresJsClient(server)],
-  ["PGlite", () => pgliteClient()],
-];
+const databases = shareDatabases("postgres");
 
 const row = { table: "invoice", where: { id: 42 } };
 
-describe.each(kinds)("the fence column through %s", (_, connect) => {
+describe.each(postgresClients)("the fence column through %s", (_, connect) => {
   let client: PostgresClient;
 
   beforeAll(async () => {
-    client = await connect();
+    client = await connect(databases.postgres);
   });
 
   afterAll(async () => {
@@ -82,7 +68,7 @@ describe("the trigger that refuses a lower fence", () => {
   let client: PostgresClient;
 
   beforeAll(() => {
-    client = pgClient(server);
+    client = pgClient(databases.postgres);
   });
 
   afterAll(async () => {
@@ -128,7 +114,7 @@ describe("an update of several rows that meets a deadlock", () => {
   let other: PoolClient;
 
   beforeAll(() => {
-    const { host, port, user, database } = server;
+    const { host, port, user, database } = databases.postgres;
     // The sessions of this pool look for a deadlock first, and so are its victims.
     pool = new Pool({ host, port, user, database, options: "-c deadlock_timeout=3s" });
   });

@@ -4,33 +4,18 @@ import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/co
 import { UnsupportedError } from "../../src/core/errors.ts";
 import { fenceColumnSql, fenceTriggerSql, guardFence } from "../../src/fencing/postgres.ts";
 import { guardTableSql, throwIfFenceRejected } from "../../src/fencing/postgres.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
-import { pgClient, pgliteClient, postgresJsClient } from "./postgres-clients.ts";
+import { pgClient, postgresClients } from "./postgres-clients.ts";
 import type { PostgresClient } from "./postgres-clients.ts";
 
-let server: PostgresServer;
+const databases = shareDatabases("postgres");
 
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-const kinds: readonly (readonly [string, () => PostgresClient | Promise<PostgresClient>])[] = [
-  ["pg", () => pgClient(server)],
-  ["a query function", () => pgClient(server, true)],
-  ["postgres", () => postgresJsClient(server)],
-  ["PGlite", () => pgliteClient()],
-];
-
-describe.each(kinds)("a guard table through %s", (_, connect) => {
+describe.each(postgresClients)("a guard table through %s", (_, connect) => {
   let client: PostgresClient;
 
   beforeAll(async () => {
-    client = await connect();
+    client = await connect(databases.postgres);
   });
 
   afterAll(async () => {
@@ -61,7 +46,7 @@ describe.each(kinds)("a guard table through %s", (_, connect) => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ seen: 9_007_199_254_740_993n, resources: ["invoice:42"] });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "postgres" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "postgres" }]);
     expect(await guards()).toEqual([{ resource: "invoice:42", fence: "9007199254740993" }]);
   });
 
@@ -140,7 +125,7 @@ describe("a guard table between Postgres sessions", () => {
   let pool: Pool;
 
   beforeAll(() => {
-    const { host, port, user, database } = server;
+    const { host, port, user, database } = databases.postgres;
     pool = new Pool({ host, port, user, database, max: 20 });
   });
 
@@ -261,7 +246,7 @@ describe("the trigger that refuses a lower fence", () => {
   let client: PostgresClient;
 
   beforeAll(() => {
-    client = pgClient(server);
+    client = pgClient(databases.postgres);
   });
 
   afterAll(async () => {
@@ -289,7 +274,9 @@ describe("the trigger that refuses a lower fence", () => {
     expect(error).toMatchObject({ code: "HF412" });
     const lease = leaseLike(8n, "account:1");
     expect(() => throwIfFenceRejected(error, lease)).toThrow(FenceRejectedError);
-    expect(lease.told).toEqual([{ resource: "account:1", fence: 8n, seen: 9n, guard: "postgres" }]);
+    expect(lease.rejections).toEqual([
+      { resource: "account:1", fence: 8n, seen: 9n, guard: "postgres" },
+    ]);
     expect(() => throwIfFenceRejected(new Error("other"), lease)).not.toThrow();
     const rows = await client.run(`SELECT balance, ${fence} AS f FROM ${name}`);
     expect(rows).toEqual([{ balance: 21, f: "9" }]);

@@ -4,35 +4,20 @@ import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/co
 import { UnsupportedError } from "../../src/core/errors.ts";
 import { assertFenced, fenceColumnSql, fencedUpdate } from "../../src/fencing/postgres.ts";
 import type { FencedUpdate } from "../../src/fencing/postgres.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
-import { pgClient, pgliteClient, postgresJsClient } from "./postgres-clients.ts";
+import { postgresClients } from "./postgres-clients.ts";
 import type { PostgresClient } from "./postgres-clients.ts";
 
-let server: PostgresServer;
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-const kinds: readonly (readonly [string, () => PostgresClient | Promise<PostgresClient>])[] = [
-  ["pg", () => pgClient(server)],
-  ["a query function", () => pgClient(server, true)],
-  ["postgres", () => postgresJsClient(server)],
-  ["PGlite", () => pgliteClient()],
-];
+const databases = shareDatabases("postgres");
 
 const beyondDouble = 9_007_199_254_740_993n;
 
-describe.each(kinds)("a fence column through %s", (_, connect) => {
+describe.each(postgresClients)("a fence column through %s", (_, connect) => {
   let client: PostgresClient;
 
   beforeAll(async () => {
-    client = await connect();
+    client = await connect(databases.postgres);
   });
 
   afterAll(async () => {
@@ -77,7 +62,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
       seen: beyondDouble,
       resources: ["invoice:42"],
     });
-    expect(stale.told).toEqual([
+    expect(stale.rejections).toEqual([
       {
         resource: "invoice:42",
         fence: beyondDouble - 1n,
@@ -223,7 +208,7 @@ describe("a fence column between two Postgres sessions", () => {
   let pool: Pool;
 
   beforeAll(() => {
-    const { host, port, user, database } = server;
+    const { host, port, user, database } = databases.postgres;
     pool = new Pool({ host, port, user, database, max: 20 });
   });
 

@@ -5,38 +5,27 @@ import { bigint, integer, pgTable, text } from "drizzle-orm/pg-core";
 import knex from "knex";
 import { CompiledQuery, Kysely, MysqlDialect, PostgresDialect } from "kysely";
 import callbackMysql from "mysql2";
-import mysql from "mysql2/promise";
-import { Pool } from "pg";
+import type mysql from "mysql2/promise";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError } from "../../src/index.ts";
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf } from "./lease-like.ts";
 
-let postgres: PostgresServer;
-let mariadb: MariadbServer;
+const databases = shareDatabases("postgres", "mariadb");
 let pool: Pool;
 let mysqlPool: callbackMysql.Pool;
 let promises: mysql.Pool;
 
-beforeAll(async () => {
-  [postgres, mariadb] = await Promise.all([startPostgres(), startMariadb()]);
-  const { host, port, user, database } = postgres;
-  pool = new Pool({ host, port, user, database });
-  const reach = { host: mariadb.host, port: mariadb.port, user: mariadb.user };
-  const setup = await mysql.createConnection({ ...reach, database: mariadb.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-  mysqlPool = callbackMysql.createPool({ ...reach, database: "app" });
+beforeAll(() => {
+  pool = databases.postgresPool;
+  mysqlPool = callbackMysql.createPool(databases.mariadb);
   promises = mysqlPool.promise();
 });
 
-afterAll(async () => {
-  await Promise.all([pool.end(), promises.end()]);
-  await Promise.all([postgres.stop(), mariadb.stop()]);
-});
+afterAll(() => promises.end());
 
 beforeEach(async () => {
   const runs = [
@@ -110,8 +99,7 @@ describe("the recipe for Knex", () => {
   });
 
   it("guards a transaction of Knex, on MySQL", async () => {
-    const { host, port, user } = mariadb;
-    const db = knex({ client: "mysql2", connection: { host, port, user, database: "app" } });
+    const db = knex({ client: "mysql2", connection: databases.mariadb });
     const write = (fence: bigint, note: string): Promise<unknown> =>
       db.transaction(async (trx) => {
         await mysqlGuards.guardFence(

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import {
   fencedDelete,
@@ -13,24 +13,16 @@ import {
 } from "../../src/fencing/redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { shareDatabases } from "./databases.ts";
 import { rejectionOf } from "./lease-like.ts";
 
 watchLeaks();
 
-let server: RedisServer;
-
-beforeAll(async () => {
-  server = await startRedis();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const databases = shareDatabases("redis");
 
 beforeEach(async () => {
-  await server.command("FLUSHALL");
+  await databases.redis.command("FLUSHALL");
 });
 
 /** Each call of the Redis guards, on one client. */
@@ -44,7 +36,7 @@ const calls: Readonly<Record<string, (client: unknown) => Promise<unknown>>> = {
 
 describe.each(Object.entries(calls))("%s", (_, call) => {
   it("rejects with StoreError if the client is not connected, and sends nothing", async () => {
-    const client = new Redis(server.url, { lazyConnect: true });
+    const client = new Redis(databases.redis.url, { lazyConnect: true });
     await client.connect();
     const ended = once(client, "end");
     await client.quit();
@@ -58,8 +50,21 @@ describe.each(Object.entries(calls))("%s", (_, call) => {
   });
 
   it("rejects with StoreError if the server refuses", async () => {
-    await server.command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+ping", "+info");
-    const client = createClient({ url: server.url, username: "reader", password: "secret" });
+    await databases.redis.command(
+      "ACL",
+      "SETUSER",
+      "reader",
+      "on",
+      ">secret",
+      "~*",
+      "+ping",
+      "+info",
+    );
+    const client = createClient({
+      url: databases.redis.url,
+      username: "reader",
+      password: "secret",
+    });
     await client.connect();
     const error = await rejectionOf(call(client));
     expect(error).toBeInstanceOf(StoreError);
@@ -71,7 +76,7 @@ describe.each(Object.entries(calls))("%s", (_, call) => {
   });
 
   it("rejects with StoreError that says so if the reply is lost", async () => {
-    const proxy = await startTcpProxy(server.port);
+    const proxy = await startTcpProxy(databases.redis.port);
     const client = new Redis({
       port: proxy.port,
       lazyConnect: true,
@@ -91,7 +96,7 @@ describe.each(Object.entries(calls))("%s", (_, call) => {
   });
 
   it("waits for a client that connects for the first time", async () => {
-    const client = new Redis(server.url);
+    const client = new Redis(databases.redis.url);
     await call(client);
     await client.quit();
   });
@@ -99,8 +104,8 @@ describe.each(Object.entries(calls))("%s", (_, call) => {
 
 describe("bytes in a fenced value", () => {
   it("come back as they were, through each client", async () => {
-    const io = new Redis(server.url, { lazyConnect: true });
-    const node = createClient({ url: server.url });
+    const io = new Redis(databases.redis.url, { lazyConnect: true });
+    const node = createClient({ url: databases.redis.url });
     await Promise.all([io.connect(), node.connect()]);
     const bytes = Buffer.concat([Buffer.from([0, 255, 13, 10, 0xc3]), randomBytes(500)]);
     for (const [writer, reader] of [

@@ -3,21 +3,13 @@ import { createClient } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, StoreError, UnsupportedError } from "../../src/core/errors.ts";
 import { fencedDelete, fencedGet, fencedSet, redisFences } from "../../src/fencing/redis.ts";
-import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences, unfencedLease } from "./lease-like.ts";
 
-let server: RedisServer;
-
-beforeAll(async () => {
-  server = await startRedis();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const databases = shareDatabases("redis");
 
 beforeEach(async () => {
-  await server.command("FLUSHALL");
+  await databases.redis.command("FLUSHALL");
 });
 
 interface Connected {
@@ -29,7 +21,7 @@ const kinds: readonly (readonly [string, () => Promise<Connected>])[] = [
   [
     "ioredis",
     async () => {
-      const client = new Redis(server.url, { lazyConnect: true });
+      const client = new Redis(databases.redis.url, { lazyConnect: true });
       await client.connect();
       return { client, close: () => client.quit() };
     },
@@ -37,7 +29,7 @@ const kinds: readonly (readonly [string, () => Promise<Connected>])[] = [
   [
     "node-redis",
     async () => {
-      const client = createClient({ url: server.url });
+      const client = createClient({ url: databases.redis.url });
       await client.connect();
       return { client, close: () => client.close() };
     },
@@ -84,7 +76,7 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
       const error = await rejectionOf(fencedSet(client, stale, "balance", "late", unlimited));
       expect(error).toBeInstanceOf(FenceRejectedError);
       expect(error).toMatchObject({ fence: late, seen: last, resources: ["invoice:42"] });
-      expect(stale.told).toEqual([
+      expect(stale.rejections).toEqual([
         { resource: "invoice:42", fence: late, seen: last, guard: "redis" },
       ]);
       expect(await fencedGet(client, "balance")).toEqual({ value: "kept", fence: last });
@@ -113,16 +105,16 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
     await fencedSet(client, 7n, "balance", "long", { ttl: "1h" });
     expect(await fencedGet(client, "balance")).toMatchObject({ value: "long" });
     await fencedSet(client, 7n, "balance", "for ever");
-    expect(await server.command("HGET", "balance", "until")).toBeNull();
+    expect(await databases.redis.command("HGET", "balance", "until")).toBeNull();
   });
 
   it("forgets a fence only on request", async () => {
     await fencedSet(client, 7n, "balance", "a", { forgetAfter: "1h", ttl: "1m" });
-    expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
+    expect(Number(await databases.redis.command("PTTL", "balance"))).toBeGreaterThan(60_000);
     await fencedSet(client, 7n, "balance", "a");
-    expect(await server.command("PTTL", "balance")).toBe(-1);
+    expect(await databases.redis.command("PTTL", "balance")).toBe(-1);
     await fencedDelete(client, 7n, "balance", { forgetAfter: "1h" });
-    expect(Number(await server.command("PTTL", "balance"))).toBeGreaterThan(60_000);
+    expect(Number(await databases.redis.command("PTTL", "balance"))).toBeGreaterThan(60_000);
   });
 
   it("keeps the write of the greatest fence of many concurrent ones", async () => {
@@ -137,23 +129,23 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
 
   it("works after the server has lost its scripts", async () => {
     await fencedSet(client, 7n, "balance", "a");
-    await server.command("SCRIPT", "FLUSH");
+    await databases.redis.command("SCRIPT", "FLUSH");
     await fencedSet(client, 8n, "balance", "b");
-    await server.command("SCRIPT", "FLUSH");
+    await databases.redis.command("SCRIPT", "FLUSH");
     expect(await fencedGet(client, "balance")).toEqual({ value: "b", fence: 8n });
   });
 
   it("does not change a key that is not a fenced value", async () => {
-    await server.command("SET", "plain", "x");
-    await server.command("HSET", "hash", "field", "x");
-    await server.command("HSET", "broken", "fence", "1e9");
+    await databases.redis.command("SET", "plain", "x");
+    await databases.redis.command("HSET", "hash", "field", "x");
+    await databases.redis.command("HSET", "broken", "fence", "1e9");
     for (const key of ["plain", "hash", "broken"]) {
       expect(await rejectionOf(fencedSet(client, 7n, key, "y"))).toBeInstanceOf(StoreError);
       expect(await rejectionOf(fencedDelete(client, 7n, key))).toBeInstanceOf(StoreError);
       expect(await rejectionOf(fencedGet(client, key))).toBeInstanceOf(StoreError);
     }
-    expect(await server.command("GET", "plain")).toBe("x");
-    expect(await server.command("HGETALL", "hash")).toEqual(["field", "x"]);
+    expect(await databases.redis.command("GET", "plain")).toBe("x");
+    expect(await databases.redis.command("HGETALL", "hash")).toEqual(["field", "x"]);
   });
 
   it("writes nothing for a lease without a fence, bad fences and bad options", async () => {
@@ -174,7 +166,7 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
     });
     expect(await rejectionOf(fencedSet({}, 1n, "k", "x"))).toMatchObject({ option: "client" });
     expect(await rejectionOf(fencedGet(undefined, "k"))).toMatchObject({ option: "client" });
-    expect(await server.command("DBSIZE")).toBe(0);
+    expect(await databases.redis.command("DBSIZE")).toBe(0);
   });
 
   it("keeps the fences of an HTTP guard", async () => {
@@ -184,11 +176,11 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
     expect(await store.admit("a", greatest)).toEqual({ accepted: true });
     expect(await store.admit("a", greatest - 1n)).toEqual({ accepted: false, seen: greatest });
     expect(await store.admit("b", 1n)).toEqual({ accepted: true });
-    expect(await server.command("GET", "g:a")).toBe(String(greatest));
-    expect(Number(await server.command("PTTL", "g:b"))).toBeGreaterThan(60_000);
+    expect(await databases.redis.command("GET", "g:a")).toBe(String(greatest));
+    expect(Number(await databases.redis.command("PTTL", "g:b"))).toBeGreaterThan(60_000);
     await redisFences(client).admit("c", 1n);
-    expect(await server.command("PTTL", "holdfast:guard:c")).toBe(-1);
-    await server.command("SET", "g:odd", "x");
+    expect(await databases.redis.command("PTTL", "holdfast:guard:c")).toBe(-1);
+    await databases.redis.command("SET", "g:odd", "x");
     expect(await rejectionOf(store.admit("odd", 1n))).toBeInstanceOf(Error);
   });
 });

@@ -4,28 +4,14 @@ import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/co
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
 import type { FencedRowDelete, FencedUpdate, FencedUpsert } from "../../src/fencing/postgres.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf, shuffledFences } from "./lease-like.ts";
 import { pgClient, pgliteClient, postgresJsClient } from "./postgres-clients.ts";
 import type { PostgresClient } from "./postgres-clients.ts";
 
 const { expression } = postgresGuards;
 
-let postgres: PostgresServer;
-let mariadb: MariadbServer;
-
-beforeAll(async () => {
-  [postgres, mariadb] = await Promise.all([startPostgres(), startMariadb()]);
-  const { host, port, user, database } = mariadb;
-  const setup = await mysql.createConnection({ host, port, user, database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-});
-
-afterAll(async () => {
-  await Promise.all([postgres.stop(), mariadb.stop()]);
-});
+const databases = shareDatabases("postgres", "mariadb");
 
 /** The calls on one kind of database, inside and outside of a transaction. */
 interface Target {
@@ -82,8 +68,7 @@ async function postgresTarget(connect: () => PostgresClient | Promise<PostgresCl
 }
 
 async function mysqlTarget(): Promise<Target> {
-  const { host, port, user } = mariadb;
-  const pool = mysql.createPool({ host, port, user, database: "app", connectionLimit: 12 });
+  const pool = mysql.createPool({ ...databases.mariadb, connectionLimit: 12 });
   return {
     calls: callsOn<mysqlGuards.MysqlDatabase>(mysqlGuards, pool),
     inTransaction: async (work) => {
@@ -110,8 +95,8 @@ async function mysqlTarget(): Promise<Target> {
 }
 
 const kinds: readonly (readonly [string, () => Promise<Target>])[] = [
-  ["pg", () => postgresTarget(() => pgClient(postgres))],
-  ["postgres", () => postgresTarget(() => postgresJsClient(postgres))],
+  ["pg", () => postgresTarget(() => pgClient(databases.postgres))],
+  ["postgres", () => postgresTarget(() => postgresJsClient(databases.postgres))],
   ["PGlite", () => postgresTarget(() => pgliteClient())],
   ["mysql2", mysqlTarget],
 ];
@@ -276,7 +261,7 @@ describe.each(kinds)("fenced changes through %s", (_, connect) => {
     ]) {
       expect(await rejectionOf(attempt())).toMatchObject({ resources: ["stock:nail"], seen: 9n });
     }
-    expect(lease.told).toHaveLength(2);
+    expect(lease.rejections).toHaveLength(2);
   });
 });
 

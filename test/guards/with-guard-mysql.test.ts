@@ -1,30 +1,16 @@
 import callbackMysql from "mysql2";
 import mysql from "mysql2/promise";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, LeaseLostError, StoreError } from "../../src/index.ts";
 import { guardFence, guardTableSql, withGuard } from "../../src/fencing/mysql.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf } from "./lease-like.ts";
 
-let server: MariadbServer;
+const databases = shareDatabases("mariadb");
 let pool: mysql.Pool;
 
-const reach = (): { host: string; port: number; user: string; database: string } => {
-  const { host, port, user } = server;
-  return { host, port, user, database: "app" };
-};
-
-beforeAll(async () => {
-  server = await startMariadb();
-  const setup = await mysql.createConnection({ ...reach(), database: server.database });
-  await setup.query("CREATE DATABASE app CHARACTER SET utf8mb4");
-  await setup.end();
-  pool = mysql.createPool({ ...reach(), connectionLimit: 8 });
-});
-
-afterAll(async () => {
-  await pool.end();
-  await server.stop();
+beforeAll(() => {
+  pool = databases.mariadbPool;
 });
 
 beforeEach(async () => {
@@ -53,7 +39,7 @@ const note =
 describe("withGuard on MariaDB", () => {
   it("commits the work with its fence, through a promise pool and a callback pool", async () => {
     expect(await withGuard(pool, leaseLike(7n), note("a"))).toBe("a");
-    const callbacks = callbackMysql.createPool({ ...reach(), connectionLimit: 1 });
+    const callbacks = callbackMysql.createPool({ ...databases.mariadb, connectionLimit: 1 });
     await withGuard(callbacks, leaseLike(7n), note("b"));
     await callbacks.promise().end();
     expect(await notes()).toEqual(["a", "b"]);
@@ -81,7 +67,7 @@ describe("withGuard on MariaDB", () => {
   it.each(["READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"])(
     "sets isolation %s and the time limits for this transaction only",
     async (level) => {
-      const own = mysql.createPool({ ...reach(), connectionLimit: 1 });
+      const own = mysql.createPool({ ...databases.mariadb, connectionLimit: 1 });
       await own.query("SET SESSION innodb_lock_wait_timeout = 33, wait_timeout = 44");
       const limits = async (tx: Pick<mysql.Pool, "query">): Promise<unknown> => {
         const [found] = await tx.query<mysql.RowDataPacket[]>(
@@ -167,7 +153,7 @@ describe("withGuard on MariaDB", () => {
   it.each(["ROLLBACK", "SET SESSION"])(
     "gives no connection back whose %s failed",
     async (failing) => {
-      const own = mysql.createPool({ ...reach(), connectionLimit: 1 });
+      const own = mysql.createPool({ ...databases.mariadb, connectionLimit: 1 });
       const session = async (): Promise<unknown> => {
         const [found] = await own.query<mysql.RowDataPacket[]>("SELECT CONNECTION_ID() AS id");
         return found[0]?.["id"];

@@ -7,23 +7,11 @@ import { guardFence, guardTableSql, withGuard } from "../../src/fencing/postgres
 import type { PostgresDatabase, WithGuardOptions } from "../../src/fencing/postgres.ts";
 import type { Fenced } from "../../src/fencing/guard.ts";
 import { memory } from "../../src/stores/memory/index.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { shareDatabases } from "./databases.ts";
 import { leaseLike, rejectionOf } from "./lease-like.ts";
+import { addressOf } from "./postgres-clients.ts";
 
-let server: PostgresServer;
-
-const reach = (): { host: string; port: number; user: string; database: string } => {
-  const { host, port, user, database } = server;
-  return { host, port, user, database };
-};
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const databases = shareDatabases("postgres");
 
 type Run = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 
@@ -39,7 +27,7 @@ interface Kind {
 }
 
 function pgKind(): Kind {
-  const pool = new Pool({ ...reach(), max: 5 });
+  const pool = new Pool({ ...addressOf(databases.postgres), max: 5 });
   return {
     run: async (sql) => (await pool.query<Record<string, unknown>>(sql)).rows,
     guarded: (fenced, work, options) =>
@@ -55,7 +43,7 @@ function pgKind(): Kind {
 }
 
 function postgresJsKind(): Kind {
-  const sql = postgres({ ...reach(), max: 5, onnotice: () => undefined });
+  const sql = postgres({ ...addressOf(databases.postgres), max: 5, onnotice: () => undefined });
   return {
     run: async (text) => await sql.unsafe(text),
     guarded: (fenced, work, options) =>
@@ -137,7 +125,7 @@ describe.each(kinds)("withGuard through %s", (_, connect) => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: 8n, seen: 9n });
-    expect(stale.told).toHaveLength(1);
+    expect(stale.rejections).toHaveLength(1);
     expect(calls).toBe(0);
     expect(await notes()).toEqual(["newer"]);
   });
@@ -236,7 +224,7 @@ describe("withGuard between Postgres sessions", () => {
   let pool: Pool;
 
   beforeAll(() => {
-    pool = new Pool({ ...reach(), max: 8 });
+    pool = new Pool({ ...addressOf(databases.postgres), max: 8 });
   });
 
   afterAll(async () => {
@@ -313,7 +301,7 @@ describe("withGuard between Postgres sessions", () => {
   });
 
   it("gives no connection back whose ROLLBACK failed", async () => {
-    const own = new Pool({ ...reach(), max: 1 });
+    const own = new Pool({ ...addressOf(databases.postgres), max: 1 });
     const session = async (): Promise<unknown> =>
       (await own.query<{ id: number }>("SELECT pg_backend_pid() AS id")).rows[0]?.id;
     const before = await session();

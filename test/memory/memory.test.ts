@@ -21,7 +21,8 @@ test("fences grow across all resources of a store", async () => {
     fences.push(lease.fence);
     await lease.release();
   }
-  expect(fences).toEqual([1n, 2n, 3n, 4n, 5n]);
+  expect(new Set(fences).size).toBe(5);
+  expect(fences).toEqual(fences.toSorted((one, other) => (one < other ? -1 : 1)));
   await locks.close();
 });
 

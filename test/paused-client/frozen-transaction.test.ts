@@ -7,8 +7,8 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as mysqlGuards from "../../src/fencing/mysql.ts";
 import * as postgresGuards from "../../src/fencing/postgres.ts";
-import { type MariadbServer, startMariadb } from "../support/mariadb.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { type MariadbServer, startMariadb } from "../../tools/databases/mariadb.mjs";
+import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { buildPackage, type BuiltPackage } from "./built-package.ts";
 
 const script = fileURLToPath(new URL("frozen-transaction.mjs", import.meta.url));

@@ -13,10 +13,10 @@ export function narrate(event: DemoEvent): string | undefined {
     case "resumed":
       return `${worker} goes on (SIGCONT) and sends its write`;
     case "lost":
-      return `${worker} learns that its lease with fence ${event.fence} is lost (${event.reason})`;
+      return `${worker} reports its lease lost (${event.reason}), fence ${event.fence}`;
     case "write":
       return event.answer === "refused"
-        ? `${event.account} account refuses ${worker}: fence ${event.fence}, seen ${event.seen}`
+        ? `${event.account} refuses ${worker}: fence ${event.fence}, seen ${event.seen}`
         : `${event.account} account set by ${worker}: ${event.before} -> ${event.after}`;
     case "failed":
       return `${worker} failed: ${event.message}`;

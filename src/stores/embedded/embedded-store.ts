@@ -202,7 +202,7 @@ export class EmbeddedStore implements OpenStore {
       const entry = table.find(resource, nowMs);
       if (entry !== undefined) return entry;
     }
-    const fence = table.nextFence(nowMs);
+    const fence = table.nextFence(nowMs, this.#context.runtime.clock.wallMs());
     // The clock is read again, because `nextFence` may have waited for the disk.
     const expiresMs = this.#clock.nowMs() + ttlMs;
     for (const resource of resources) table.put({ resource, owner, fence, expiresMs, ttlMs });

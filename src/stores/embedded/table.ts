@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { StoreError } from "../../core/errors.ts";
+import { nextClockFence } from "../../core/time/clock-fence.ts";
 import { damaged } from "./database-file.ts";
 import { fencesPerMark, readMark, writeMark } from "./fence-mark.ts";
 import type { LmdbDatabase } from "./lmdb-package.ts";
@@ -22,6 +23,9 @@ const format = "1";
 const keys = { format: "m/format", fence: "m/fence", reserved: "m/reserved", time: "m/time" };
 const entryPrefix = "r/";
 const entriesEnd = "r0";
+
+/** Number of grants of this process after which it removes expired entries. */
+const grantsPerSweep = 1_000;
 
 /** Limit for entries that are read at once. The other processes wait while a sweep reads them. */
 const sweepMax = 10_000;
@@ -47,6 +51,8 @@ export class Table {
   readonly #machine: Machine;
   /** Queue of the calls that wait for these locks. */
   readonly queue: WaitQueue;
+  /** Number of grants since the last sweep of this process. */
+  #grants = 0;
   /** Keys of the resources that may have become free in this transaction. */
   readonly #freed = new Set<string>();
 
@@ -139,18 +145,19 @@ export class Table {
 
   /**
    * Returns a fence greater than all earlier fences of the directory, in this boot and in earlier
-   * ones.
+   * ones. It follows the wall clock, as the fences of Redis do.
    */
-  nextFence(nowMs: number): bigint {
-    let last = this.#number(keys.fence);
-    if (last >= this.#number(keys.reserved)) {
+  nextFence(nowMs: number, wallMs: number): bigint {
+    let fence = nextClockFence(this.#number(keys.fence), wallMs);
+    this.#grants += 1;
+    if (fence > this.#number(keys.reserved)) {
       const mark = readMark(this.#directory);
-      if (mark > last) last = mark;
-      writeMark(this.#directory, last + fencesPerMark);
-      this.#database.putSync(keys.reserved, String(last + fencesPerMark));
-      this.#sweep(nowMs);
+      if (mark >= fence) fence = mark + 1n;
+      writeMark(this.#directory, fence + fencesPerMark);
+      this.#database.putSync(keys.reserved, String(fence + fencesPerMark));
+      this.#grants = grantsPerSweep;
     }
-    const fence = last + 1n;
+    if (this.#grants >= grantsPerSweep) this.#sweep(nowMs);
     this.#database.putSync(keys.fence, String(fence));
     return fence;
   }
@@ -172,6 +179,7 @@ export class Table {
    * for ever.
    */
   #sweep(nowMs: number): void {
+    this.#grants = 0;
     const range = { start: entryPrefix, end: entriesEnd, limit: sweepMax };
     const over = [...this.#database.getRange(range)].filter(({ value }) =>
       this.#isOver(decode(value, this.#directory), nowMs),

@@ -18,6 +18,7 @@ import type {
   Store,
   StoreContext,
 } from "../../core/store.ts";
+import { nextClockFence } from "../../core/time/clock-fence.ts";
 import { Entries, type Entry } from "./entries.ts";
 
 export interface MemoryOptions {
@@ -69,8 +70,8 @@ class MemoryStore implements OpenStore {
         return Promise.resolve({ kind: "held", holder, cleanup: undefined });
       }
     }
-    this.#shared.lastFence += 1n;
-    const fence = this.#shared.lastFence;
+    const fence = nextClockFence(this.#shared.lastFence, this.#clock.wallMs());
+    this.#shared.lastFence = fence;
     const expiresMs = nowMs + ttlMs;
     for (const resource of resources) {
       this.#shared.entries.set(resource, { owner, fence, expiresMs }, nowMs);
