@@ -36,7 +36,7 @@ describe.each(kinds)("a memo in $name", (kind) => {
         fence: 8n,
         seen: 9n,
       });
-      expect(late.told).toEqual([{ resource: "a", fence: 8n, seen: 9n, guard: kind.name }]);
+      expect(late.rejections).toEqual([{ resource: "a", fence: 8n, seen: 9n, guard: kind.name }]);
     }
     expect(await memo.read("a")).toEqual({ ...begun, fence: 9n });
   });

@@ -10,8 +10,8 @@ import {
   postgresMemoSql,
   redisMemo,
 } from "../../src/once/index.ts";
-import { startMariadb } from "../support/mariadb.ts";
-import { startPostgres } from "../support/postgres.ts";
+import { startMariadb } from "../../tools/databases/mariadb.mjs";
+import { startPostgres } from "../../tools/databases/postgres.mjs";
 import { dial } from "../support/redis-harness.ts";
 import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs";
 
