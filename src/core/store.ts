@@ -76,6 +76,12 @@ export type AttemptOutcome =
        */
       readonly rank?: number | undefined;
       /**
+       * Longest pause of the first waiter before its next attempt, for a store whose notifications
+       * rarely get lost. Later waiters pause longer, by their rank. Left out: the maximum of the
+       * call's `retry` option.
+       */
+      readonly recheckMs?: number;
+      /**
        * True if neither this attempt nor any other owner has a quorum of nodes. Rival attempts may
        * collide again.
        */

@@ -25,6 +25,8 @@ const layers: readonly { within: RegExp; mayImport: RegExp; own?: false }[] = [
   { within: /^core\//, mayImport: /^core\// },
   { within: /^runtime\//, mayImport: /^core\// },
   { within: /^stores\/redis\//, mayImport: /^(core|clients)\// },
+  // Postgres is recognised by its drivers in one place, for guards and locks.
+  { within: /^stores\/postgres\//, mayImport: /^(core|fencing)\// },
   { within: /^stores\/[^/]+\//, mayImport: /^core\// },
   { within: /^clients\/recognise\.ts$/, mayImport: /^clients\/[^/]+$/ },
   { within: /^clients\//, mayImport: /^clients\/contract\.ts$/ },

@@ -58,7 +58,9 @@ export class Backoff {
     if (isFirstBehindForeigner(refused)) return Math.min(retryInMs + spread, this.#minMs * spread);
     const isSplit = refused.kind === "held" && refused.split === true;
     const rank = (refused.kind === "held" ? refused.rank : undefined) ?? 0;
-    const everyMs = Math.min(Math.min(this.#maxMs, firstPauseMsMax) * (rank + 1), pauseMsMax);
+    const recheckMs = refused.kind === "held" ? refused.recheckMs : undefined;
+    const firstMs = recheckMs ?? Math.min(this.#maxMs, firstPauseMsMax);
+    const everyMs = Math.min(firstMs * (rank + 1), pauseMsMax);
     const mostMs = isSplit ? this.nextMs() : everyMs * spread;
     // The resource is free, but reserved for the first waiter for a moment. The store notifies few
     // waiters when the reservation ends, so all of them send an attempt then.
