@@ -24,9 +24,10 @@ local function isFence(text) return string.match(text, '^[1-9]%d*$') ~= nil end
 `;
 
 /**
- * KEYS: the guarded key. ARGV: fence, "set" or "delete", value, ttl in ms or "0" (none), ms until
- * the fence is forgotten or "0" (never), encoding of the value or "" (text). Returns {"ok"},
- * {"stale", fence seen} or {"foreign", what the key holds instead}.
+ * Writes or deletes a value, and stores its fence. KEYS: the guarded key. ARGV: fence, "set" or
+ * "delete", value, ttl in ms or "0" (none), ms until the fence is forgotten or "0" (never),
+ * encoding of the value or "" (text). Returns {"ok"}, {"stale", stored fence} or {"foreign", what
+ * the key holds instead}.
  */
 export const writeScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -53,8 +54,8 @@ return {'ok'}
 `);
 
 /**
- * KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or false if deleted or expired,
- * encoding or false} or {"foreign", what the key holds instead}.
+ * Reads a value with its fence. KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or
+ * false if deleted or expired, encoding or false} or {"foreign", what the key holds instead}.
  */
 export const readScript: Script = script(`${greater}
 local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -71,8 +72,8 @@ return {'ok', found[1], found[2], found[4]}
 `);
 
 /**
- * KEYS: the key that keeps the fence of one resource. ARGV: fence, ms until the fence is forgotten
- * or "0" (never). Returns the greater one of the stored fence and the given fence.
+ * Stores the fence of one resource unless a greater one is stored. KEYS: the key with that fence.
+ * ARGV: fence, ms until the fence is forgotten or "0" (never). Returns the fence stored then.
  */
 export const admitScript: Script = script(`${greater}
 local last = redis.call('GET', KEYS[1])

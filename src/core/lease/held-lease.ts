@@ -145,13 +145,13 @@ export class HeldLease implements Lease {
     if (this.#deadline.isOver(moment ?? this.terms.host.clock.now())) this.lose();
   }
 
-  /** Ends the lease as lost if the store's `judge` returns a reason for its grant. */
+  /** Ends the lease as lost if `judge`, a check of one grant by the store, returns a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     const reason = this.isActive ? judge(this.#grant) : undefined;
     if (reason !== undefined) this.lose(reason);
   }
 
-  /** Makes the lease doubtful, and proves it again, if the store's `judge` returns a cause. */
+  /** Makes the lease doubtful, and proves it, if `judge`, a check by the store, returns a cause. */
   callIntoDoubt(judge: (grant: Grant) => Error | undefined): void {
     const cause = this.isActive ? judge(this.#grant) : undefined;
     if (cause === undefined) return;

@@ -47,14 +47,14 @@ export class Keeper {
     return lease === undefined ? holder : { ...holder, sinceMs: wallStartMs(lease) };
   }
 
-  /** Ends each lease as lost if `judge` returns a reason for its grant. */
+  /** Ends leases as lost: those for whose grant `judge`, a check by the store, returns a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.leases) lease.reconsider(judge);
   }
 
   /**
-   * Makes each lease doubtful if `judge` returns a cause for its grant. Then proves the lease
-   * again.
+   * Makes leases doubtful: those for whose grant `judge`, a check by the store, returns a cause.
+   * Then proves them.
    */
   doubt(judge: (grant: Grant) => Error | undefined): void {
     for (const lease of this.leases) lease.callIntoDoubt(judge);

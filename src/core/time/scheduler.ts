@@ -37,7 +37,7 @@ export interface Scheduler {
 /** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
-/** perf (renew): number of tasks in one batch of due tasks that share one reading of the clocks. */
+/** perf (renew): reads the clocks anew after each of so many due tasks, not after each task. */
 const lookEvery = 32;
 
 /**

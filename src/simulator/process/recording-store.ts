@@ -25,7 +25,9 @@ export interface AttemptRecord {
   /** True if the store has returned the outcome of the attempt. */
   isDecided: boolean;
   completedMs: number | undefined;
-  /** Start of the attempt or of the lease's last extension. Earlier votes do not count. */
+  /**
+   * Start of the attempt or of the lease's last extension. Votes of nodes before it do not count.
+   */
   heldSinceMs: number;
   fence: bigint | undefined;
   /** Time when the last successful extension returned. */

@@ -27,7 +27,7 @@ const entriesEnd = "r0";
 /** Number of grants of this process after which it removes expired entries. */
 const grantsPerSweep = 1_000;
 
-/** Limit for entries that are read at once. The other processes wait while a sweep reads them. */
+/** Limit for entries that are read at once. Other processes cannot write while they are read. */
 const sweepMax = 10_000;
 
 /** Limit for the difference between readings of the machine's clock in two processes. */

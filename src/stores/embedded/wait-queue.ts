@@ -31,8 +31,8 @@ const ticketPrefix = "t/";
 const placePrefix = "w/";
 
 /**
- * Limit for waits that are examined for one resource. The waits behind them are not notified, and
- * depend on their attempts at intervals.
+ * Limit for the queue entries that are examined for one freed resource. Waits behind them are not
+ * notified, and depend on their attempts at intervals.
  */
 const lookedAtMax = 64;
 /**

@@ -1,8 +1,9 @@
 import { InvalidOptionError } from "../../../core/errors.ts";
 
 /**
- * Number of fence counters per node: a lock key uses the counter of its shard. The number and the
- * hash are part of the wire format: clients that differ would use different counters.
+ * Number of fence counters per node. All lock keys with the same hash form a shard and share one
+ * counter. The number and the hash are part of the wire format: clients that differ would use
+ * different counters.
  */
 export const shardCount = 1_024;
 export const wireFormat = "1:crc16:1024";
