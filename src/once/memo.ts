@@ -23,9 +23,9 @@ export interface Memo {
   read(key: string): Promise<MemoRecord | undefined>;
   /**
    * Writes a record under the fence of the lease, for `keepMs`. Rejects with FenceRejectedError if
-   * a greater fence has written. Keeps a record that is `done`, and returns it. Returns undefined if
-   * the given record is stored. Check and write are one atomic step: with two, a holder that comes
-   * too late could replace a result, or be replaced by a run that did not see it.
+   * a greater fence has written. Keeps a record that is `done`, and returns it. Returns undefined
+   * if the given record is stored. Check and write are one atomic step: with two, a holder that
+   * comes too late could replace a result, or be replaced by a run that did not see it.
    */
   write(
     lease: Fenced,

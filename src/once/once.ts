@@ -49,9 +49,9 @@ const keepMinMs = 1_000;
  * next call runs the work. Every caller receives the result as it was kept, so also the first one
  * gets what JSON makes of it.
  *
- * The work may run twice if its process dies in it, or goes on after its lease is lost: see `crash`,
- * and pass the fence of the lease to what the work writes. Rejects with LeaseLostError if the result
- * could not be kept because a later holder has begun.
+ * The work may run twice if its process dies in it, or goes on after its lease is lost: see
+ * `crash`, and pass the fence of the lease to what the work writes. Rejects with LeaseLostError if
+ * the result could not be kept because a later holder has begun.
  */
 export async function once<Result>(
   locks: Locks,
