@@ -16,9 +16,10 @@ import { fileURLToPath } from "node:url";
  *   options: { lock: string, seed: number, connections: string, ttlMs: number, waitMs: number },
  *   summary: { seconds: number, faults: number, acquisitions: number,
  *     acquisitionsPerSecond: number, overlapsByCause: Record<string, number>,
- *     overlapLongestMs: number, fenceFaults: number, lossesByReason: Record<string, number>,
- *     toldRunning?: Spread, toldFrozen?: Spread,
- *     toldLateThoughRunning: number, rejections: number, overdue: number,
+ *     overlapLongestMs: number, fenceFaults: number, disordered?: number,
+ *     lossesByReason: Record<string, number>,
+ *     learnedRunning?: Spread, learnedFrozen?: Spread,
+ *     learnedLateThoughRunning: number, rejections: number, overdue: number,
  *     falseLosses?: Record<string, number>, overtaken?: number, starved?: number } }} Figures
  */
 
@@ -64,10 +65,20 @@ const rows = [
   ["– stale writes refused", (run) => (isFenced(run) ? of(run, true, "refused") : "–")],
   ["– stale writes accepted", (run) => (isFenced(run) ? of(run, true, "staleAccepted") : "–")],
   ["fences out of order", (run) => (isFenced(run) ? run.summary.fenceFaults : "–")],
+  [
+    "locks and registers whose operations no order explains",
+    (run) => (isFenced(run) ? (run.summary.disordered ?? "–") : "–"),
+  ],
   ["leases lost while held", ({ summary }) => sum(summary.lossesByReason)],
-  ["learned after the end, running: median, latest", ({ summary }) => spread(summary.toldRunning)],
-  ["learned after the end, stopped: median, latest", ({ summary }) => spread(summary.toldFrozen)],
-  ["learned late though running for 50 ms", ({ summary }) => summary.toldLateThoughRunning],
+  [
+    "learned after the end, running: median, latest",
+    ({ summary }) => spread(summary.learnedRunning),
+  ],
+  [
+    "learned after the end, stopped: median, latest",
+    ({ summary }) => spread(summary.learnedFrozen),
+  ],
+  ["learned late though running for 50 ms", ({ summary }) => summary.learnedLateThoughRunning],
   [
     "**reported lost though held**",
     (run) => (isFenced(run) && run.summary.falseLosses ? sum(run.summary.falseLosses) : "–"),
@@ -118,10 +129,10 @@ function whole(ms) {
   return Math.round(ms) + 0;
 }
 
-/** @param {Spread | undefined} told */
-function spread(told) {
-  if (told === undefined) return "–";
-  return `${whole(told.medianMs)}, ${whole(told.latestMs)} ms (${told.count})`;
+/** @param {Spread | undefined} learned */
+function spread(learned) {
+  if (learned === undefined) return "–";
+  return `${whole(learned.medianMs)}, ${whole(learned.latestMs)} ms (${learned.count})`;
 }
 
 const own = runs.filter(({ options }) => options.lock === "holdfast");

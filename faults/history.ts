@@ -41,6 +41,17 @@ export interface WriteEvent extends OfLease {
   readonly phase: "call" | "accepted" | "refused" | "refused-claim" | "failed";
 }
 
+/** Read of a guarded register, which first claims it with the fence of the lease. */
+export interface ReadEvent extends OfLease {
+  readonly what: "read";
+  readonly register: Register;
+  /** Id of the write that follows. */
+  readonly op: string;
+  readonly phase: "call" | "done";
+  /** The write that was read; missing in a call. */
+  readonly value?: string;
+}
+
 export type ClientEvent =
   | (Stamped & { readonly what: "start" | "stop" | "hung" })
   | (Stamped & { readonly what: "rejection"; readonly message: string })
@@ -56,7 +67,7 @@ export type ClientEvent =
   | Look
   | (OfLease & {
       /** The library reported the loss of the lease to its holder. */
-      readonly what: "told";
+      readonly what: "reported";
       readonly reason: string;
       readonly untilMs?: number;
       /**
@@ -65,18 +76,19 @@ export type ClientEvent =
        */
       readonly ticksLate?: number;
     })
+  | ReadEvent
   | WriteEvent
   | (OfLease & { readonly what: "gave-up" })
   | (OfLease & {
       readonly what: "release";
-      /** Like that of `told`, if no loss was reported. */
+      /** Like that of `reported`, if no loss was reported. */
       readonly ticksLate?: number;
     })
   | (OfLease & {
       readonly what: "released";
       /** `released`, or the reason why not, as the library reports it. */
       readonly outcome: string;
-      /** Tells apart whether `using` reported it, or the lease's own `release`. */
+      /** The call that reported it: `using`, or the lease's own `release`. */
       readonly by?: "using" | "release";
     })
   | (OfLease & {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClientProcess } from "./client-process.ts";
 import type { FaultEvent } from "./history.ts";
-import type { Direction, Link } from "./links.ts";
+import type { Direction, TcpProxy } from "../tools/network/tcp-proxy.mjs";
 import { nowMs } from "./monotonic.ts";
 import { kindTerms } from "./kinds.ts";
 import { beginOnNode, beginOnNodes } from "./node-faults.ts";
@@ -13,7 +13,7 @@ export interface World {
   readonly nodes: readonly NodeServer[];
   readonly clients: readonly ClientProcess[];
   /** By client, then by node. */
-  readonly links: readonly (readonly Link[])[];
+  readonly links: readonly (readonly TcpProxy[])[];
   readonly record: (event: FaultEvent) => void;
 }
 
@@ -43,11 +43,11 @@ export async function torment(world: World, plan: readonly PlannedFault[]): Prom
 }
 
 async function inflict(world: World, fault: PlannedFault): Promise<void> {
-  tell(world, fault, "begin");
+  recordPhase(world, fault, "begin");
   const heal = await begin(world, fault);
   await sleep(fault.durationMs);
   await heal();
-  tell(world, fault, "end");
+  recordPhase(world, fault, "end");
 }
 
 /**
@@ -120,7 +120,7 @@ async function beginOnLinks(world: World, fault: PlannedFault): Promise<Heal> {
   };
 }
 
-function tell({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]): void {
+function recordPhase({ record }: World, fault: PlannedFault, phase: FaultEvent["phase"]): void {
   const { id, kind, client, links } = fault;
   const nodes = [...fault.nodes, ...links.map((link) => link.node)];
   const clients = client === undefined ? links.map((link) => link.client) : [client];

@@ -51,9 +51,9 @@ int gettimeofday(struct timeval *restrict at, void *restrict zone) {
   return 0;
 }
 
-time_t time(time_t *told) {
+time_t time(time_t *result) {
   struct timespec now;
   if (clock_gettime(CLOCK_REALTIME, &now)) return -1;
-  if (told) *told = now.tv_sec;
+  if (result) *result = now.tv_sec;
   return now.tv_sec;
 }

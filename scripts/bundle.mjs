@@ -36,6 +36,7 @@ const groups = [
   { name: "clients", test: /\/src\/clients\//, priority: 8 },
   { name: "redis", test: /\/src\/stores\/redis\//, priority: 8 },
   { name: "embedded", test: /\/src\/stores\/embedded\//, priority: 8 },
+  { name: "postgres", test: /\/src\/stores\/postgres\//, priority: 8 },
   { name: "simulator", test: /\/src\/simulator\//, priority: 8 },
   // Without the guard of Redis, which needs clients.
   { name: "fencing", test: /\/src\/fencing\/(?!redis)/, priority: 8 },

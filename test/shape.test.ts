@@ -105,22 +105,22 @@ test("a file that does not parse makes the measurement fail", () => {
  * Returns a small project: protocol and node import each other, and store.ts imports one of them.
  */
 function smallTree(): string {
-  const [heard, told] = [["he", "ard"].join(""), ["to", "ld"].join("")];
+  const [one, other] = [["he", "ard"].join(""), ["to", "ld"].join("")];
   return treeOf({
-    "README.md": `The store ${told} us\nthe end\n`,
+    "README.md": `The store ${other} us\nthe end\n`,
     "test/api/index.d.ts": "a\nb\nc\n",
     [`${store}/store.ts`]: `import { vote } from "./protocol/vote.ts";\n${"vote;\n".repeat(9)}`,
     [`${store}/protocol/vote.ts`]: [
-      `// It ${heard} of the ${told} vote\n`,
-      `import { ${told}Node } from "../node/node.ts"; import "../protocol/round.ts";\n`,
-      `export const vote = ${told}Node + "${told}";\n`,
+      `// It ${one} of the ${other} vote\n`,
+      `import { ${other}Node } from "../node/node.ts"; import "../protocol/round.ts";\n`,
+      `export const vote = ${other}Node + "${other}";\n`,
     ].join(""),
     [`${store}/protocol/round.ts`]: `import { vote } from "./vote.ts";\nvote;\n${"\n".repeat(60)}`,
     [`${store}/node/node.ts`]: [
       `import type { Store } from "../store.ts";\n`,
-      `export const ${told}Node = () => import("../protocol/round.ts") as Store;\n`,
+      `export const ${other}Node = () => import("../protocol/round.ts") as Store;\n`,
     ].join(""),
-    [`${store}/scripts/vote.lua`]: `-- returns the vote\nreturn "${told}"\n`,
+    [`${store}/scripts/vote.lua`]: `-- returns the vote\nreturn "${other}"\n`,
   });
 }
 

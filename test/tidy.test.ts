@@ -20,6 +20,9 @@ interface Sample {
 const outside = ["..", "shared", "notes.md"].join("/");
 const machinePath = ["", "work", "main"].join("/");
 const server = ["registry", "example", "com"].join(".");
+const person = ["who", "ever"].join("");
+const speak = ["te", "ll"].join("");
+const spoken = ["to", "ld"].join("");
 const unfinished = ["TO", "DO"].join("");
 const broken = ["FIX", "ME"].join("");
 const skipIf = ["test", "skipIf"].join(".");
@@ -39,6 +42,7 @@ const samples: Readonly<Record<string, Sample>> = {
       "src/runtime/a.ts": `import "../stores/memory/index.ts";`,
       "src/stores/memory/a.ts": `import type { B } from "../redis/b.ts";`,
       "src/stores/postgres/a.ts": `import "../../clients/contract.ts";`,
+      "src/stores/etcd/a.ts": `import "../../fencing/guard.ts";`,
       "src/stores/redis/a.ts": `export * from "../../runtime/b.ts";`,
       "src/clients/iovalkey.ts": `import "../core/errors.ts";`,
       "src/clients/recognise.ts": `import "../core/errors.ts";`,
@@ -62,6 +66,7 @@ const samples: Readonly<Record<string, Sample>> = {
       "src/runtime/a.ts": `import "../core/a.ts"; import "./b.ts";`,
       "src/stores/redis/protocol/a.ts": `import "../node.ts"; import "../../../clients/ioredis.ts";`,
       "src/stores/memory/a.ts": `import "./b.ts"; import "../../core/a.ts";`,
+      "src/stores/postgres/a.ts": `import "../../fencing/a.ts"; import "../../core/a.ts";`,
       "src/clients/ioredis.ts": `import "./contract.ts";`,
       "src/clients/recognise.ts": `import "./ioredis.ts"; import "./contract.ts";`,
       "src/testing/a.ts": `import "../stores/memory/a.ts"; import "../clients/contract.ts";`,
@@ -178,17 +183,21 @@ const samples: Readonly<Record<string, Sample>> = {
     wrong: { "src/core/a.ts": `// ${unfinished}: later`, "src/b.lua": `-- ${broken}` },
     right: { "src/core/a.ts": `const TODOS = 1;`, "docs/a.md": unfinished },
   },
-  "sources use plain words": {
-    rule: rules.sourcesUsePlainWords,
+  "files use plain words": {
+    rule: rules.filesUsePlainWords,
     wrong: {
-      "src/core/a.ts": "// Whoever waits is told.",
-      "src/core/b.ts": "const told = 1;",
-      "src/core/c.ts": "this.#tellFirst();",
-      "src/d.lua": "-- nobody waits",
+      "src/core/a.ts": `// ${person} waits.`,
+      "src/core/b.ts": `const ${spoken} = 1;`,
+      "src/core/c.ts": `this.#${speak}First();`,
+      "src/d.lua": `-- ${person} waits`,
+      "test/a.test.ts": `test("the holder is ${spoken} of its loss", () => {});`,
+      "tools/b.mjs": `function when${spoken[0]?.toUpperCase()}${spoken.slice(1)}() {}`,
+      "faults/c.c": `int ${spoken}_again;`,
+      "docs/d.md": `${person} is ${spoken}`,
     },
     right: {
       "src/core/a.ts": "// Each waiter receives a notification. const teller = hearing;",
-      "test/a.test.ts": "const heard = [];",
+      "test/a.test.ts": "const year = intelligent;",
     },
   },
   "files stand alone": {
@@ -268,7 +277,7 @@ describe.each(Object.entries(samples))("%s", (_name, { rule, wrong, right }) => 
   });
 
   test.each(Object.keys(wrong))("reports the violation in %s", (path) => {
-    expect(rule(asFiles(wrong)).filter((told) => told.startsWith(path))).not.toEqual([]);
+    expect(rule(asFiles(wrong)).filter((complaint) => complaint.startsWith(path))).not.toEqual([]);
   });
 
   test("accepts correct files", () => {

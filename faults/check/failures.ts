@@ -13,6 +13,7 @@ export const faultRules = [
   "fence-unique",
   "stale-confirmation",
   "overlap",
+  "no-order",
   "trusted-after-end",
   "late-report",
   "false-loss",
@@ -37,6 +38,8 @@ export interface Failure {
 export interface FoundFacts {
   readonly violations: readonly Violation[];
   readonly overlaps: readonly Overlap[];
+  /** Locks and registers whose operations have no order that explains them. */
+  readonly disordered: readonly string[];
   readonly updates: readonly Updates[];
   readonly earlyLosses: readonly EarlyLoss[];
   readonly spans: readonly Span[];
@@ -52,6 +55,7 @@ export function failuresOf(history: History, found: FoundFacts): Failure[] {
     ...named("trusted-after-end", flatteries(history)),
     ...named("late-report", lateReports(history)),
     ...named("overlap", overlaps(found.overlaps)),
+    ...named("no-order", found.disordered),
     ...found.updates.flatMap(ofUpdates),
     ...named("false-loss", falseLosses(found.earlyLosses)),
     ...history.events.flatMap(ofEvent),

@@ -79,7 +79,7 @@ export function earlyLosses(history: History, spans: readonly Span[]): EarlyLoss
 function reportIn(
   event: ClientEvent,
 ): { readonly by: ReportedBy; readonly reason: string } | undefined {
-  if (event.what === "told") return ifLoss("signal", event.reason);
+  if (event.what === "reported") return ifLoss("signal", event.reason);
   if (event.what === "extend" || event.what === "prove") return ifLoss(event.what, event.outcome);
   if (event.what !== "released") return undefined;
   const { by, outcome } = event;

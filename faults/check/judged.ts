@@ -7,8 +7,11 @@ import type {
   TenureRecord,
   Violation,
 } from "../../src/simulator/history.ts";
-import type { History } from "../history.ts";
+import { registers, type History } from "../history.ts";
 import type { BrokenWindow } from "./assumptions.ts";
+import { linearize, type Model, type Operation } from "./linearizability.ts";
+import { lockModel, lockOperations } from "./lock-model.ts";
+import { registerModel, registerOperations } from "./register-model.ts";
 import type { Span } from "./spans.ts";
 
 /** Checks a run on real servers by the same rules as simulated runs. */
@@ -37,6 +40,55 @@ export function judged(
 /** Returns every pair of fences that is out of order, whatever assumption was broken. */
 export function fenceFaults(spans: readonly Span[]): Violation[] {
   return checkFences(grantsOf(spans), () => 0);
+}
+
+/**
+ * Returns each lock and each guarded register whose operations have no order that explains them
+ * all, or for which the search found neither an order nor a proof.
+ */
+export function orderFaults(
+  history: History,
+  spans: readonly Span[],
+  windows: readonly BrokenWindow[],
+): string[] {
+  const uncertain = cutQuarantines(history);
+  const known = spans.map((span) => {
+    const isCertain = uncertain.every(({ fromMs, toMs }) => {
+      return span.fromMs < fromMs || span.startedMs > toMs;
+    });
+    return isCertain ? span : { ...span, fence: undefined };
+  });
+  return history.resources.flatMap((resource) => [
+    ...faultOf(`lock ${resource}`, lockModel, lockOperations(history, known, windows, resource)),
+    ...registers
+      .filter((register) => register.endsWith("fenced"))
+      .flatMap((register) => {
+        const operations = registerOperations(history, register, resource);
+        return faultOf(`register ${register}:${resource}`, registerModel, operations);
+      }),
+  ]);
+}
+
+function faultOf<State, Input>(
+  object: string,
+  model: Model<State, Input>,
+  operations: readonly Operation<Input>[],
+): string[] {
+  const verdict = linearize(model, operations);
+  switch (verdict.kind) {
+    case "linearizable":
+      return [];
+    case "undecided":
+      return [
+        `${object}: no order found, and no proof that there is none, in ${verdict.steps} steps`,
+      ];
+    default: {
+      const before = verdict.before.slice(-3).join(", then ") || "nothing";
+      return [
+        `${object}: no order explains "${verdict.stuck}"; the longest one ends with ${before}`,
+      ];
+    }
+  }
 }
 
 function grantsOf(spans: readonly Span[]): GrantRecord[] {

@@ -20,7 +20,7 @@ const wakeMs = 100;
 export function lossesOf(history: History): Loss[] {
   const freezes = freezesOf(history);
   return history.events.flatMap((event) => {
-    if (event.what !== "told") return [];
+    if (event.what !== "reported") return [];
     const { t, lease, reason, untilMs, who, ticksLate = 0 } = event;
     const wasFrozen = freezes.some(
       (freeze) =>
@@ -40,7 +40,7 @@ export function lossesOf(history: History): Loss[] {
  */
 export function lateReports({ events }: History): string[] {
   return events.flatMap((event) => {
-    if (event.what !== "told" && event.what !== "release") return [];
+    if (event.what !== "reported" && event.what !== "release") return [];
     const { lease, ticksLate = 0 } = event;
     return ticksLate < 2 ? [] : [`${lease} was over for ${ticksLate} ticks without a report`];
   });

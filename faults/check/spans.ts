@@ -65,7 +65,9 @@ function note(span: Open | undefined, event: ClientEvent): void {
     span.untilMs = event.untilMs;
   }
   const over =
-    event.what === "release" || event.what === "told" || (event.what === "look" && !event.trusted);
+    event.what === "release" ||
+    event.what === "reported" ||
+    (event.what === "look" && !event.trusted);
   if (over) span.endedMs = event.t;
 }
 

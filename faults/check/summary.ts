@@ -3,7 +3,7 @@ import { brokenWindows, shareUnbroken, type BrokenWindow } from "./assumptions.t
 import { failuresOf, type Failure } from "./failures.ts";
 import { earlyLosses, type EarlyLoss } from "./false-losses.ts";
 import { lateReports, lossesOf, type Loss } from "./losses.ts";
-import { fenceFaults, judged } from "./judged.ts";
+import { fenceFaults, judged, orderFaults } from "./judged.ts";
 import { overlapsOf, type Overlap } from "./overlaps.ts";
 import { spansOf, type Span } from "./spans.ts";
 import { updatesOf, type Updates } from "./updates.ts";
@@ -17,6 +17,8 @@ export interface Findings {
   readonly losses: readonly Loss[];
   readonly earlyLosses: readonly EarlyLoss[];
   readonly waits: readonly Waits[];
+  /** Locks and registers whose operations have no order that explains them. */
+  readonly disordered: readonly string[];
   readonly summary: Summary;
   /** Broken rules. Empty if the run passed. */
   readonly broken: readonly Failure[];
@@ -40,11 +42,13 @@ export interface Summary {
   readonly overlapsByCause: Readonly<Record<string, number>>;
   readonly overlapLongestMs: number;
   readonly fenceFaults: number;
+  /** Locks and registers whose operations have no order that explains them. */
+  readonly disordered: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
-  readonly toldRunning: Spread | undefined;
-  readonly toldFrozen: Spread | undefined;
+  readonly learnedRunning: Spread | undefined;
+  readonly learnedFrozen: Spread | undefined;
   /** Losses reported late or never, though the process ran its timers for 50 ms or longer. */
-  readonly toldLateThoughRunning: number;
+  readonly learnedLateThoughRunning: number;
   /** Unexplained losses before the end of the lease, by kind of report and reason. */
   readonly falseLosses: Readonly<Record<string, number>>;
   /** Explained losses before the end of the lease, by explanation. */
@@ -76,7 +80,17 @@ export function findingsOf(history: History): Findings {
   const early = earlyLosses(history, spans);
   const waits = waitsOf(history);
   const violations = judged(history, spans, windows);
-  const found = { spans, windows, overlaps, updates, losses, earlyLosses: early, waits };
+  const disordered = orderFaults(history, spans, windows);
+  const found = {
+    spans,
+    windows,
+    overlaps,
+    updates,
+    losses,
+    earlyLosses: early,
+    waits,
+    disordered,
+  };
   const broken = failuresOf(history, { ...found, violations });
   const failures = broken.map(({ text }) => text);
   return { ...found, summary: summarise(history, found), broken, failures };
@@ -104,10 +118,11 @@ function summarise(
     overlapsByCause: countBy(overlaps.map(({ broken }) => broken ?? "nothing")),
     overlapLongestMs: Math.max(0, ...overlaps.map(({ fromMs, toMs }) => toMs - fromMs)),
     fenceFaults: fenceFaults(spans).length,
+    disordered: found.disordered.length,
     lossesByReason: countBy(losses.map(({ reason }) => reason)),
-    toldRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
-    toldFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
-    toldLateThoughRunning: lateReports(history).length,
+    learnedRunning: spread(late.filter(({ wasFrozen }) => !wasFrozen)),
+    learnedFrozen: spread(late.filter(({ wasFrozen }) => wasFrozen)),
+    learnedLateThoughRunning: lateReports(history).length,
     falseLosses: countBy(
       found.earlyLosses.flatMap(({ by, reason, explained }) =>
         explained === undefined ? [`${by}: ${reason}`] : [],

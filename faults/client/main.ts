@@ -18,10 +18,10 @@ const awake = new AwakeTime();
 const stop = new AbortController();
 
 process.on("unhandledRejection", (error) => {
-  journal.add({ what: "rejection", message: told(error) });
+  journal.add({ what: "rejection", message: describe(error) });
 });
 process.on("uncaughtException", (error) => {
-  journal.add({ what: "rejection", message: `uncaught: ${told(error)}` });
+  journal.add({ what: "rejection", message: `uncaught: ${describe(error)}` });
   process.exit(70);
 });
 process.on("message", () => stop.abort());
@@ -71,6 +71,6 @@ async function run(): Promise<void> {
   process.exit(0);
 }
 
-function told(error: unknown): string {
+function describe(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -16,7 +16,7 @@ export class WatchedLease {
   #untilMs: number | undefined;
   #trusted = true;
   #over = false;
-  #told = false;
+  #reported = false;
   /** Ticks of the process since the end that the library named, without a report of the loss. */
   #ticksLate = 0;
   readonly #stopCounting: () => void;
@@ -39,16 +39,16 @@ export class WatchedLease {
     lease.onLost((reason) => {
       if (this.#over) return;
       const t = nowMs();
-      this.#told = true;
+      this.#reported = true;
       this.#flush();
       const ticksLate = this.#ticksLate;
       const endMs = lease.namedUntilMs?.() ?? this.#untilMs;
-      journal.add({ what: "told", ...about, reason, ticksLate, ...until(endMs) }, t);
+      journal.add({ what: "reported", ...about, reason, ticksLate, ...until(endMs) }, t);
     });
     // Reads no state of the lease: a look makes the library report a loss that it had missed.
     this.#stopCounting = awake.onTick(() => {
       const namedMs = lease.namedUntilMs === undefined ? lease.untilMs() : lease.namedUntilMs();
-      if (!this.#told && namedMs !== undefined && nowMs() > namedMs) this.#ticksLate += 1;
+      if (!this.#reported && namedMs !== undefined && nowMs() > namedMs) this.#ticksLate += 1;
     });
   }
 
@@ -77,7 +77,7 @@ export class WatchedLease {
     this.#flush();
     this.#over = true;
     this.#stopCounting();
-    const ticksLate = this.#told ? {} : { ticksLate: this.#ticksLate };
+    const ticksLate = this.#reported ? {} : { ticksLate: this.#ticksLate };
     this.#journal.add({ what: "release", ...this.about, ...ticksLate });
   }
 

@@ -126,8 +126,11 @@ async function readOne(
 ): Promise<Read | undefined> {
   const op = `${watched.about.lease}/${index}`;
   const fenced = register.name.endsWith("fenced") ? watched.lease.fenced : undefined;
+  const about = { what: "read", ...watched.about, register: register.name, op } as const;
+  if (fenced !== undefined) journal.add({ ...about, phase: "call" });
   try {
     const content = await register.read(watched.about.resource, fenced);
+    if (fenced !== undefined) journal.add({ ...about, phase: "done", value: content.op });
     return { register, content, op };
   } catch (error) {
     if (!isHoldfastError(error, "FENCE_REJECTED")) throw error;

@@ -26,7 +26,7 @@ export function markdownOf(finished: Finished, name: string): string {
     "## What the lock protected",
     updates(finished),
     "## When holders learned of a loss",
-    told(finished),
+    learned(finished),
     "## Losses that were none",
     falseLosses(finished),
     "## How calls waited",
@@ -109,7 +109,8 @@ function overlapped({ findings: { summary, overlaps } }: Finished): string {
     `The longest lasted ${summary.overlapLongestMs.toFixed(0)} ms; ${overlaps.length} in all. ` +
       `No clock was stepped and no key evicted in ${percent(summary.shareWithinAssumptions)} of ` +
       `the time; nor was data lost in ${percent(summary.shareWithoutDataLoss)} of it. Fences that ` +
-      `were not unique, or not greater than every one granted before: ${summary.fenceFaults}.`,
+      `were not unique, or not greater than every one granted before: ${summary.fenceFaults}. ` +
+      `Locks and registers whose operations no order explains: ${summary.disordered}.`,
   ].join("\n\n");
 }
 
@@ -138,7 +139,7 @@ function updates({ findings }: Finished): string {
   return `${table}\n\n${explained}`;
 }
 
-function told({ findings: { summary } }: Finished): string {
+function learned({ findings: { summary } }: Finished): string {
   const reasons = Object.entries(summary.lossesByReason).map(([why, n]) => `${n} ${why}`);
   const row = (what: string, spread: Spread | undefined): (string | number)[] => {
     if (spread === undefined) return [what, 0, "–", "–", "–", "–"];
@@ -152,12 +153,12 @@ function told({ findings: { summary } }: Finished): string {
     tableOf(
       ["", "losses", "earliest", "median", "99 %", "latest"],
       [
-        row("process was running", summary.toldRunning),
-        row("process was stopped meanwhile", summary.toldFrozen),
+        row("process was running", summary.learnedRunning),
+        row("process was stopped meanwhile", summary.learnedFrozen),
       ],
     ),
     "Learned after the end although the process had been running for 50 ms or longer since then: " +
-      `${summary.toldLateThoughRunning}. The rest is a machine with more to do than it has cores: ` +
+      `${summary.learnedLateThoughRunning}. The rest is a machine with more to do than it has cores: ` +
       "the first thing a process learned when it ran again was the loss.",
   ].join("\n\n");
 }

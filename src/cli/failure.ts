@@ -76,6 +76,8 @@ function exitOf(error: HoldfastError): ExitName {
     case "LEASE_RELEASED":
     case "SELF_DEADLOCK":
     case "TERM_ENDED":
+    case "KEY_REUSED":
+    case "OUTCOME_UNKNOWN":
     case "CLOSED":
       return "internal";
     default:

@@ -121,7 +121,11 @@ export class Host {
   /** Arguments after `--`; undefined without `--`. */
   readonly rest: readonly string[] | undefined;
   exitCode = 0;
-  /** True if the exit code counts even when the output cannot be written. */
+  /**
+   * True if the exit code is a result that scripts read (as of `doctor`): then the process ends
+   * with it even if no program reads the output any more. If false, it ends as SIGPIPE would end
+   * it.
+   */
   keepsExitCode: boolean;
 
   constructor(rest: readonly string[] | undefined) {
@@ -133,7 +137,7 @@ export class Host {
 
   /**
    * Wraps the action of a command: `work` gets the session, then arguments and options. With
-   * `keepsExitCode`, its exit code counts even when the output cannot be written.
+   * `keepsExitCode`, a closed output does not change the exit code (see the property).
    */
   act(
     work: (session: Session, ...args: never[]) => Promise<ExitName | number>,

@@ -43,8 +43,8 @@ export function openIoredisSubscriber(
     keyPrefix: "",
     disconnectTimeout: disconnectTimeoutMs,
   });
-  // The client also emits "error" for replies that the library does not expect, such as the end of
-  // a moved channel.
+  // The client also emits "error" for replies that the library does not expect, for example when a
+  // channel of a Cluster moves to another server.
   subscriber.on("error", lost);
   subscriber.on("end", () => lost(new Error("the connection of the subscriber ended")));
   const isSharded = kind === "sharded";

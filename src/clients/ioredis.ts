@@ -43,7 +43,9 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
       return client.call(lowered(command[0]), command.slice(1));
     },
     firstConnect: firstConnectOf(client, connectWatch(client)),
-    // The library writes commands in call order; with `enableAutoPipelining` slightly later.
+    // The socket stands for the connection: after a reconnect it is another object. The library
+    // writes commands in call order (with `enableAutoPipelining` slightly later), as `line`
+    // promises.
     line: () => client.stream ?? undefined,
     subscribe(channel, listener) {
       if (isConnected(client)) return subscriptions.subscribe(channel, listener);

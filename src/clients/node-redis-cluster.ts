@@ -56,8 +56,8 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
       failedEvents: ["disconnect"],
       state() {
         if (!client.isOpen) return "idle";
-        // With `minimizeConnections`, the library connects a node that has no client at its first
-        // use.
+        // With `minimizeConnections`, the library connects to a node only when the node is first
+        // used, so a node without a client counts as usable.
         const isUsable = client.slots.some((slot) => slot && slot.master.client?.isReady !== false);
         return isUsable ? "over" : "connecting";
       },

@@ -11,7 +11,9 @@ export interface CommandOptions {
   readonly abortSignal: AbortSignal;
 }
 
-/** Limit for unused places at the start of the listener queue. Beyond it the queue is compacted. */
+/**
+ * Limit for empty entries at the start of the listener queue. With more, the queue is shortened.
+ */
 const compactAfter = 1024;
 
 /** Result of `commandOptionsOf` for each client. Several connections of one client share it. */

@@ -24,8 +24,8 @@ export interface SubscriberEvents {
 export type OpenSubscriber = (events: SubscriberEvents) => Subscriber;
 
 /**
- * A subscriber with a promise that resolves when the subscriber is closed. Some libraries never
- * settle the commands that are pending at the close.
+ * A subscriber, and a promise that resolves when it is closed. Waits end with that promise, too,
+ * because some libraries never settle the commands that are pending at the close.
  */
 interface Line {
   readonly subscriber: Subscriber;
@@ -49,7 +49,8 @@ export class Subscriptions {
   readonly #open: OpenSubscriber;
   readonly #channels = new Map<string, Channel>();
   /**
-   * Unsubscribe requests in flight. A new subscription to the same channel waits for its request.
+   * Unsubscribe requests in flight, by channel. A new subscription to the channel waits for the end
+   * of its request.
    */
   readonly #leaving = new Map<string, Promise<unknown>>();
   #line: Line | undefined;

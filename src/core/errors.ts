@@ -1,7 +1,9 @@
+import type { ErrorCode } from "./error-code.ts";
 import { nameOf, noNesting, type Holder } from "./report/holder.ts";
 import { errorJson, messageOf } from "./report/loggable.ts";
 import { list, shown } from "./report/quoted.ts";
 
+export type { ErrorCode } from "./error-code.ts";
 export type { Holder } from "./report/holder.ts";
 
 /**
@@ -10,23 +12,6 @@ export type { Holder } from "./report/holder.ts";
  */
 
 const brand: unique symbol = Symbol.for("holdfast.error") as never;
-
-export type ErrorCode =
-  | "ACQUIRE_TIMEOUT"
-  | "QUORUM"
-  | "LEASE_LOST"
-  | "LEASE_RELEASED"
-  | "FENCE_REJECTED"
-  | "FENCE_AHEAD"
-  | "FOREIGN_HOLDER"
-  | "SELF_DEADLOCK"
-  | "STORE"
-  | "REPLICATION"
-  | "UNSUPPORTED"
-  | "TERM_ENDED"
-  | "TOO_MANY_WAITERS"
-  | "CLOSED"
-  | "INVALID_OPTION";
 
 /** Resources that an error concerns, and the cause of the error. */
 export interface ErrorDetails {

@@ -32,8 +32,8 @@ export interface LockEvents {
   };
   renewed: About & { readonly fence: bigint | undefined; readonly remainingMs: number };
   /**
-   * A renewal or a proof failed, or a server was replaced. The lease still has `remainingMs` of its
-   * validity.
+   * A renewal or a `prove()` failed, or a server was replaced. The lease still has `remainingMs` of
+   * its validity.
    */
   doubtful: About & { readonly remainingMs: number; readonly cause: unknown };
   /**
@@ -67,8 +67,8 @@ export interface LockEvents {
   "node-recovered": { readonly node: string };
   /**
    * Another server replies as this node, or the server has another replication history: there was a
-   * failover or a restart. Leases that need this node's vote are doubtful until they are proven
-   * again.
+   * failover or a restart. Leases that need this node's vote are doubtful until a quorum of nodes
+   * confirms again that it has their lock.
    */
   "node-replaced": { readonly node: string; readonly why: string };
   /** A node has lost its data, or was never admitted. Such a blank node may not vote. */

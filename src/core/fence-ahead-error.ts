@@ -4,8 +4,9 @@ import { quoted } from "./report/quoted.ts";
 const dayUs = 86_400_000_000n;
 
 /**
- * A guard refused a fence that is implausibly far ahead of the clock, and did not store it. A guard
- * that stored this fence would refuse the smaller fences of all later holders.
+ * A guard refused a fence that no correct client can have yet, and did not store it. A fence is
+ * about the time in microseconds, so this one lies in the future. If the guard stored it, it would
+ * refuse the smaller fences of all later holders.
  */
 export class FenceAheadError extends HoldfastError {
   readonly fence: bigint;

@@ -6,14 +6,24 @@ export { knownOptions } from "./known-options.ts";
 
 /** Limits for the random pauses between attempts (decorrelated jitter). */
 export interface RetryOptions {
-  /** @default 10 ms: about ten round trips in one data centre. */
+  /**
+   * Shortest pause.
+   * @default 10 ms: about ten round trips in one data centre.
+   */
   readonly minDelay?: Duration;
-  /** @default 200 ms: a waiter notices a freed resource soon, and does not flood the nodes. */
+  /**
+   * Longest pause.
+   * @default 200 ms: short enough to notice a freed resource soon, long enough not to flood the
+   * nodes.
+   */
   readonly maxDelay?: Duration;
 }
 
 export interface LockOptions {
-  /** @default "10s": longer than any ordinary stall, short enough to wait out after a crash. */
+  /**
+   * Time for which the store keeps the lock, unless it is renewed.
+   * @default "10s": longer than any ordinary stall, short enough to wait out after a crash.
+   */
   readonly ttl?: Duration;
   /**
    * Longest wait for a held resource: 0 makes one attempt, `"forever"` waits until `signal` aborts
@@ -28,7 +38,10 @@ export interface LockOptions {
    * renewals. It must leave an eighth of the TTL for a second try.
    */
   readonly renew?: boolean | Duration;
-  /** @default "1h": a worker that hangs must not hold its resource for ever. */
+  /**
+   * Longest time for which renewals keep a lease.
+   * @default "1h": a worker that hangs must not hold its resource for ever.
+   */
   readonly maxHold?: Duration;
   readonly retry?: RetryOptions;
   /** Signal that ends the wait. It does not end a lease that was already granted. */
@@ -60,7 +73,9 @@ export interface ResolvedOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Least TTL. Redis counts whole milliseconds, and drift and round trips use up a shorter lease. */
+/**
+ * Least TTL. Clock drift and the time of the requests would leave almost nothing of a shorter one.
+ */
 export const ttlMinMs = 10;
 /** Longest pause after a failed renewal, as a share of the TTL. */
 const retryShare = 1 / 8;

@@ -22,8 +22,8 @@ export interface Instant {
 export interface CancelTimer {
   (): void;
   /**
-   * Changes whether the pending timer keeps the process running. Left out if the cost of a new
-   * timer is no greater.
+   * Changes whether the pending timer keeps the process running. Left out if it costs no more to
+   * cancel the timer and to set a new one.
    */
   readonly keepAlive?: (keepAlive: boolean) => void;
 }
@@ -38,7 +38,7 @@ export interface Clock {
    * if `keepAlive` is true, and only then.
    */
   setTimer(delayMs: number, keepAlive: boolean, callback: () => void): CancelTimer;
-  /** Longest delay of a timer on an idle machine. */
+  /** Longest time by which a timer fires too late on an idle machine. */
   readonly timerSlackMs: number;
 }
 

@@ -12,8 +12,8 @@ export const resourceLengthMax = 4_096;
 export const resourceCountMax = 256;
 
 /**
- * Returns the names to lock, checked, sorted and without duplicates. All callers get one order, so
- * that two calls for the same set compete for the same resource first.
+ * Returns the names to lock, checked, sorted and without duplicates. Since all calls lock names in
+ * sorted order, two calls for the same set compete for its first name, and one of them gets all.
  */
 export function resourcesOf(value: unknown): readonly string[] {
   if (typeof value === "string") return [checked(value)];

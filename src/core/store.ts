@@ -76,6 +76,12 @@ export type AttemptOutcome =
        */
       readonly rank?: number | undefined;
       /**
+       * Longest pause of the first waiter before its next attempt, for a store whose notifications
+       * rarely get lost. Later waiters pause longer, by their rank. Left out: the maximum of the
+       * call's `retry` option.
+       */
+      readonly recheckMs?: number;
+      /**
        * True if neither this attempt nor any other owner has a quorum of nodes. Rival attempts may
        * collide again.
        */
@@ -152,9 +158,9 @@ export interface Inspection {
 }
 
 export type BreakAnswer =
-  /** At least one of the owners had the lock, and now none of them can have it. */
+  /** At least one of the given owners had the lock. Now none of them has it or can still get it. */
   | { readonly kind: "broken" }
-  /** None of the owners had the lock. */
+  /** None of the given owners had the lock on any node. */
   | { readonly kind: "gone" }
   /** Too few nodes replied: the owners may still have the lock. */
   | { readonly kind: "failed"; readonly error: HoldfastError };
@@ -196,8 +202,8 @@ export interface StoreContext {
  */
 export interface Waiting {
   /**
-   * Like `OpenStore.attempt`. A refused attempt also adds an entry to the queue, or keeps the
-   * existing one.
+   * Like `OpenStore.attempt`. If the attempt is refused, this call is also in the store's queue
+   * afterwards.
    */
   attempt(request: AcquireRequest): Promise<AttemptOutcome>;
   /**
@@ -224,9 +230,8 @@ export interface OpenStore {
    */
   waiting?(resources: readonly string[]): Waiting | undefined;
   /**
-   * Returns what is left of the gap for these resources; 0 if there is none. In a gap this manager
-   * sends no attempts, so that clients of other libraries can get the resources. Left out if there
-   * are no such clients.
+   * Returns for how much longer this manager leaves the resources to clients of other libraries: it
+   * sends no attempts in this gap. 0 if there is no gap. Left out if there are no such clients.
    */
   gapRemainingMs?(resources: readonly string[]): number;
   /**

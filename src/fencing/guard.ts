@@ -21,7 +21,7 @@ export interface Fenced {
   readonly resources: readonly string[];
 }
 
-export type GuardKind = "postgres" | "mysql" | "redis" | "http";
+export type GuardKind = "postgres" | "mysql" | "redis" | "http" | "memory";
 
 /** Report that a guard refused a write. The lease of that write receives the report. */
 export interface FenceRejection {

@@ -78,7 +78,7 @@ interface Settings {
 
 /**
  * Returns middleware that refuses requests with a stale fence (status 412), without a fence (428),
- * or with a fence that is malformed or implausibly far ahead of the clock (400). Each refusal is a
+ * or with a fence that is malformed or greater than `maxFenceAhead` allows (400). Each refusal is a
  * problem document.
  *
  * Use it behind authentication: if a client may send any fence, one great fence makes the guard

@@ -89,9 +89,8 @@ export function problemResponse(problem: Problem): Response {
 
 /**
  * Throws FenceRejectedError if a guarded server replied that the fence is stale. Throws
- * FenceAheadError if it replied that the fence is implausibly far ahead of the server's clock.
- * Returns for any other response, including a 412 with another reason. The response body stays
- * unread.
+ * FenceAheadError if it replied that the fence is greater than its `maxFenceAhead` allows. Returns
+ * for any other response, including a 412 with another reason. The response body stays unread.
  */
 export async function throwIfFenceRejected(
   response: Response,

@@ -6,22 +6,28 @@ import { guardedResources, type Fenced } from "./guard.ts";
 import { greatestPlausible, plausibleFence, type ServerClock } from "./plausible-fence.ts";
 
 /**
- * Repair after an accident: replaces stored fences that are implausibly far ahead of the clock.
+ * Repair after an accident: replaces stored fences that no lock server can have granted yet. Fences
+ * are about the time in microseconds since 1970. If a fence far in the future was stored, guards
+ * refuse every later holder.
  *
  * The new value is the fence of a lease that was acquired after the accident. This fence is greater
- * than the fence of every earlier lease, so guards still refuse all earlier holders. A plausible
- * fence is never lowered.
+ * than the fence of every earlier lease, so guards still refuse all earlier holders. A fence that
+ * is not far in the future is never lowered.
  */
 
 export interface LowerFenceOptions {
   /** Resources whose stored fences are checked. @default every resource of the lease */
   readonly resource?: string | readonly string[];
-  /** Stored fences with a greater lead over the clock are replaced. @default "24h" */
+  /**
+   * How far in the future a stored fence, as a time in microseconds since 1970, may be. A greater
+   * one is replaced.
+   * @default "24h"
+   */
   readonly maxFenceAhead?: Duration;
 }
 
 export interface LowerFenceResult {
-  /** Number of stored fences that were replaced; 0 if all were plausible. */
+  /** Number of stored fences that were replaced; 0 if none was too great. */
   readonly lowered: number;
 }
 
@@ -29,7 +35,7 @@ export interface LowerFenceResult {
 export interface LowerableFenceStore extends FenceStore {
   /**
    * Replaces the stored fence of each resource by the fence of `fenced`, if the stored fence is
-   * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
+   * greater than `maxFenceAhead` allows. Pass a lease that was acquired after the accident.
    */
   lower(fenced: Fenced | bigint, options?: LowerFenceOptions): Promise<LowerFenceResult>;
 }
@@ -41,8 +47,8 @@ export interface Lowering {
 }
 
 /**
- * Checks the fence to store, and returns the limit above which stored fences are lowered. Both go
- * by the clock of the server that stores them.
+ * Checks the fence to store, and returns the limit above which stored fences are lowered. Uses the
+ * clock of the server that stores the fences.
  */
 export async function loweringOf(
   fenced: Fenced | bigint,

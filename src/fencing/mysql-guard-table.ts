@@ -18,7 +18,7 @@ import { tableParts } from "./sql-row.ts";
  * An earlier SELECT would fix a snapshot that is older than the lock.
  *
  * Rejects with FenceRejectedError if the fence is stale: roll the transaction back then. Rejects
- * with FenceAheadError if the fence is implausibly far ahead of the clock, and with
+ * with FenceAheadError if the fence is greater than `maxFenceAhead` allows, and with
  * InvalidOptionError outside a transaction. Deadlocks and lock timeouts reject with the server's
  * error.
  */
@@ -102,7 +102,7 @@ async function raise(
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );
-  // The table is checked after the row is locked and before the guard relies on the fence.
+  // Checks the table only now: a query before the locking statement would fix an older snapshot.
   await checkTable(session, table, "fence");
   return parseFence(row?.["seen"], table.join("."));
 }

@@ -23,9 +23,9 @@ import type {
  * deadlock; a connection with an open transaction runs the update in that transaction.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if the fence is stale, with FenceAheadError if it is implausibly far
- * ahead of the clock, and with StoreError if the table has no transactions or the fence column is
- * no BIGINT.
+ * with FenceRejectedError if the fence is stale, with FenceAheadError if it is greater than
+ * `maxFenceAhead` allows, and with StoreError if the table has no transactions or the fence column
+ * is no BIGINT.
  */
 export async function fencedUpdate(
   db: MysqlDatabase,
@@ -102,8 +102,8 @@ export async function fencedUpsert(
 }
 
 /**
- * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is
- * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is greater
+ * than `maxFenceAhead` allows. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   db: MysqlDatabase,

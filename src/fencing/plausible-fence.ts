@@ -4,7 +4,7 @@ import { durationMs, type Duration } from "../core/time/durations.ts";
 import { fenceOf, type Fenced } from "./guard.ts";
 
 /**
- * Limit for how far a fence may be ahead of the clock.
+ * Limit for how far in the future a fence may be, as a time in microseconds since 1970.
  *
  * The fences of the lock servers are microseconds since 1970, or less. If a guard stored a far
  * greater fence, from a wrong unit or a forged header, it would refuse every later holder for ever.
@@ -16,9 +16,9 @@ export type MaxFenceAhead = Duration | "unlimited";
 
 export interface FenceLimitOptions {
   /**
-   * Greatest lead of a fence over the clock, of this machine or of the server that stores it. The
-   * guard refuses a greater one with FenceAheadError. `"unlimited"` is for fences that are no
-   * microseconds since 1970.
+   * How far in the future a fence, as a time in microseconds since 1970, may be by the clock of
+   * this machine or of the server that stores it. The guard refuses a greater one with
+   * FenceAheadError. `"unlimited"` is for fences that are no microseconds since 1970.
    * @default "24h"
    */
   readonly maxFenceAhead?: MaxFenceAhead;
@@ -57,10 +57,10 @@ export function checkedMaxAhead(option: MaxFenceAhead | undefined): number {
 }
 
 /**
- * Reads the fence like `fenceOf`. Rejects with FenceAheadError if it is implausibly great.
+ * Reads the fence like `fenceOf`. Rejects with FenceAheadError if it is too far in the future.
  *
- * The clock of this machine may be behind by years, and its leases are valid all the same. A fence
- * that is implausible by this clock is compared with the clock of the server as well.
+ * The clock of this machine may be behind by years, and its leases are valid all the same. So a
+ * fence that this clock would refuse is compared with the clock of the server as well.
  */
 export async function plausibleFence(
   fenced: Fenced | bigint,

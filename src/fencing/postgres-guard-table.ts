@@ -17,7 +17,7 @@ import { tableParts } from "./sql-row.ts";
  * so no holder of another fence writes between the check and your writes.
  *
  * Rejects with FenceRejectedError if the fence is stale: roll the transaction back then. Rejects
- * with FenceAheadError if the fence is implausibly far ahead of the clock, and with
+ * with FenceAheadError if the fence is greater than `maxFenceAhead` allows, and with
  * InvalidOptionError outside a transaction, where the lock would end at once. Under REPEATABLE READ
  * and SERIALIZABLE a concurrent guard rejects with the server's error 40001.
  */

@@ -25,8 +25,8 @@ const upsertTries = 8;
  * than the row's, and stores it in the row. Works with or without a transaction.
  *
  * If `where` matches several rows, all of them change or, if one has a greater fence, none. Rejects
- * with FenceRejectedError if the fence is stale, and with FenceAheadError if it is implausibly far
- * ahead of the clock. Inside a transaction, rejects with the server's error 40P01 (deadlock) or
+ * with FenceRejectedError if the fence is stale, and with FenceAheadError if it is greater than
+ * `maxFenceAhead` allows. Inside a transaction, rejects with the server's error 40P01 (deadlock) or
  * 40001 (serialization failure) if the transaction must be repeated.
  */
 export async function fencedUpdate(
@@ -79,8 +79,8 @@ export async function fencedUpsert(
 }
 
 /**
- * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is
- * implausibly far ahead of the clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of each matching row by the fence of `fenced`, if the row's fence is greater
+ * than `maxFenceAhead` allows. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   db: PostgresDatabase,

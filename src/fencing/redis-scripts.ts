@@ -6,7 +6,7 @@ export interface Script {
   readonly sha: string;
 }
 
-function script(source: string): Script {
+export function script(source: string): Script {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
@@ -15,7 +15,7 @@ function script(source: string): Script {
  * go up to 2^63. Fences have no leading zeros, so the longer text is greater; texts of equal length
  * compare by character.
  */
-const greater = `
+export const fenceFunctions: string = `
 local function greater(a, b)
   if #a ~= #b then return #a > #b end
   return a > b
@@ -24,11 +24,12 @@ local function isFence(text) return string.match(text, '^[1-9]%d*$') ~= nil end
 `;
 
 /**
- * KEYS: the guarded key. ARGV: fence, "set" or "delete", value, ttl in ms or "0" (none), ms until
- * the fence is forgotten or "0" (never), encoding of the value or "" (text). Returns {"ok"},
- * {"stale", fence seen} or {"foreign", what the key holds instead}.
+ * Writes or deletes a value, and stores its fence. KEYS: the guarded key. ARGV: fence, "set" or
+ * "delete", value, ttl in ms or "0" (none), ms until the fence is forgotten or "0" (never),
+ * encoding of the value or "" (text). Returns {"ok"}, {"stale", stored fence} or {"foreign", what
+ * the key holds instead}.
  */
-export const writeScript: Script = script(`${greater}
+export const writeScript: Script = script(`${fenceFunctions}
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind ~= 'none' then
   if kind ~= 'hash' then return {'foreign', 'a ' .. kind} end
@@ -53,10 +54,10 @@ return {'ok'}
 `);
 
 /**
- * KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or false if deleted or expired,
- * encoding or false} or {"foreign", what the key holds instead}.
+ * Reads a value with its fence. KEYS: the guarded key. Returns {"none"}, {"ok", fence, value or
+ * false if deleted or expired, encoding or false} or {"foreign", what the key holds instead}.
  */
-export const readScript: Script = script(`${greater}
+export const readScript: Script = script(`${fenceFunctions}
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind == 'none' then return {'none'} end
 if kind ~= 'hash' then return {'foreign', 'a ' .. kind} end
@@ -71,10 +72,10 @@ return {'ok', found[1], found[2], found[4]}
 `);
 
 /**
- * KEYS: the key that keeps the fence of one resource. ARGV: fence, ms until the fence is forgotten
- * or "0" (never). Returns the greater one of the stored fence and the given fence.
+ * Stores the fence of one resource unless a greater one is stored. KEYS: the key with that fence.
+ * ARGV: fence, ms until the fence is forgotten or "0" (never). Returns the fence stored then.
  */
-export const admitScript: Script = script(`${greater}
+export const admitScript: Script = script(`${fenceFunctions}
 local last = redis.call('GET', KEYS[1])
 if last then
   if not isFence(last) then return redis.error_reply('ERR not a fence: ' .. last) end
@@ -86,11 +87,11 @@ return ARGV[1]
 `);
 
 /**
- * KEYS: the guarded key, or the key that keeps the fence of one resource. ARGV: new fence, limit.
- * Replaces a stored fence above the limit. Returns {"ok", 1 if replaced, otherwise 0} or
+ * Replaces a stored fence above the limit. KEYS: the guarded key, or the key that keeps the fence
+ * of one resource. ARGV: new fence, limit. Returns {"ok", 1 if replaced, otherwise 0} or
  * {"foreign", what the key holds instead}.
  */
-export const lowerScript: Script = script(`${greater}
+export const lowerScript: Script = script(`${fenceFunctions}
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind == 'none' then return {'ok', 0} end
 if kind ~= 'hash' and kind ~= 'string' then return {'foreign', 'a ' .. kind} end

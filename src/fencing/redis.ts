@@ -51,7 +51,7 @@ const deleteOptions = ["forgetAfter", "resource", "maxFenceAhead"];
 /**
  * Writes `value` and the fence if the fence is not smaller than the stored one. Bytes are kept as
  * base64. Rejects with FenceRejectedError if the fence is stale, with FenceAheadError if it is
- * implausibly far ahead of the clock, and with StoreError if the key holds anything but a fenced
+ * greater than `maxFenceAhead` allows, and with StoreError if the key holds anything but a fenced
  * value; nothing is written then. If the reply is lost, the message of the StoreError states that
  * the guard may have run.
  */
@@ -130,13 +130,17 @@ export async function fencedGet(
 }
 
 export interface LowerKeyOptions {
-  /** A stored fence with a greater lead over the clock is replaced. @default "24h" */
+  /**
+   * How far in the future the stored fence, as a time in microseconds since 1970, may be. A greater
+   * one is replaced.
+   * @default "24h"
+   */
   readonly maxFenceAhead?: Duration;
 }
 
 /**
- * Replaces the fence of a fenced value by the fence of `fenced`, if the stored fence is implausibly
- * far ahead of the clock. Pass a lease that was acquired after the accident.
+ * Replaces the fence of a fenced value by the fence of `fenced`, if the stored fence is greater
+ * than `maxFenceAhead` allows. Pass a lease that was acquired after the accident.
  */
 export async function lowerFence(
   client: unknown,

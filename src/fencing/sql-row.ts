@@ -63,7 +63,11 @@ export interface FencedDeleteResult {
 }
 
 export interface LoweredRow extends FencedRow {
-  /** A stored fence with a greater lead over the clock is replaced. @default "24h" */
+  /**
+   * How far in the future a stored fence, as a time in microseconds since 1970, may be. A greater
+   * one is replaced.
+   * @default "24h"
+   */
   readonly maxFenceAhead?: Duration;
 }
 
@@ -146,7 +150,10 @@ function namedRow(row: FencedTable, option: string, condition: unknown): Checked
   return { table: tableParts(row.table), where, column };
 }
 
-/** Checks columns to write if `fenceColumn` is given, otherwise columns to compare. */
+/**
+ * Checks columns and their values: those to write if `fenceColumn` is given (it must not be among
+ * them), otherwise those to compare.
+ */
 function checkedColumns(option: string, columns: unknown, fenceColumn?: string): Columns {
   if (!isObject(columns) || Array.isArray(columns)) {
     throw new InvalidOptionError(option, "an object of columns and values", columns);

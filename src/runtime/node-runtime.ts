@@ -23,7 +23,8 @@ const clock: Clock = {
     const dueMs = monotonicMs() + delayMs;
     let hop: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After a stall, Node.js first reports the garbage collection that may have caused it.
+      // A late timer calls back one turn later: Node.js first reports the garbage collection that
+      // may have caused the delay, and the callback may explain a lost lease by it.
       if (monotonicMs() - dueMs < stallMs) callback();
       else hop = setImmediate(callback);
     }, delayMs);
@@ -35,7 +36,7 @@ const clock: Clock = {
     };
     return Object.assign(cancel, { keepAlive: keep });
   },
-  // setTimeout counts whole milliseconds, from the start of the event loop's iteration.
+  // setTimeout counts whole milliseconds from the start of the loop's iteration: up to 1 ms late.
   timerSlackMs: 1,
 };
 

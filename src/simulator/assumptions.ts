@@ -7,7 +7,7 @@ export interface Break {
 }
 
 /**
- * Records where a world broke the assumptions of the protocol.
+ * Records the time spans in which faults of a world broke the assumptions of the protocol.
  *
  * Mutual exclusion is excused while a broken assumption can still do harm. Fences are compared only
  * within one epoch. A new epoch starts when counters are lost in a way that the protocol does not

@@ -1,11 +1,14 @@
 import type { Fault, FaultKind } from "./scenario.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
-/** Character of the faults that a seed chooses. */
+/** Temper of a world: which faults a seed draws for it. */
 export type Temper =
   /** Faults keep all assumptions of mutual exclusion, so every overlap of leases is a bug. */
   | "timed"
-  /** Keys vanish and clocks jump: leases may overlap, but fences must be correct. */
+  /**
+   * Keys vanish and clocks jump, so that no time can be relied upon: leases may overlap, but fences
+   * must be correct.
+   */
   | "untimed"
   /** Like `untimed`, but without pauses. All clients compete at once, so that votes interleave. */
   | "storm"
@@ -13,7 +16,10 @@ export type Temper =
   | "lossy"
   /** Nodes lose data one by one, each after the previous node was admitted again. */
   | "rolling"
-  /** Attempts begin before a node loses its data, and end after clients detected the loss. */
+  /**
+   * An attempt begins before a node loses its data, and ends after clients have detected the loss:
+   * it straddles the loss.
+   */
   | "straddling"
   /** Clocks of nodes are set forward while leases have no more votes than a quorum. */
   | "stepping"
@@ -91,8 +97,8 @@ function ownFaults(random: SeededRandom, temper: Temper, sizes: Sizes): Fault[] 
 }
 
 /**
- * Returns one loss of data per period. A period is long enough for the quarantine and the admission
- * of one node.
+ * Returns the faults of a `rolling` world: one loss of data per period. A period is long enough for
+ * the quarantine and the admission of one node.
  */
 function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, safetyMs, ttlMs, quarantineMs } = sizes;
@@ -125,10 +131,10 @@ function rollingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * Returns faults around a loss of data on a first node. One slow client has the first node's vote,
- * waits for the second node's vote, and cannot reach the third node. At the time of the loss, a
- * restarted client checks all nodes. Afterwards, all clients but the slow one reach only the first
- * and the third node.
+ * Returns the faults of a `straddling` world, around a loss of data on a first node. One slow
+ * client has the first node's vote, waits for the second node's vote, and cannot reach the third
+ * node. At the time of the loss, a restarted client checks all nodes. Afterwards, all clients but
+ * the slow one reach only the first and the third node.
  */
 function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs, quarantineMs } = sizes;
@@ -167,8 +173,8 @@ function straddlingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
 }
 
 /**
- * Returns faults in which a client holds a lease with the votes of just a quorum, and replies of
- * one more node arrive late. Then the clock of a node of the quorum is set forward.
+ * Returns the faults of a `stepping` world: a client holds a lease with the votes of just a quorum,
+ * and replies of one more node arrive late. Then the clock of a node of the quorum is set forward.
  */
 function steppingFaults(random: SeededRandom, sizes: Sizes): Fault[] {
   const { nodeCount, clientCount, safetyMs, ttlMs } = sizes;
@@ -208,7 +214,8 @@ function kindsOf(random: SeededRandom, temper: Temper): readonly FaultKind[] {
   const pool = temper === "mixed" ? allKinds : timedKinds;
   const share = random.pick([0.2, 0.5, 0.9]);
   const kinds = pool.filter(() => random.chance(share));
-  // With `untimed`, no fault deletes fence counters. Such faults belong to `lossy`.
+  // An `untimed` world is there to check fences, for which its counters must last. So leaves out
+  // the faults that delete them.
   if (temper !== "untimed") return kinds;
   return kinds.filter((kind) => kind === "snapshot" || !lossyKinds.includes(kind));
 }

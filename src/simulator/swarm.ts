@@ -15,10 +15,16 @@ const tempers: readonly Temper[] = [
   "mixed",
 ];
 
-/** Largest number of loops per client, except in worlds made by `crowded`. */
+/**
+ * Largest number of loops per client, except in worlds made by `crowded`. A loop acquires, works
+ * and releases, again and again.
+ */
 const loopsMax = 3;
 
-/** Draws a complete scenario from a seed: sizes, clocks, network, options, work and faults. */
+/**
+ * Draws a complete scenario from a seed: sizes, clocks, network, options, work and faults. A swarm
+ * of seeds then covers many kinds of worlds. The temper decides which faults a world gets.
+ */
 export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(`swarm ${seed}`);
   const temper = random.pick(tempers);
@@ -175,11 +181,13 @@ function linkOf(
 function workOf(random: SeededRandom, temper: Temper, ttlMs: number): Scenario["work"] {
   const isStorm = temper === "storm";
   const isBusy = isStorm || temper === "untimed";
-  // An ordinary grant after a loss of data stores a new fence where the counter was lost, and hides
-  // the loss. To keep grants rare, clients hold a lease or pause for long.
+  // In a world whose nodes lose data, an ordinary grant after the loss stores a new fence where the
+  // counter was lost, and hides the loss. To keep grants rare, clients hold a lease or pause for
+  // long.
   const isLosing = temper === "rolling" || temper === "straddling";
   const isStepping = temper === "stepping";
-  // When a node loses its data, an attempt must be in flight for a resource that others also need.
+  // The attempt of a slow client must be in flight when a node loses its data, for a resource that
+  // others also need. So clients pause less.
   const isStraddling = temper === "straddling";
   const thinks = isStraddling ? [0.05, 0.2, 1] : isLosing ? [0.1, 1, 5, 10] : [0.02, 0.1, 0.5];
   const holds = isLosing ? [0.02, 0.3] : isStepping ? [0.4, 1] : [0.02, 0.1, 0.4, 1];

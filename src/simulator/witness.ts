@@ -5,7 +5,7 @@ import type { SimulatedProcess } from "./process/simulated-process.ts";
 import type { Scene } from "./scene.ts";
 import { earlyLoss, leftMs } from "./validity.ts";
 
-/** State of a lease from the moment the user received it. */
+/** A lease from the moment the user received it, and until when the user could rely on it. */
 interface Tenure {
   readonly machine: SimulatedProcess;
   readonly lease: Lease;

@@ -71,18 +71,6 @@ export declare function fenceTriggerSql(table: TableName, column?: string): stri
 
 export declare function throwIfFenceRejected(error: unknown, fenced: Fenced | bigint, resource?: string): void;
 
-export type PostgresQuery = (text: string, params: unknown[]) => PromiseLike<{
-    readonly rows: readonly unknown[];
-} | readonly unknown[]>;
-
-export type PostgresDatabase = {
-    query(text: string, params?: unknown[]): PromiseLike<{
-        readonly rows: readonly unknown[];
-    }>;
-} | {
-    unsafe(text: string, params?: unknown[]): PromiseLike<readonly unknown[]>;
-} | PostgresQuery;
-
 export declare function fencedUpdate(db: PostgresDatabase, fenced: Fenced | bigint, update: FencedUpdate): Promise<FencedUpdateResult>;
 
 export declare function fencedDelete(db: PostgresDatabase, fenced: Fenced | bigint, row: FencedRowDelete): Promise<FencedDeleteResult>;
@@ -159,3 +147,6 @@ interface FencedTable {
     readonly column?: string;
     readonly resource?: string;
 }
+
+// PostgresDatabase: in postgres.d.ts
+// PostgresQuery: in postgres.d.ts

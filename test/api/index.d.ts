@@ -13,7 +13,7 @@ export type BreakOutcome = {
     readonly reason: "free" | "changed";
 };
 
-export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FENCE_AHEAD" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TERM_ENDED" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
+export type ErrorCode = "ACQUIRE_TIMEOUT" | "QUORUM" | "LEASE_LOST" | "LEASE_RELEASED" | "FENCE_REJECTED" | "FENCE_AHEAD" | "FOREIGN_HOLDER" | "SELF_DEADLOCK" | "STORE" | "REPLICATION" | "UNSUPPORTED" | "TERM_ENDED" | "KEY_REUSED" | "OUTCOME_UNKNOWN" | "TOO_MANY_WAITERS" | "CLOSED" | "INVALID_OPTION";
 
 export interface ErrorDetails {
     readonly resources?: readonly string[] | undefined;

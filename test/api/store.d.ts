@@ -88,6 +88,7 @@ export type AttemptOutcome = {
     readonly holder: Holder | undefined;
     readonly retryInMs?: number | undefined;
     readonly rank?: number | undefined;
+    readonly recheckMs?: number;
     readonly split?: boolean;
     readonly votes?: () => readonly Vote[];
     readonly cleanup: Promise<void> | undefined;

@@ -8,11 +8,11 @@ import { builtCli, type Ended } from "./cli-process.ts";
 const cli = builtCli();
 watchLeaks();
 
-/** Expects one line on stderr that matches `told`, nothing on stdout, and no stack trace. */
-function expectRefusal({ code, stdout, stderr }: Ended, wanted: number, told: RegExp): void {
+/** Expects one line on stderr that matches `message`, nothing on stdout, and no stack trace. */
+function expectRefusal({ code, stdout, stderr }: Ended, wanted: number, message: RegExp): void {
   expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
   expect(stderr).toMatch(/^holdfast: [^\n]+\n$/);
-  expect(stderr).toMatch(told);
+  expect(stderr).toMatch(message);
   expect(stderr).not.toMatch(/^\s+at /m);
 }
 
@@ -66,8 +66,8 @@ const misuses: readonly (readonly [string, RegExp])[] = [
 ];
 
 describe("misuse ends with exit code 64 and one line on stderr", () => {
-  test.each(misuses)("%s", async (line, told) => {
-    expectRefusal(await cli.run(line.split(" ")), 64, told);
+  test.each(misuses)("%s", async (line, message) => {
+    expectRefusal(await cli.run(line.split(" ")), 64, message);
   });
 
   test("an empty resource", async () => {
@@ -80,10 +80,10 @@ describe("misuse ends with exit code 64 and one line on stderr", () => {
     ['{ "stroe": "x" }', /expected one of store.*got "stroe"/],
     ['{ "ttl": 5 }', /expected "ttl".*to be a text/],
     ['{ "store": "nothing" }', /expected the store to be/],
-  ])("a config file that says %s", async (text, told) => {
+  ])("a config file that says %s", async (text, message) => {
     const folder = cli.folder();
     writeFileSync(join(folder, "holdfast.json"), text);
-    expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, told);
+    expectRefusal(await cli.run(["ls"], { cwd: folder }), 64, message);
   });
 
   test("a config file that cannot be read, instead of another store", async () => {

@@ -63,9 +63,9 @@ describe("commands that look at locks", () => {
     const once = await cli.run(["watch", "--once", ...store]);
     expect(once.stdout).toMatch(/1 lock .*\n\nRESOURCE +HOLDER +LEFT +FENCE .*\nr +me +\d/);
     const plain = cli.start(["watch", "--interval", "50ms", ...store]);
-    await until("it tells of the lock", () => plain.stdout().includes("r  held by me  fence 1"));
+    await until("it shows the lock", () => plain.stdout().includes("r  held by me  fence 1"));
     await lease.release();
-    await until("it tells of its end", () => plain.stdout().includes("r  freed by me"));
+    await until("it shows its end", () => plain.stdout().includes("r  freed by me"));
     plain.child.kill("SIGTERM");
     expect((await plain.ended).code).toBe(0);
     expect(plain.stdout()).not.toContain("\u001B");

@@ -96,7 +96,7 @@ describe.skipIf(!usable)("exec in a terminal", () => {
     type(shell, `${line}\n`);
     await linesOf(file, 3);
     type(shell, "\u001A");
-    await until("the shell tells that it stopped", () => shell.stdout().includes("Stopped"));
+    await until("the shell reports that it stopped", () => shell.stdout().includes("Stopped"));
     const before = readFileSync(file).length;
     type(shell, "fg\n");
     await until("it goes on", () => readFileSync(file).length > before);
@@ -160,10 +160,10 @@ describe.skipIf(!usable)("other commands in a terminal", () => {
     async (answer, wanted, after) => {
       const folder = cli.folder();
       const locks = createLocks(embedded(folder));
-      const lease = await locks.acquire("r", { ttl: "30s", label: "somebody" });
+      const lease = await locks.acquire("r", { ttl: "30s", label: "another-client" });
       const running = start(["break", "r", "--store", `embedded:${folder}`]);
       await until("it asks", () => running.stdout().includes("[y/N]"));
-      expect(stripVTControlCharacters(running.stdout())).toContain("held by somebody");
+      expect(stripVTControlCharacters(running.stdout())).toContain("held by another-client");
       expect(running.stdout()).toContain("Its holder is not stopped");
       type(running, `${answer}\r`);
       expect((await running.ended).code).toBe(wanted);

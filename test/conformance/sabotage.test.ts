@@ -162,7 +162,7 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
       },
     }),
   },
-  "breaks whoever holds it": {
+  "breaks every holder": {
     noticedBy: "never breaks a later holder than the one that was seen",
     open: (store) => ({
       break: async (resource) => {

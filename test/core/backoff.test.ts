@@ -29,3 +29,17 @@ test("two rivals that began together soon pause for different times", () => {
   const [one, other] = [1, 2].map((seed) => new Backoff(new SeededRandom(seed), 10, 200));
   expect(one?.nextMs()).not.toBe(other?.nextMs());
 });
+
+test("a store that notifies reliably sets the pause of its waiters, by their rank", () => {
+  const backoff = new Backoff(new SeededRandom(5), 10, 200);
+  const pauseMs = (rank: number): number => {
+    const held = { kind: "held", holder: undefined, cleanup: undefined } as const;
+    return backoff.pauseMsAfter({ ...held, retryInMs: 60_000, rank, recheckMs: 1_000 }, true);
+  };
+  for (let turn = 0; turn < 20; turn += 1) {
+    expect(pauseMs(0)).toBeGreaterThanOrEqual(750);
+    expect(pauseMs(0)).toBeLessThanOrEqual(1_250);
+    expect(pauseMs(1)).toBeGreaterThanOrEqual(1_500);
+    expect(pauseMs(9)).toBeLessThanOrEqual(5_000);
+  }
+});

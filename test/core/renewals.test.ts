@@ -17,10 +17,10 @@ function together() {
   const asked: Asked[] = [];
   const made = scene(
     {
-      extendMany(grants: readonly Grant[], ttlMs: number, tell: OnExtended) {
+      extendMany(grants: readonly Grant[], ttlMs: number, onExtended: OnExtended) {
         const names = grants.map(({ resources }) => resources.join());
         const answer = (name: string, outcome: ExtendOutcome): void => {
-          tell(names.indexOf(name), outcome, steadyClock(made.clock).now());
+          onExtended(names.indexOf(name), outcome, steadyClock(made.clock).now());
         };
         asked.push({ names, ttlMs, answer });
       },

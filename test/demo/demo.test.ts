@@ -165,8 +165,8 @@ describe("the verdict", () => {
   });
 
   test.each([
-    ["nobody was killed", [0, 1], (event: DemoEvent) => event.kind !== "killed"],
-    ["nobody was frozen", [2, 3, 4], (event: DemoEvent) => event.kind !== "frozen"],
+    ["no worker was killed", [0, 1], (event: DemoEvent) => event.kind !== "killed"],
+    ["no worker was frozen", [2, 3, 4], (event: DemoEvent) => event.kind !== "frozen"],
     ["the frozen worker did not notice", [2], (event: DemoEvent) => event.kind !== "lost"],
     ["no late write was refused", [4], (event: DemoEvent) => !isRefused(event)],
     ["nothing happened", [0, 1, 2, 3, 4], () => false],
@@ -176,7 +176,7 @@ describe("the verdict", () => {
 
   test("is bad if two workers hold the lock at once", () => {
     const first = report.events.find((event) => event.kind === "acquired");
-    if (first?.kind !== "acquired") throw new Error("nobody acquired");
+    if (first?.kind !== "acquired") throw new Error("no worker acquired the lock");
     const intruder = { ...first, worker: "eve", fence: "1", atMs: first.atMs + 1 };
     const events = report.events.toSpliced(report.events.indexOf(first) + 1, 0, intruder);
     expect(failing(events)).toContain(0);

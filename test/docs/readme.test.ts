@@ -147,13 +147,29 @@ test("the example of the page on testing runs as written", async () => {
   expect(await import(path)).toMatchObject({ state: "lost" });
 });
 
+test("the example of the page on Postgres runs as written", async () => {
+  const postgres = await startPostgres();
+  onTestFinished(() => postgres.stop());
+  const pool = new Pool({ connectionString: postgres.url });
+  onTestFinished(() => pool.end());
+  await pool.query("CREATE TABLE account (id int PRIMARY KEY, total int)");
+  await pool.query("INSERT INTO account VALUES (42, 5)");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv("PGHOST", postgres.host).stubEnv("PGPORT", String(postgres.port));
+  vi.stubEnv("PGUSER", postgres.user).stubEnv("PGDATABASE", postgres.database);
+  const path = join(folder(), "database.ts");
+  writeFileSync(path, runnableOf("docs/guides/locks-in-postgres.md", "database"));
+  await import(path);
+  expect((await pool.query("SELECT total FROM account")).rows).toEqual([{ total: 15 }]);
+});
+
 describe("the programs of the README", () => {
   watchLeaks();
 
   // The store of the guide runs in package.test.ts, with the built package.
   test("all have a test, and no other sample claims to run", () => {
     const names = pages.flatMap(samplesOf).flatMap(({ runnable }) => runnable ?? []);
-    expect(names.toSorted()).toEqual(["fence", "first", "quorum", "store", "testing"]);
+    expect(names.toSorted()).toEqual(["database", "fence", "first", "quorum", "store", "testing"]);
   });
 
   test("take a first lock, with one Redis", async () => {

@@ -44,7 +44,7 @@ describe("leaders", () => {
       untilAborted(term.signal),
     );
     await clock.advance(1_000);
-    expect(seen.slice(1)).toEqual([{ state: "led", label: "b:80", term: 1n }]);
+    expect(seen.slice(1)).toEqual([{ state: "led", label: "b:80", term: candidate.term?.fence }]);
     await clock.advance(100_000);
     expect(seen).toHaveLength(2);
     await candidate.stop();
@@ -63,12 +63,15 @@ describe("leaders", () => {
       untilAborted(term.signal),
     );
     await settle();
-    expect(seen.at(-1)).toEqual({ state: "led", label: undefined, term: 1n });
+    const first = candidate.term?.fence ?? 0n;
+    expect(seen.at(-1)).toEqual({ state: "led", label: undefined, term: first });
     await candidate.resign();
     await settle();
     expect(seen.at(-1)).toEqual(noLeader);
     await clock.advance(1);
-    expect(seen.at(-1)).toEqual({ state: "led", label: undefined, term: 2n });
+    const second = candidate.term?.fence;
+    expect(second).toBeGreaterThan(first);
+    expect(seen.at(-1)).toEqual({ state: "led", label: undefined, term: second });
     await candidate.stop();
     await locks.close();
     await over;

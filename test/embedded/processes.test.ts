@@ -61,7 +61,7 @@ describe("a holder that is stopped", () => {
     expect(await locks.tryAcquire("job")).toBeUndefined();
     worker.signal("SIGCONT");
     worker.say("release");
-    expect(await worker.told()).toBe("released true");
+    expect(await worker.line()).toBe("released true");
     expect(await locks.tryAcquire("job")).toBeDefined();
   });
 
@@ -74,9 +74,9 @@ describe("a holder that is stopped", () => {
     const lease = await locks.acquire("job");
     expect(lease.fence).toBeGreaterThan(fence);
     worker.signal("SIGCONT");
-    expect(await worker.told()).toBe("lost expired");
+    expect(await worker.line()).toBe("lost expired");
     worker.say("release");
-    expect(await worker.told()).toBe("released false");
+    expect(await worker.line()).toBe("released false");
     expect(await lease.prove()).toBe(true);
   });
 });
@@ -106,18 +106,18 @@ describe.skipIf(!canUnshare)("a holder in another pid namespace", () => {
     expect(new Set([...fences, ours.fence]).size).toBe(3);
     for (const resource of ["first", "second", "ours"]) {
       const other = workshop.start([directory, "attempt", resource], { through: unshare });
-      expect(await other.told()).toBe("held by others");
+      expect(await other.line()).toBe("held by others");
       expect(await locks.tryAcquire(resource)).toBeUndefined();
     }
     first.say("release");
-    expect(await first.told()).toBe("released true");
+    expect(await first.line()).toBe("released true");
     expect(await locks.tryAcquire("first")).toBeDefined();
   });
 });
 
 test("without lmdb the error says what to install", async () => {
   const worker = workshop.start([workshop.newDirectory(), "attempt", "job"], { lmdb: "without" });
-  expect(await worker.told()).toMatch(/^UnsupportedError UNSUPPORTED .*npm install lmdb$/);
+  expect(await worker.line()).toMatch(/^UnsupportedError UNSUPPORTED .*npm install lmdb$/);
   expect(await worker.exit).toBe(0);
 });
 
@@ -127,10 +127,10 @@ test.skipIf(!isAvailable("the rights of root", process.getuid?.() === 0))(
     const directory = workshop.newDirectory();
     await open(directory).tryAcquire("job");
     const boot = readdirSync(directory).find((name) => name.startsWith("boot-")) ?? "";
-    const nobody = 65_534;
+    const withoutRights = 65_534;
     chmodSync(workshop.folder, 0o755);
     const attempt = async (path: string): Promise<string> =>
-      await workshop.start([path, "attempt", "job"], { uid: nobody }).told();
+      await workshop.start([path, "attempt", "job"], { uid: withoutRights }).line();
     const denied = /^StoreError STORE no permission to keep locks in /;
     // In turn: the directory cannot be read, cannot be written, then its database, then its lock
     // file.
@@ -156,10 +156,10 @@ test("no lock is lost while other processes open the database", async () => {
     workshop.start([directory, role, role === "opens" ? "300" : ""]),
   );
   const [first, second, ...openers] = workers;
-  for (const opener of openers) expect(await opener.told()).toBe("well");
+  for (const opener of openers) expect(await opener.line()).toBe("well");
   for (const writer of [first, second]) {
     writer?.say("close");
-    expect(await writer?.told()).toBe("well");
+    expect(await writer?.line()).toBe("well");
   }
 });
 

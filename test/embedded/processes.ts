@@ -104,7 +104,7 @@ export class Worker {
   }
 
   /** Returns the next line of the worker's output. */
-  async told(): Promise<string> {
+  async line(): Promise<string> {
     const { done, value } = await this.#lines.next();
     if (done === true) throw new Error(`the worker ended (${await this.exit})`);
     return value;
@@ -112,9 +112,9 @@ export class Worker {
 
   /** Returns the fence of the lock that the worker reports. */
   async held(): Promise<bigint> {
-    const line = await this.told();
+    const line = await this.line();
     const fence = /^held (\d+)$/.exec(line)?.[1];
-    if (fence === undefined) throw new Error(`expected a lock, was told: ${line}`);
+    if (fence === undefined) throw new Error(`expected a lock, got: ${line}`);
     return BigInt(fence);
   }
 

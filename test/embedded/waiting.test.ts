@@ -21,16 +21,16 @@ class Waiter {
   readonly #resources: readonly string[];
   readonly #waiting: Waiting;
   /** Number of notifications since the last attempt. */
-  told = 0;
-  #onTold: (() => void) | undefined;
+  notified = 0;
+  #onNotified: (() => void) | undefined;
 
   constructor(port: Port, ...resources: readonly string[]) {
     this.#port = port;
     this.#resources = resources;
     this.#waiting = port.store.waiting(resources);
     this.#waiting.listen(() => {
-      this.told += 1;
-      this.#onTold?.();
+      this.notified += 1;
+      this.#onNotified?.();
     });
   }
 
@@ -41,9 +41,9 @@ class Waiter {
   }
 
   /** Resolves when a notification has come since the last attempt, and makes an attempt. */
-  async whenTold(): Promise<Grant | undefined> {
-    if (this.told === 0) await new Promise<void>((resolve) => (this.#onTold = resolve));
-    this.told = 0;
+  async whenNotified(): Promise<Grant | undefined> {
+    if (this.notified === 0) await new Promise<void>((resolve) => (this.#onNotified = resolve));
+    this.notified = 0;
     return await this.attempt();
   }
 
@@ -64,7 +64,7 @@ describe("a waiter is notified", () => {
     const fence = await worker.held();
     const waiter = await new Waiter(new Port(directory), "job").queued();
     worker.say("release");
-    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    expect((await waiter.whenNotified())?.fence).toBeGreaterThan(fence);
     await waiter.leave();
     await worker.kill();
   });
@@ -75,7 +75,7 @@ describe("a waiter is notified", () => {
     const fence = await worker.held();
     const waiter = await new Waiter(new Port(directory), "job").queued();
     await worker.kill();
-    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    expect((await waiter.whenNotified())?.fence).toBeGreaterThan(fence);
     await waiter.leave();
   });
 
@@ -85,7 +85,7 @@ describe("a waiter is notified", () => {
     const fence = await worker.held();
     const waiter = await new Waiter(new Port(directory), "job").queued();
     worker.signal("SIGSTOP");
-    expect((await waiter.whenTold())?.fence).toBeGreaterThan(fence);
+    expect((await waiter.whenNotified())?.fence).toBeGreaterThan(fence);
     await waiter.leave();
     await worker.kill();
   });
@@ -114,10 +114,10 @@ describe("of several waiters", () => {
     for (const waiter of waiters) {
       if (grant === undefined) throw new Error("the one before had nothing to give back");
       await holder.store.release(grant);
-      grant = await waiter.whenTold();
+      grant = await waiter.whenNotified();
       await waiter.leave();
       // A waiter that had its turn is not notified again, and the others are not notified yet.
-      expect(waiters.map(({ told }) => told)).toEqual([0, 0, 0, 0, 0]);
+      expect(waiters.map(({ notified }) => notified)).toEqual([0, 0, 0, 0, 0]);
     }
   });
 
@@ -128,14 +128,14 @@ describe("of several waiters", () => {
     const greedy = await new Waiter(new Port(directory), "a", "b").queued();
     const modest = await new Waiter(new Port(directory), "a").queued();
     await holder.store.release(both);
-    const grant = await modest.whenTold();
-    expect(greedy.told).toBe(0);
+    const grant = await modest.whenNotified();
+    expect(greedy.notified).toBe(0);
     await modest.leave();
     await holder.store.release(other);
     expect(await greedy.attempt()).toBeUndefined();
-    if (grant === undefined) throw new Error("it was told, and did not get it");
+    if (grant === undefined) throw new Error("it was notified, and did not get it");
     await holder.store.release(grant);
-    expect(await greedy.whenTold()).toMatchObject({ resources: ["a", "b"] });
+    expect(await greedy.whenNotified()).toMatchObject({ resources: ["a", "b"] });
     await greedy.leave();
   });
 
@@ -147,7 +147,7 @@ describe("of several waiters", () => {
     const second = await new Waiter(new Port(directory), "job").queued();
     await holder.store.release(grant);
     await first.leave();
-    expect(await second.whenTold()).toBeDefined();
+    expect(await second.whenNotified()).toBeDefined();
     await second.leave();
   });
 
@@ -156,11 +156,11 @@ describe("of several waiters", () => {
     const holder = new Port(directory);
     const grant = await holder.take("job");
     const worker = workshop.start([directory, "queue", "job"]);
-    expect(await worker.told()).toBe("queued held");
+    expect(await worker.line()).toBe("queued held");
     const waiter = await new Waiter(new Port(directory), "job").queued();
     await worker.kill();
     await holder.store.release(grant);
-    expect(await waiter.whenTold()).toBeDefined();
+    expect(await waiter.whenNotified()).toBeDefined();
     await waiter.leave();
   });
 
@@ -172,7 +172,7 @@ describe("of several waiters", () => {
     await Promise.all(waiters.map((waiter) => waiter.queued()));
     expect(mailboxes(directory)).toHaveLength(1);
     await Promise.all(grants.map((grant) => port.store.release(grant)));
-    for (const waiter of waiters) expect(await waiter.whenTold()).toBeDefined();
+    for (const waiter of waiters) expect(await waiter.whenNotified()).toBeDefined();
     await Promise.all(waiters.map((waiter) => waiter.leave()));
     await port.store.close();
     expect(mailboxes(directory)).toEqual([]);
@@ -185,7 +185,7 @@ describe("what a wait leaves behind", () => {
     const port = new Port(directory);
     const grant = await port.take("job");
     const worker = workshop.start([directory, "queue", "job"]);
-    await worker.told();
+    await worker.line();
     const [abandoned] = mailboxes(directory);
     await worker.kill();
     const waiter = await new Waiter(port, "job").queued();

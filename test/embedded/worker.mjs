@@ -9,16 +9,16 @@ const [dist, directory, what, ...rest] = process.argv.slice(2);
 const { createLocks } = await import(join(dist, "index.js"));
 const { embedded } = await import(join(dist, "stores", "embedded", "index.js"));
 const locks = createLocks(embedded(directory, { maxTtl: "24h" }));
-const tell = (line) => process.stdout.write(`${line}\n`);
+const report = (line) => process.stdout.write(`${line}\n`);
 const recordBytes = 64;
 
 /** Acquires the lock and holds it until a line on stdin says otherwise. */
 async function hold(resource, ttl) {
   const lease = await locks.acquire(resource, { ttl: Number(ttl), wait: "forever" });
-  lease.signal.addEventListener("abort", () => tell(`lost ${lease.signal.reason.reason}`));
-  tell(`held ${lease.fence}`);
+  lease.signal.addEventListener("abort", () => report(`lost ${lease.signal.reason.reason}`));
+  report(`held ${lease.fence}`);
   for await (const line of createInterface({ input: process.stdin })) {
-    if (line === "release") tell(`released ${(await lease.release()).released}`);
+    if (line === "release") report(`released ${(await lease.release()).released}`);
     if (line === "close") break;
   }
   await locks.close();
@@ -27,7 +27,7 @@ async function hold(resource, ttl) {
 /** Acquires the lock and ends without a release. */
 async function leave(resource, ttl) {
   const lease = await locks.acquire(resource, { ttl: Number(ttl) });
-  tell(`held ${lease.fence}`);
+  report(`held ${lease.fence}`);
 }
 
 /**
@@ -58,7 +58,7 @@ async function sections(resource, file, done) {
 
 /** Waits for the lock, and reports when it is in the queue. The test ends the process. */
 async function queue(resource) {
-  locks.on("contended", () => tell("queued held"));
+  locks.on("contended", () => report("queued held"));
   await locks.acquire(resource, { ttl: "1h", wait: "forever" });
 }
 
@@ -66,10 +66,10 @@ async function queue(resource) {
 async function attempt(resource) {
   try {
     const lease = await locks.tryAcquire(resource, { ttl: "1h" });
-    tell(lease === undefined ? "held by others" : `held ${lease.fence}`);
+    report(lease === undefined ? "held by others" : `held ${lease.fence}`);
     await lease?.release();
   } catch (error) {
-    tell(`${error.name} ${error.code} ${error.message}`);
+    report(`${error.name} ${error.code} ${error.message}`);
   }
   await locks.close();
 }
@@ -87,7 +87,7 @@ async function writes() {
     if (!(await lease.release()).released) throw new Error("not released");
     await setImmediate();
   }
-  tell("well");
+  report("well");
   await locks.close();
   process.stdin.destroy();
 }
@@ -99,7 +99,7 @@ async function opens(times) {
     if ((await manager.tryAcquire(`own ${process.pid}`)) === undefined) throw new Error("held");
     await manager.close();
   }
-  tell("well");
+  report("well");
 }
 
 await { hold, leave, queue, writes, opens, sections, attempt }[what](...rest);

@@ -15,6 +15,8 @@ const examples: Readonly<Record<string, readonly RegExp[]>> = {
   "transfer.mjs": [/with locks: .*in all 4000, should be 4000/],
   "cron-once.mjs": [/^kill -9/m, /^8 ticks, each run once$/m],
   "leader-hand-over.mjs": [/^kill -9 v2-/m, /^3 terms, each with a greater fence, and no two/m],
+  "charge-once.mjs": [/^first worker: killed after the charge$/m, /^3 requests, 1 charge$/m],
+  "http-idempotency.mjs": [/^k1, two books: 422/m, /^2 orders of 5 requests$/m],
   "worker-pool.mjs": [/^kill -9/m, /^24 jobs, each finished once$/m],
   "http-express.mjs": [/slow writes with fence \d+: refused, \d+ was seen/, /says: from quick/],
   "http-fastify.mjs": [/slow writes with fence \d+: refused, \d+ was seen/, /says: from quick/],

@@ -3,7 +3,7 @@ import { findingsOf } from "../../faults/check/summary.ts";
 import type { ClientEvent } from "../../faults/history.ts";
 import { applied, fault, planted, tenure } from "./histories.ts";
 
-const told = (events: readonly ClientEvent[], faults = planted().faults): readonly string[] =>
+const failuresOf = (events: readonly ClientEvent[], faults = planted().faults): readonly string[] =>
   findingsOf(planted({ events: [...events, ...tenure("c9.0", 99, 6_000, 6_100)], faults }))
     .failures;
 
@@ -15,52 +15,52 @@ describe("trusted leases that overlap", () => {
   const both = [...tenure("c1.0", 1, 100, 900), ...tenure("c2.0", 2, 500, 1_000)];
 
   test("are a failure", () => {
-    const failures = told(both);
+    const failures = failuresOf(both);
     expect(failures).toContain("r: c1.0/1 and c2.0/2 were both trusted for 400.0 ms");
     expect(failures.join()).toContain("mutex-model");
   });
 
   test("are a failure even after a node lost its data", () => {
-    expect(told(both, fault("kill-empty", 200, 300))).not.toEqual([]);
+    expect(failuresOf(both, fault("kill-empty", 200, 300))).not.toEqual([]);
   });
 
   test.each(["clock-step", "evict"])("are no failure after %s, until a TTL later", (kind) => {
-    expect(told(both, fault(kind, 200, 300, "+3000 ms"))).toEqual([]);
+    expect(failuresOf(both, fault(kind, 200, 300, "+3000 ms"))).toEqual([]);
     const later = [...tenure("c1.0", 1, 2_000, 2_900), ...tenure("c2.0", 2, 2_500, 3_000)];
-    expect(told(later, fault(kind, 200, 300, "+3000 ms"))).not.toEqual([]);
+    expect(failuresOf(later, fault(kind, 200, 300, "+3000 ms"))).not.toEqual([]);
   });
 
   test("count until the end that the library reported, even if the process was stopped", () => {
     const silent = tenure("c1.0", 1, 100, 9_000).filter(({ t }) => t <= 100);
-    expect(told([...silent, ...tenure("c2.0", 2, 900, 950)])).toContain(
+    expect(failuresOf([...silent, ...tenure("c2.0", 2, 900, 950)])).toContain(
       "r: c1.0/1 and c2.0/2 were both trusted for 50.0 ms",
     );
-    expect(told([...silent, ...tenure("c2.0", 2, 1_101, 1_150)])).toEqual([]);
+    expect(failuresOf([...silent, ...tenure("c2.0", 2, 1_101, 1_150)])).toEqual([]);
   });
 
   test("end when the process was killed", () => {
     const silent = tenure("c1.0", 1, 100, 9_000).filter(({ t }) => t <= 100);
     const events = [...silent, ...tenure("c2.0", 2, 500, 600)];
-    expect(told(events, fault("kill-client", 400, 450))).toEqual([]);
+    expect(failuresOf(events, fault("kill-client", 400, 450))).toEqual([]);
   });
 
   test("count until the last look if the library reports no end", () => {
     const endless = tenure("c1.0", 1, 100, 3_000).map((event) => {
       return JSON.parse(JSON.stringify({ ...event, untilMs: undefined })) as ClientEvent;
     });
-    expect(told([...endless, ...tenure("c2.0", 2, 2_500, 2_600)])).not.toEqual([]);
+    expect(failuresOf([...endless, ...tenure("c2.0", 2, 2_500, 2_600)])).not.toEqual([]);
   });
 });
 
 describe("fences", () => {
   test("that decrease are a failure", () => {
     const events = [...tenure("c1.0", 7, 100, 200), ...tenure("c2.0", 6, 300, 400)];
-    expect(told(events).join()).toContain("fence-order");
+    expect(failuresOf(events).join()).toContain("fence-order");
   });
 
   test("that come twice are a failure", () => {
     const events = [...tenure("c1.0", 7, 100, 200), ...tenure("c2.0", 7, 300, 400)];
-    expect(told(events).join()).toContain("fence-unique");
+    expect(failuresOf(events).join()).toContain("fence-unique");
   });
 });
 
@@ -136,13 +136,13 @@ test("the summary shows how early or late holders learnt of a loss, running and 
       who,
       lease: `${who}/1`,
       resource: "r",
-      what: "told",
+      what: "reported",
       reason: "expired",
       untilMs: 400,
     };
   };
   const events = [...planted().events, lost("c1.0", 700), lost("c2.0", 399)];
   const { summary } = findingsOf(planted({ events, faults: fault("freeze-client", 300, 690) }));
-  expect(summary.toldRunning).toMatchObject({ count: 1, latestMs: -1 });
-  expect(summary.toldFrozen).toMatchObject({ count: 1, latestMs: 300 });
+  expect(summary.learnedRunning).toMatchObject({ count: 1, latestMs: -1 });
+  expect(summary.learnedFrozen).toMatchObject({ count: 1, latestMs: 300 });
 });

@@ -19,7 +19,7 @@ function signalled(reason: string, t: number): ClientEvent[] {
   const held = tenure("c1.0", 1, 100, t).filter(
     ({ what }) => what === "call" || what === "granted",
   );
-  return [...held, { ...about, t, what: "told", reason, untilMs: 1_100 }];
+  return [...held, { ...about, t, what: "reported", reason, untilMs: 1_100 }];
 }
 
 /** Returns the findings about the events. Another client gets the resource afterwards. */

@@ -27,8 +27,8 @@ function held(toMs: number, ...more: readonly ClientEvent[]): ClientEvent[] {
 const confirmed = (startedMs: number): ClientEvent => {
   return { ...about, t: startedMs + 5, what: "prove", outcome: "proven", startedMs };
 };
-const told = (ticksLate: number): ClientEvent => {
-  return { ...about, t: 1_100, what: "told", reason: "expired", untilMs: 1_100, ticksLate };
+const reported = (ticksLate: number): ClientEvent => {
+  return { ...about, t: 1_100, what: "reported", reason: "expired", untilMs: 1_100, ticksLate };
 };
 const looked = (t: number): ClientEvent => {
   return { ...about, t, what: "look", trusted: true, untilMs: 1_100 };
@@ -44,6 +44,33 @@ const answered = (outcome: string, t = 305): ClientEvent[] =>
 const write = (op: string, phase: "accepted" | "refused" | "refused-claim"): ClientEvent => {
   return { ...about, t: 200, what: "write", register: "redis-fenced", op, phase, careful: true };
 };
+const called = (startedMs: number, lease: readonly ClientEvent[]): ClientEvent[] =>
+  lease.map((event) => (event.what === "granted" ? { ...event, startedMs } : event));
+
+/** Client 1 reads a register and writes "a" to it; client 2 reads `value` from it later. */
+function registerUsed(value: string, phase: "accepted" | "refused" | "failed"): Partial<History> {
+  const of = { register: "redis-fenced" } as const;
+  const first = { ...about, ...of, op: "a" };
+  const second = { who: "c2.0", lease: "c2.0/2", resource: "r", ...of, op: "b" };
+  return {
+    ...events(
+      held(
+        300,
+        { ...first, t: 110, what: "read", phase: "call" },
+        { ...first, t: 120, what: "read", phase: "done", value: "origin" },
+        { ...first, t: 190, what: "write", phase: "call", careful: true },
+        { ...first, t: 200, what: "write", phase, careful: true },
+      ),
+      tenure("c2.0", 2, 400, 500),
+      [
+        { ...second, t: 410, what: "read", phase: "call" },
+        { ...second, t: 420, what: "read", phase: "done", value },
+      ],
+    ),
+    applied: phase === "accepted" ? applied("redis-fenced", [["a", "origin", 1, 1n, 0n]]) : [],
+  };
+}
+
 const after = (lockedMs: number): Partial<History> => {
   return { events: tenure("c1.0", 1, lockedMs, lockedMs + 50) };
 };
@@ -95,6 +122,29 @@ const pairs: Readonly<Record<FaultRule, readonly Pair[]>> = {
       kept: events(held(499), tenure("c2.0", 2, 500, 1_000)),
     },
   ],
+  "no-order": [
+    {
+      how: "of two leases whose calls overlap, the later holder has the smaller fence",
+      broken: events(
+        called(100, tenure("c1.0", 5, 200, 300)),
+        called(150, tenure("c2.0", 4, 310, 400)),
+      ),
+      kept: events(
+        called(100, tenure("c1.0", 5, 200, 300)),
+        called(150, tenure("c2.0", 6, 310, 400)),
+      ),
+    },
+    {
+      how: "a register returns a write that was overwritten before the read",
+      broken: registerUsed("origin", "accepted"),
+      kept: registerUsed("a", "accepted"),
+    },
+    {
+      how: "a guard refuses a fence although it has seen no greater one",
+      broken: registerUsed("origin", "refused"),
+      kept: registerUsed("origin", "failed"),
+    },
+  ],
   "trusted-after-end": [
     {
       how: "a look finds the lease valid after its end",
@@ -105,8 +155,8 @@ const pairs: Readonly<Record<FaultRule, readonly Pair[]>> = {
   "late-report": [
     {
       how: "the signal comes two ticks after the end",
-      broken: events(held(1_101, told(2))),
-      kept: events(held(1_101, told(1))),
+      broken: events(held(1_101, reported(2))),
+      kept: events(held(1_101, reported(1))),
     },
     { how: "the signal never comes", broken: events(silent(2)), kept: events(silent(1)) },
   ],

@@ -20,8 +20,8 @@ describe("guards with real leases", () => {
 
   it("refuse the earlier of two leases, and its manager emits an event", async () => {
     const locks = createLocks(memory());
-    const told: LockEvents["fence-rejected"][] = [];
-    locks.on("fence-rejected", (event) => told.push(event));
+    const rejections: LockEvents["fence-rejected"][] = [];
+    locks.on("fence-rejected", (event) => rejections.push(event));
     const earlier = await locks.acquire("invoice:42", { label: "first" });
     await fencedSet(client, earlier, "value", "earlier");
     await earlier.release();
@@ -29,7 +29,7 @@ describe("guards with real leases", () => {
     await fencedSet(client, later, "value", "later");
     const error = await rejectionOf(fencedSet(client, earlier, "value", "too late"));
     expect(error).toMatchObject({ fence: earlier.fence, seen: later.fence });
-    expect(told).toEqual([
+    expect(rejections).toEqual([
       {
         resources: ["invoice:42"],
         label: "first",

@@ -95,7 +95,7 @@ describe.each(forms)("the HTTP guard on %s", (_, open) => {
       seen: 9_007_199_254_740_993n,
       resources: ["invoice:42"],
     });
-    expect(stale.told).toMatchObject([{ guard: "http", resource: "invoice:42" }]);
+    expect(stale.rejections).toMatchObject([{ guard: "http", resource: "invoice:42" }]);
     expect(await response.json()).toEqual({
       type: "urn:holdfast:problem:stale-fence",
       title: "The fence is stale",

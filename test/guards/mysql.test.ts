@@ -121,7 +121,7 @@ describe.each(kinds)("a fence column through %s", (_, connect) => {
     const error = await rejectionOf(fencedUpdate(db, stale, write("late")));
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: beyondDouble - 1n, seen: beyondDouble });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
     expect(await invoice()).toEqual({ paid: 1, note: "a", fence: String(beyondDouble) });
   });
 
@@ -315,7 +315,7 @@ describe("a guard table on MariaDB", () => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: 2n ** 63n - 2n, seen: 2n ** 63n - 1n });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "mysql" }]);
   });
 
   it("guards every resource of a lease, or the given ones", async () => {

@@ -46,7 +46,7 @@ describe.each(postgresClients)("a guard table through %s", (_, connect) => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ seen: 9_007_199_254_740_993n, resources: ["invoice:42"] });
-    expect(stale.told).toMatchObject([{ resource: "invoice:42", guard: "postgres" }]);
+    expect(stale.rejections).toMatchObject([{ resource: "invoice:42", guard: "postgres" }]);
     expect(await guards()).toEqual([{ resource: "invoice:42", fence: "9007199254740993" }]);
   });
 
@@ -274,7 +274,9 @@ describe("the trigger that refuses a lower fence", () => {
     expect(error).toMatchObject({ code: "HF412" });
     const lease = leaseLike(8n, "account:1");
     expect(() => throwIfFenceRejected(error, lease)).toThrow(FenceRejectedError);
-    expect(lease.told).toEqual([{ resource: "account:1", fence: 8n, seen: 9n, guard: "postgres" }]);
+    expect(lease.rejections).toEqual([
+      { resource: "account:1", fence: 8n, seen: 9n, guard: "postgres" },
+    ]);
     expect(() => throwIfFenceRejected(new Error("other"), lease)).not.toThrow();
     const rows = await client.run(`SELECT balance, ${fence} AS f FROM ${name}`);
     expect(rows).toEqual([{ balance: 21, f: "9" }]);

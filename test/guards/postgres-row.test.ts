@@ -62,7 +62,7 @@ describe.each(postgresClients)("a fence column through %s", (_, connect) => {
       seen: beyondDouble,
       resources: ["invoice:42"],
     });
-    expect(stale.told).toEqual([
+    expect(stale.rejections).toEqual([
       {
         resource: "invoice:42",
         fence: beyondDouble - 1n,

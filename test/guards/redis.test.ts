@@ -76,7 +76,7 @@ describe.each(kinds)("a fenced value through %s", (_, connect) => {
       const error = await rejectionOf(fencedSet(client, stale, "balance", "late", unlimited));
       expect(error).toBeInstanceOf(FenceRejectedError);
       expect(error).toMatchObject({ fence: late, seen: last, resources: ["invoice:42"] });
-      expect(stale.told).toEqual([
+      expect(stale.rejections).toEqual([
         { resource: "invoice:42", fence: late, seen: last, guard: "redis" },
       ]);
       expect(await fencedGet(client, "balance")).toEqual({ value: "kept", fence: last });

@@ -261,7 +261,7 @@ describe.each(kinds)("fenced changes through %s", (_, connect) => {
     ]) {
       expect(await rejectionOf(attempt())).toMatchObject({ resources: ["stock:nail"], seen: 9n });
     }
-    expect(lease.told).toHaveLength(2);
+    expect(lease.rejections).toHaveLength(2);
   });
 });
 

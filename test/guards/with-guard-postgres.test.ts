@@ -125,7 +125,7 @@ describe.each(kinds)("withGuard through %s", (_, connect) => {
     );
     expect(error).toBeInstanceOf(FenceRejectedError);
     expect(error).toMatchObject({ fence: 8n, seen: 9n });
-    expect(stale.told).toHaveLength(1);
+    expect(stale.rejections).toHaveLength(1);
     expect(calls).toBe(0);
     expect(await notes()).toEqual(["newer"]);
   });

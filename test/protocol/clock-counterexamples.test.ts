@@ -131,7 +131,7 @@ test("C20c: a counter beside its lock (Cluster only) must outlive leases and clo
       // The retention is before the operations.
       const at = 3 + Number(sent[2]) + 2;
       const command = retentionMs === undefined ? sent : sent.with(at, retentionMs);
-      const reply = await stage.tells(n, { ...methods(call), first: () => command });
+      const reply = await stage.send(n, { ...methods(call), first: () => command });
       return reply.kind === "granted" ? reply.fence : undefined;
     };
     const a = [await grant("a", 1), await grant("a", 2)];

@@ -96,7 +96,7 @@ test("C14: an extend must not count a key that an own late acquire created again
     await b.executes("touch", 3);
     await stage.expires(3);
     expect(await a.executes("acquire", 3)).toMatch(/ 3$/);
-    await b.hears("touch", 3);
+    await b.receives("touch", 3);
     expect(b.fence).toBe(2n);
     await a.extends();
     await a.runs("touch", 2);

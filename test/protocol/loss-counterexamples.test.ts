@@ -50,7 +50,7 @@ async function admitAsItIs(stage: Stage): Promise<void> {
 }
 
 async function recordOf(stage: Stage, n: number): Promise<NodeRecord> {
-  return await stage.tells(n, nodeRecordCall(options));
+  return await stage.send(n, nodeRecordCall(options));
 }
 
 /** Admits node 1 by a weaker rule: with these counters, after this wait. */
@@ -65,7 +65,7 @@ async function admitNaively(stage: Stage, from: readonly NodeRecord[], waitMs: n
     wallUs: 0,
     counters,
   });
-  return await stage.tells(1, call);
+  return await stage.send(1, call);
 }
 
 test("C6: a node that comes back empty and votes at once lets two clients hold the lock at once", async () => {
@@ -111,9 +111,9 @@ test("C7: confirming every grant in a second round does not replace the quaranti
   const calls = new Calls(fencedMode(options));
   async function schedule(stage: Stage) {
     const grant = async (owner: string, n: number) =>
-      await stage.tells(n, calls.acquire([resource], owner, ttlMs, 1));
+      await stage.send(n, calls.acquire([resource], owner, ttlMs, 1));
     const confirm = async (owner: string, n: number) =>
-      (await stage.tells(n, calls.touch([resource], owner, 0, 1))).kind === "done";
+      (await stage.send(n, calls.touch([resource], owner, 0, 1))).kind === "done";
     await grant("a", 1);
     await grant("a", 2);
     await grant("b", 3);

@@ -120,7 +120,7 @@ async function crossedGrants(stage: Stage) {
   await b.executes("acquire", 2);
   await stage.expires(2);
   await a.runs("acquire", 2);
-  await b.hears("acquire", 2);
+  await b.receives("acquire", 2);
   return { a, b };
 }
 
@@ -142,8 +142,8 @@ test("C4a: a raise at a node whose greater grant was not counted gives the same 
     await stage.expires(2);
     // B's late request is granted with 3, and B does not receive the reply.
     expect(await b.executes("acquire", 2)).toMatch(/ 3$/);
-    await b.hears("acquire", 1);
-    await b.hears("acquire", 3);
+    await b.receives("acquire", 1);
+    await b.receives("acquire", 3);
     const raise = await b.runs("touch", 2);
     await b.runsIfSent("touch", 3);
     return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };
@@ -174,12 +174,12 @@ test("C4b: a repeated acquire must not be raised back to the fence of its first 
     await a.executes("acquire", 3);
     await stage.expires(3);
     await b.executes("acquire", 3);
-    await a.hears("acquire", 1, 1);
-    await a.hears("acquire", 2, 0);
+    await a.receives("acquire", 1, 1);
+    await a.receives("acquire", 2, 0);
     const raise = await a.runs("touch", 2);
     await a.runsIfSent("touch", 3);
-    await b.hears("acquire", 2);
-    await b.hears("acquire", 3);
+    await b.receives("acquire", 2);
+    await b.receives("acquire", 3);
     return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };
   }
   const safe = await play(servers, asItIs, schedule);
@@ -206,10 +206,10 @@ test("C4: a node must not be raised if a repeated acquire has given its key a gr
     await b.executes("acquire", 3);
     await stage.expires(3);
     await a.executes("acquire", 3);
-    await a.hears("acquire", 1, 1);
-    await a.hears("acquire", 3);
-    await b.hears("acquire", 2);
-    await b.hears("acquire", 3);
+    await a.receives("acquire", 1, 1);
+    await a.receives("acquire", 3);
+    await b.receives("acquire", 2);
+    await b.receives("acquire", 3);
     const raise = await b.runs("touch", 1);
     await b.runsIfSent("touch", 3);
     return { a: a.fence, b: b.fence, raise: raise.split(" ").at(-1) };

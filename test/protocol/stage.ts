@@ -153,7 +153,7 @@ export class Actor {
   }
 
   /** Breaks the connection before the client has received a reply: the outcome is unknown. */
-  async hearsNothing(script: string, n: number): Promise<void> {
+  async getsNoReply(script: string, n: number): Promise<void> {
     (await this.#find(script, n)).fail(new Error("the connection was closed"));
     await quiet();
   }
@@ -176,7 +176,7 @@ export class Actor {
    * Gives the client the reply of an executed command: of the first execution, or of number
    * `which`.
    */
-  async hears(script: string, n: number, which = 0): Promise<void> {
+  async receives(script: string, n: number, which = 0): Promise<void> {
     const held = this.#pending(script, n).find(({ replies }) => replies.length > which);
     if (held === undefined) throw new Error(`node ${n} has executed no ${script}`);
     held.answer(held.replies[which]);
@@ -186,7 +186,7 @@ export class Actor {
   /** Executes a command and gives the client its reply. Returns the reply. */
   async runs(script: string, n: number): Promise<string> {
     const reply = await this.executes(script, n);
-    await this.hears(script, n);
+    await this.receives(script, n);
     return reply;
   }
 
@@ -279,7 +279,7 @@ export class Stage {
   }
 
   /** Sends one call to one node, apart from all actors. */
-  async tells<Reply>(n: number, call: NodeCall<Reply>): Promise<Reply> {
+  async send<Reply>(n: number, call: NodeCall<Reply>): Promise<Reply> {
     const backend: Backend = (command) => this.server(n).command(...command);
     const line = new HeldLine(backend, this.#options.mutations ?? {}, []);
     return call.read(await line.send(call.key, call.first(true)), false);

@@ -41,7 +41,7 @@ const all = [1, 2, 3] as const;
  */
 async function blank(stage: Stage, n: number, sinceMs: number): Promise<void> {
   await stage.losesData(n);
-  await stage.tells(n, nodeRecordCall(options));
+  await stage.send(n, nodeRecordCall(options));
   await stage.server(n).command("HSET", "holdfast:node", "since", String(sinceMs));
 }
 
@@ -105,7 +105,7 @@ test("an admission is given up if the second read leaves too few nodes to copy f
     await readsAll(admin);
     // Node 2, the only one that knows of the grant, restarts before it is read again.
     await admin.runs("node-record", 1);
-    await admin.hearsNothing("node-record", 2);
+    await admin.getsNoReply("node-record", 2);
     await admin.runs("node-record", 3);
     const admitted = await admin.runsIfSent("admit", 1);
     await looks;

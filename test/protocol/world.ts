@@ -8,7 +8,7 @@ import { Actor, quiet, resource, ttlMs } from "./stage.ts";
  * possible does nothing. So every sequence is a schedule, and can be shrunk to a shorter one.
  */
 export interface Action {
-  readonly kind: "begin" | "execute" | "hear" | "run" | "lose" | "expire" | "bump" | "wait";
+  readonly kind: "begin" | "execute" | "receive" | "run" | "lose" | "expire" | "bump" | "wait";
   readonly actor: number;
   readonly node: number;
   readonly pick: number;
@@ -19,7 +19,7 @@ export function actions(length: number): fc.Arbitrary<Action[]> {
   const kind = fc.oneof(
     { weight: 8, arbitrary: fc.constant("run" as const) },
     { weight: 4, arbitrary: fc.constant("execute" as const) },
-    { weight: 4, arbitrary: fc.constant("hear" as const) },
+    { weight: 4, arbitrary: fc.constant("receive" as const) },
     { weight: 5, arbitrary: fc.constant("expire" as const) },
     { weight: 3, arbitrary: fc.constant("begin" as const) },
     { weight: 1, arbitrary: fc.constant("lose" as const) },
@@ -72,7 +72,7 @@ export class World {
       case "execute":
         if (held !== undefined) await line.execute(held);
         break;
-      case "hear":
+      case "receive":
         if (held !== undefined && held.replies.length > 0) {
           held.answer(held.replies[action.pick % held.replies.length]);
         }

@@ -231,6 +231,6 @@ function pairs(flat: unknown): [string, string][] {
 
 async function admit(server: RedisServer): Promise<void> {
   const options = resolveStoreOptions({ admission: "strict" }, 3);
-  await send(server, new Calls(fencedMode(options)).acquire(["x"], "nobody", 20_000, 1));
+  await send(server, new Calls(fencedMode(options)).acquire(["x"], "no-owner", 20_000, 1));
   await server.command("HSET", nodeRecordKey, "st", "A", "ever", "1", "max", String(ttlMaxMs));
 }

@@ -144,7 +144,7 @@ describe("break", () => {
     const seen = await locks.inspect("r");
     await servers[1]?.kill();
     await expect(locks.break(seen)).rejects.toMatchObject({ code: "QUORUM" });
-    await expect(locks.break("nobody-knows")).rejects.toMatchObject({ code: "STORE" });
+    await expect(locks.break("unknown-name")).rejects.toMatchObject({ code: "STORE" });
     expect(second.state).toBe("held");
   });
 

@@ -140,9 +140,9 @@ describe.each([true, false])("with fencing %s", (fencing) => {
 
   test("a waiter whose subscription has ended is skipped at once", async () => {
     const server = bench.server(0);
-    const [client, ear] = [await connect(server.port), await connect(server.port)];
+    const [client, subscriber] = [await connect(server.port), await connect(server.port)];
     const subscribe = (channel: string, listener: SubscriptionListener) => {
-      void ear.subscribe(channel).then(() => listener.onReady());
+      void subscriber.subscribe(channel).then(() => listener.onReady());
       return () => Promise.resolve();
     };
     const listening = { ...watchConnection(client), subscribe };
@@ -153,7 +153,7 @@ describe.each([true, false])("with fencing %s", (fencing) => {
     const second = (await patient({ fencing })).acquire(key);
     const [[head, next] = []] = await untilQueued([server], key, 2);
     expect([head?.listened, next?.listened]).toEqual([true, true]);
-    ear.disconnect();
+    subscriber.disconnect();
     await eventually(async () => (await listenersOf(server)) === 1);
     await holder.release();
     // The second waiter never polls, so it was notified, and the lock was not kept for the first.

@@ -22,7 +22,7 @@ function watched() {
     }),
   );
   return {
-    hear: (reply: unknown, ...owners: string[]) =>
+    receive: (reply: unknown, ...owners: string[]) =>
       watch.onReceived(
         "client-1",
         "node-1",
@@ -59,16 +59,16 @@ function attemptOf(machine: SimulatedProcess, isDecided: boolean): AttemptRecord
   };
 }
 
-test("a client that sends the full script to the node that lacks it has done enough", () => {
-  const { hear, send, judged } = watched();
-  hear(lacking, "waits", "over");
+test("a client that sends the full script to the node that lacks it breaks no rule", () => {
+  const { receive, send, judged } = watched();
+  receive(lacking, "waits", "over");
   send("node-1", batch("EVAL", "waits"));
   expect(judged()).toEqual([]);
 });
 
 test("a pending vote must not be given up, even if the attempt has failed", () => {
-  const { hear, decide, judged } = watched();
-  hear(lacking, "waits", "over");
+  const { receive, decide, judged } = watched();
+  receive(lacking, "waits", "over");
   decide();
   expect(judged()).toEqual([expect.stringMatching(/^node-1 lacked .* client-1 .*\(waits\)$/)]);
 });
@@ -78,24 +78,24 @@ test.each([
   ["for another attempt", "node-1", batch("EVAL", "over")],
   ["once more without the text", "node-1", batch("EVALSHA", "waits")],
 ])("a command sent %s does not count", (_, to, command) => {
-  const { hear, send, judged } = watched();
-  hear(lacking, "waits");
+  const { receive, send, judged } = watched();
+  receive(lacking, "waits");
   send(to, command);
   expect(judged()).toHaveLength(1);
 });
 
 test("a command sent in a later turn is too late", () => {
-  const { hear, send, judged } = watched();
-  hear(lacking, "waits");
+  const { receive, send, judged } = watched();
+  receive(lacking, "waits");
   expect(judged()).toHaveLength(1);
   send("node-1", batch("EVAL", "waits"));
   expect(judged()).toHaveLength(1);
 });
 
 test("nothing must be sent if no attempt waits for it, or after any other reply", () => {
-  const { hear, judged } = watched();
-  hear(lacking, "over", "of somebody else");
-  hear(new ReplyError("ERR syntax error"), "waits");
-  hear(["G"], "waits");
+  const { receive, judged } = watched();
+  receive(lacking, "over", "of-another-client");
+  receive(new ReplyError("ERR syntax error"), "waits");
+  receive(["G"], "waits");
   expect(judged()).toEqual([]);
 });

@@ -127,7 +127,7 @@ export class QueueHistory {
   }
 
   #id(): string {
-    if (this.#random.chance(0.02)) return "nobody-can-be-told";
+    if (this.#random.chance(0.02)) return "no-listener-at-all";
     return `${this.#random.pick(bases)}-w${this.#random.integer(1, 3)}`;
   }
 

@@ -34,14 +34,14 @@ redis.call = function(name, key, ...)
   if key == nil then return server.call(name) end
   return server.call(name, key, ...)
 end
-local function hears(channel)
+local function listeners(channel)
   return 1 - server.call('SISMEMBER', 'test:deaf', string.match(channel, '[^:]*$'))
 end
 redis.pcall = function(name, ...)
   local first, second = ...
-  if name == 'PUBSUB' then return {second, hears(second)} end
+  if name == 'PUBSUB' then return {second, listeners(second)} end
   local reply = server.pcall(name, ...)
-  if name == 'PUBLISH' or name == 'SPUBLISH' then return hears(first) end
+  if name == 'PUBLISH' or name == 'SPUBLISH' then return listeners(first) end
   return reply
 end
 `;
@@ -53,7 +53,7 @@ interface Seen {
   readonly reply: unknown;
   readonly locks: readonly unknown[];
   readonly queues: readonly unknown[];
-  readonly told: readonly string[];
+  readonly notified: readonly string[];
 }
 
 /**
@@ -64,12 +64,12 @@ async function realSide() {
   onTestFinished(() => server.stop());
   const client = await connect(server.port);
   const listener = await connect(server.port);
-  const heard: string[] = [];
+  const published: string[] = [];
   listener.on("pmessage", (_, channel: string, message: string) => {
-    heard.push(`${channel} ${message}`);
+    published.push(`${channel} ${message}`);
   });
   listener.on("smessage", (channel: string, message: string) => {
-    heard.push(`${channel} ${message}`);
+    published.push(`${channel} ${message}`);
   });
   await listener.psubscribe("*");
   await listener.ssubscribe(
@@ -98,12 +98,12 @@ async function realSide() {
       const lists = chunkOf.map(({ step, micros }, at) => commandsOf(step, micros, first + at));
       const replies = await client.pipeline(lists.flat().map(lowerCased)).exec();
       const values = (replies ?? []).map(([error, value]) => error ?? value);
-      await eventually(() => heard.at(-1) === `test:step ${first + chunkOf.length - 1}`);
+      await eventually(() => published.at(-1) === `test:step ${first + chunkOf.length - 1}`);
       return chunkOf.map(({ micros }, at) => {
         const [, , reply, kept, ...more] = values.slice(at * 9, at * 9 + 9);
         const until = more[locks.length];
-        const end = heard.indexOf(`test:step ${first + at}`);
-        const told = heard.splice(0, end + 1).slice(0, -1);
+        const end = published.indexOf(`test:step ${first + at}`);
+        const notified = published.splice(0, end + 1).slice(0, -1);
         const nowMs = Math.floor(micros / 1_000);
         // Entries that the twin's server deletes by its clock.
         const queues = locks.map((_, index) => {
@@ -112,7 +112,7 @@ async function realSide() {
           if (members.length === 0 || untilMs < nowMs) return null;
           return `${members.join(" ")} until ${untilMs}`;
         });
-        return { reply, locks: kept as unknown[], queues, told };
+        return { reply, locks: kept as unknown[], queues, notified };
       });
     },
   };
@@ -125,7 +125,7 @@ function lowerCased([name = "", ...rest]: readonly string[]): string[] {
 
 function twinSide(random: SeededRandom) {
   let realMs = 0;
-  const heard: string[] = [];
+  const published: string[] = [];
   const deaf = new Set<string>();
   const listeners = (channel: string): number =>
     deaf.has(channel.split(":").at(-1) ?? "") ? 0 : 1;
@@ -135,7 +135,7 @@ function twinSide(random: SeededRandom) {
       realMs: () => realMs,
       newRunId: () => random.hex(40),
       publish: (channel, message) => {
-        heard.push(`${channel} ${message}`);
+        published.push(`${channel} ${message}`);
         return listeners(channel);
       },
       listeners,
@@ -151,7 +151,7 @@ function twinSide(random: SeededRandom) {
     }
   }
   server.data.clear();
-  heard.length = 0;
+  published.length = 0;
   return {
     server,
     advance(ms: number): number {
@@ -169,7 +169,7 @@ function twinSide(random: SeededRandom) {
         return `${members.join(" ")} until ${nowMs + server.data.pttl(queueOf(lock))}`;
       });
       const kept = locks.map((lock) => server.data.get(lock) ?? null);
-      return { reply, locks: kept, queues, told: heard.splice(0) };
+      return { reply, locks: kept, queues, notified: published.splice(0) };
     },
   };
 }
@@ -185,7 +185,7 @@ function deafen(deaf: Set<string>, [how, , base = ""]: readonly string[]): numbe
 /**
  * Hides lives of locks, which depend on the server's own clock. All the rest has to be the same.
  */
-function comparable({ reply, told, ...rest }: Seen): unknown {
+function comparable({ reply, notified, ...rest }: Seen): unknown {
   // A number is the reply to DEL: a queue with only expired entries may exist or not.
   const lines = typeof reply === "string" ? reply.split("\n") : ["*"];
   const replies = lines.map((line) => {
@@ -193,7 +193,7 @@ function comparable({ reply, told, ...rest }: Seen): unknown {
     const life = words[0] === "H" ? 1 : words[0] === "I" ? 2 : -1;
     return words.map((word, index) => (index === life ? "*" : word)).join(" ");
   });
-  return { replies, told, ...rest };
+  return { replies, notified, ...rest };
 }
 
 test("scripts and twins reply, queue and notify alike, at the same moments", async () => {
@@ -231,7 +231,7 @@ test("scripts and twins reply, queue and notify alike, at the same moments", asy
       if (other === undefined) throw new Error("a step without an answer");
       expect(comparable(own), said).toEqual(comparable(other));
       for (const line of String(own.reply).split("\n")) count(`${step.kind} ${line[0]}`);
-      if (own.told.length > 0) count(`${step.kind} told`);
+      if (own.notified.length > 0) count(`${step.kind} notified`);
     }
   }
   // Both the short way of a repeated attempt and the engine must decide often enough.
@@ -245,9 +245,9 @@ test("scripts and twins reply, queue and notify alike, at the same moments", asy
   }
   // Every branch must be taken, or the comparison proves nothing.
   const expected: Record<string, string[]> = {
-    fenced: ["G", "H", "Q", "R", "K", "N", "told"],
-    plain: ["G", "H", "Q", "R", "K", "N", "told"],
-    cluster: ["G", "H", "Q", "R", "K", "N", "told"],
+    fenced: ["G", "H", "Q", "R", "K", "N", "notified"],
+    plain: ["G", "H", "Q", "R", "K", "N", "notified"],
+    cluster: ["G", "H", "Q", "R", "K", "N", "notified"],
     inspect: ["F", "I"],
   };
   for (const [script, answers] of Object.entries(expected)) {

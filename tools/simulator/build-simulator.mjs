@@ -23,7 +23,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-// Not below node_modules, from where the compiler would take files for somebody else's.
+// Not below node_modules, from where the compiler would take the files of another package.
 const place = createHash("sha1").update(root).digest("hex").slice(0, 8);
 const cache = join(tmpdir(), `holdfast-simulator-${place}`);
 /** What the simulator and the code under it consist of. */
@@ -70,12 +70,12 @@ function keep(from, to) {
   try {
     renameSync(from, to);
   } catch (error) {
-    // Somebody else was faster, with the same result.
+    // Another process was faster, with the same result.
     if (!existsSync(to)) throw error;
   }
 }
 
-/** A copy of the sources that nobody edits while a long run builds from it again and again. */
+/** Copies the sources, because a long run builds from them repeatedly and they may be edited meanwhile. */
 export function snapshotSources() {
   const copy = mkdtempSync(join(tmpdir(), "holdfast-sources-"));
   for (const folder of folders) {
@@ -105,7 +105,7 @@ function tsc(folder, out) {
   if (status !== 0) throw new Error(`the simulator does not compile:\n${stdout}${stderr}`);
 }
 
-/** Old builds go; a young one may be in use by somebody who runs at the same time. */
+/** Removes old builds. Another process may be using a young one. */
 function pruneCache() {
   mkdirSync(cache, { recursive: true });
   const oldestMs = Date.now() - 3_600_000;

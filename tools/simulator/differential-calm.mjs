@@ -53,7 +53,7 @@ function partOf({ key, value, owner, fence }, random, ttl, kind) {
   const locks = [key];
   const shards = kind === "fenced" ? [String(random.integer(0, 3))] : [];
   if (value === undefined) {
-    // A waiter is granted at once where nobody waits; moments decide about all other entries.
+    // A waiter is granted at once if no other call waits. The time decides about all other entries.
     const waits = random.chance(0.1);
     const terms = kind === "plain" ? [] : [fenceFrom(random), ...shards];
     const place = waits ? ["1000", "m1-w1", String(random.pick([1, 2, 32]))] : [];

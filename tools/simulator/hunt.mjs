@@ -53,7 +53,7 @@ function described(totals, failing) {
   );
 }
 
-function tell() {
+function report() {
   const { sources, from: first, totals, found } = state.hunt;
   console.log(`sources ${sources}, from seed ${first}: ${described(totals, found.length)}`);
 }
@@ -78,7 +78,7 @@ async function hunt() {
   const found = [];
   let given = state.hunt.totals.seeds;
   const goesOn = () => performance.now() < endMs && given < seedsMax;
-  const timer = setInterval(tell, 60_000);
+  const timer = setInterval(report, 60_000);
   const thread = async () => {
     const worker = new Worker(new URL("hunt-thread.mjs", import.meta.url), {
       workerData: { folder },
@@ -147,4 +147,4 @@ if (!values.status) {
     process.exitCode = 1;
   }
 }
-tell();
+report();

@@ -405,7 +405,7 @@ export const mutants = [
   },
   {
     name: "judge-on-timer-only",
-    breaks: "whoever looks at a lease after a pause sees that it is over",
+    breaks: "a look at a lease after a pause shows that it is over",
     changes: [
       {
         file: lease,
@@ -516,7 +516,7 @@ export const mutants = [
   },
   {
     name: "no-node-timeout",
-    breaks: "a round ends when its time is up, whoever is silent",
+    breaks: "a round ends when its time is up, even if nodes are silent",
     changes: [
       {
         file: "stores/redis/protocol/round.ts",
@@ -733,8 +733,8 @@ export const mutants = [
     ],
   },
   {
-    name: "only-asks-when-told",
-    breaks: "whoever waits asks also without being told: a holder that dies tells nobody",
+    name: "attempts-only-when-notified",
+    breaks: "a waiter also makes attempts without a notification: a holder that dies sends none",
     changes: [
       {
         file: "core/acquire/backoff.ts",
@@ -745,7 +745,7 @@ export const mutants = [
   },
   {
     name: "line-front-leaves-silently",
-    breaks: "whoever leaves the front of a manager's line wakes the next",
+    breaks: "a call that leaves the front of a manager's queue wakes the next",
     changes: [
       {
         file: localQueue,
@@ -784,7 +784,7 @@ export const mutants = [
   },
   {
     name: "hand-over-renews-validity",
-    breaks: "whoever is passed a lock has what is left of its validity",
+    breaks: "the call that a lock is handed over to has the rest of its validity",
     changes: [
       {
         file: localQueue,

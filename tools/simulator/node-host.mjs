@@ -46,7 +46,7 @@ export function outsideMicrotasks(work) {
   return new Promise((resolve, reject) => {
     setImmediate(() => {
       const { stackTraceLimit } = Error;
-      // Every lost message is an Error, and nobody reads where it was made.
+      // Every lost message is an Error, and its stack is not used.
       Error.stackTraceLimit = 0;
       try {
         resolve(work());

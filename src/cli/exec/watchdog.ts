@@ -57,8 +57,8 @@ function arm(): void {
   // The watchdog acts slightly later than `exec` would, so that `exec` can report the reason.
   const dueMs = leftMs() - stopLeftMs(terms) + marginMs(terms) / 2;
   if (dueMs <= 0) stop(order, terms.graceMs);
-  // Checks are at most 500 ms apart: the monotonic clock stops while the machine sleeps, and a step
-  // back of the wall clock must not hide a later sleep.
+  // Looks again at least every 500 ms, because of sleeps of the machine. In a sleep only the wall
+  // clock goes on, and a step back of it between two looks would hide the sleep.
   else timer = setTimeout(arm, Math.min(dueMs, 500));
 }
 

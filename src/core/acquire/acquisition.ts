@@ -36,7 +36,7 @@ export interface AcquireContext {
   readonly owners: Owners;
   readonly queues: LocalQueues;
   readonly keeper: Keeper;
-  /** Calls that have not ended, including their cleanup. Each call removes itself at its end. */
+  /** Calls that have not ended, including the deletion of what they left. Each removes itself. */
   readonly calls: Set<Acquisition>;
 }
 
@@ -46,7 +46,7 @@ export interface Acquired {
   readonly started: Instant;
   readonly attempts: number;
   readonly waitedMs: number;
-  /** Validity, counted from `started`. After a hand-over it is less than that of the grant. */
+  /** Validity, counted from `started`: that of the grant, or the rest of it after a hand-over. */
   readonly validityMs: number;
 }
 
@@ -56,7 +56,7 @@ interface Seen {
   readonly votes?: (() => readonly Vote[]) | undefined;
 }
 
-/** Turns a grant into the result of a call. Also turns a refusal into a result, if `wait` is 0. */
+/** Turns an attempt into the result of a manager's method. `refused`: only if `wait` is 0. */
 interface Take<Result> {
   granted(call: Acquisition, acquired: Acquired, moment: Instant): Result;
   refused(call: Acquisition, refused: Refused): Result;
@@ -114,8 +114,8 @@ export class Acquisition extends CallCancellation {
       const isAlone = waiter === undefined && gapMs <= 0;
       for (let attempts = 1; ; attempts += 1) {
         if (waiter !== undefined) {
-          // perf (contended): an inlined loop. One more promise would make the attempt miss the
-          // release's call.
+          // perf (contended): pauses in this loop, not in a function: one more promise would make
+          // the attempt too late to share a script call with the release that woke us.
           for (let ms = waiter.standByMs(waitEndsMs); ms > 0; ms = waiter.standByMs(waitEndsMs)) {
             await waiter.pause(ms, false);
           }
@@ -150,7 +150,7 @@ export class Acquisition extends CallCancellation {
         }
         const isHopeless = outcome.kind === "failed" && !outcome.retryable;
         if (this.cancelled || isHopeless || waitEndsMs <= clock.monotonicMs()) {
-          // Deletes what the attempt left in the store before the caller gets the error.
+          // Ends the call only when the store has deleted what the attempt left.
           void waiter?.leave();
           await outcome.cleanup;
           return resolve(this.#refuse(take, outcome, attempts, beganMs));
@@ -164,7 +164,7 @@ export class Acquisition extends CallCancellation {
         if (this.cancelled) await outcome.cleanup;
       }
     } catch (error) {
-      // Rejects the caller's promise now, because `leave` below may take a node timeout.
+      // Rejects the caller's promise now, because `leave` below may last as long as a node timeout.
       this.#reject?.(error);
     } finally {
       if (waiter !== undefined) await waiter.leave();
@@ -190,7 +190,7 @@ export class Acquisition extends CallCancellation {
   ): number {
     if (refused.kind === "held") waiter.refused(refused);
     const isNotified = waiter.store !== undefined;
-    // The first attempt adds no entry to the store's queue. The second one does, without a pause.
+    // The second attempt comes at once: unlike the first, it adds an entry to the store's queue.
     if (isNew && isNotified && waiter.isFirst) return 0;
     const leftMs = waitEndsMs - this.#context.runtime.clock.monotonicMs();
     return Math.max(0, Math.min(backoff.pauseMsAfter(refused, isNotified), leftMs));

@@ -8,10 +8,11 @@ import type { Grant, OpenStore } from "../store.ts";
  */
 const waitersMax = 10_000;
 /**
- * Limit for the time of hand-overs among the calls of one manager. Then other managers may acquire.
+ * Longest time for which calls of one manager hand a lock over among themselves. Then the lock is
+ * released, so that other managers can acquire it.
  */
 const handOversMsMax = 25;
-/** Least share of the validity that must be left for a hand-over to the next call. */
+/** Least share of the lease's validity that must be left for a hand-over to the next call. */
 const leastShare = 3 / 4;
 
 /** Options that a waiting call must have to take over a lease: the TTL and label of that lease. */
@@ -123,7 +124,10 @@ export class LocalQueues {
     return this.#queues.get(resource)?.votes;
   }
 
-  /** Records the refusal of the call in front for the calls behind it. */
+  /**
+   * Stores details of a refused attempt of the call in front. The calls behind it send no attempts
+   * of their own, and use these details in their errors.
+   */
   refused(resource: string, { holder, votes }: Refusal): void {
     const queue = this.#queues.get(resource);
     if (queue === undefined) return;
@@ -183,7 +187,10 @@ export class LocalQueues {
     return kept;
   }
 
-  /** Called before the lock is broken: the next call must send an attempt. */
+  /**
+   * Called before `break` takes the lock away: it is not handed over any more, and the next call
+   * must send an attempt.
+   */
   endHandOvers(resource: string): void {
     const queue = this.#queues.get(resource);
     if (queue !== undefined) queue.newestHeir = 0;

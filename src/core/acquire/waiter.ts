@@ -11,8 +11,8 @@ type WaitContext = Pick<AcquireContext, "scheduler" | "store" | "queues">;
 
 /**
  * One call that waits: its entries in the manager's local queue and in the store's queue, and its
- * pauses. A call for several resources joins no local queue, because its place would depend on the
- * queues of all its resources.
+ * pauses. A call for several resources joins no local queue: there is one queue for each resource,
+ * and the call might be first in one and last in another.
  */
 export class Waiter implements QueuedCall {
   /** The call's wait in the store. Undefined if the store has no queue. */
@@ -70,12 +70,12 @@ export class Waiter implements QueuedCall {
     return this.isFirst ? Math.min(this.#gapRemainingMs, leftMs) : leftMs;
   }
 
-  /** Returns the last holder that the local queue has recorded. */
+  /** Returns the last holder that the call in front has seen; undefined without a local queue. */
   get holder(): Holder | undefined {
     return this.#resource === undefined ? undefined : this.#queues.holderOf(this.#resource);
   }
 
-  /** Returns the votes in the last refusal of the call in front. */
+  /** Returns the votes of the last refusal that the call in front received. */
   get votes(): (() => readonly Vote[]) | undefined {
     return this.#resource === undefined ? undefined : this.#queues.votesOf(this.#resource);
   }
@@ -86,7 +86,9 @@ export class Waiter implements QueuedCall {
     else resume();
   }
 
-  /** Returns the lock that the previous holder handed over, which ends the wait. */
+  /**
+   * Returns the lock that a lease of this manager handed over to this call, which ends the wait.
+   */
   get offer(): Offer | undefined {
     return this.#offer;
   }

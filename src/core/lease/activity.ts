@@ -13,7 +13,7 @@ export interface Doubt {
 /** Extension request that is under way. */
 export interface SentRequest {
   readonly started: Instant;
-  /** Value of `doubtCountOf` for the lease when the request was sent. */
+  /** Value of `doubtCount` when the request was sent. Its reply does not clear a later doubt. */
   readonly doubts: number;
 }
 
@@ -88,8 +88,8 @@ function isIdle(activity: Activity): boolean {
 }
 
 /**
- * Returns the state of a lease without reading the clocks. perf (held): the state is computed and
- * not stored.
+ * Returns the state that the lease had at the last check of the clocks. perf (held): the state is
+ * computed and not stored.
  */
 export function stateOf(activity: Activity | undefined): LeaseState {
   if (activity === undefined) return "held";
@@ -210,8 +210,8 @@ export function signalOf(activity: Activity, lease: Judged): AbortSignal {
 }
 
 /**
- * Makes each read of `controller.signal` judge the lease first. That aborts the signal of a lease
- * that is over.
+ * Makes each read of a property of the signal first call `lease.judge()`. That aborts the signal if
+ * the lease is over.
  */
 function judgeBeforeReading(controller: AbortController, lease: Judged): void {
   const { signal } = controller;

@@ -13,11 +13,11 @@ const leastLeftMs = 1;
 /** Tolerance for rounding errors in sums of fractional milliseconds. */
 const roundingMs = 0.01;
 
-/** A renewal may run early by this part of the TTL: by 100 ms for a TTL of 10 s. */
+/** A renewal may run early by the TTL divided by this number: by 100 ms for a TTL of 10 s. */
 const earlyShare = 100;
 /**
- * Longest delay after which a renewal keeps its phase. A longer delay comes from a stall, which
- * probably delayed the renewals of other leases as well.
+ * Limit for the delay of a renewal that keeps the rhythm of its lease. A longer delay comes from a
+ * stall, which probably delayed the renewals of other leases as well (see `prolong`).
  */
 const lateMsMax = 200;
 /** Value of `#renewAtMs` for a lease that is not renewed. */
@@ -103,9 +103,7 @@ export class Deadline implements Task {
     else this.lease.schedule(moment);
   }
 
-  /**
-   * Returns the time at which the end is so near that a timer could miss it, as known at `moment`.
-   */
+  /** Returns the time at which the end is so near that a timer could miss it. `moment` is now. */
   private endDueMs(moment: Instant): number {
     const endMs = moment.monotonicMs + this.leftMs(moment);
     return Math.ceil(endMs - roundingMs) - leastLeftMs - this.terms.host.clock.timerSlackMs;
@@ -140,8 +138,8 @@ export class Deadline implements Task {
     if (renewEveryMs === undefined) return;
     const lateMs = started.monotonicMs - this.#renewAtMs;
     const isInRhythm = lateMs <= lateMsMax && lateMs >= -earlyMsOf(this.terms);
-    // After a stall or a manual extension many leases would renew at the same time. Each lease gets
-    // a new phase to prevent that.
+    // After a stall or a manual extension many leases would renew at the same moment, again and
+    // again. So each of them waits for another share of the interval (its phase) once.
     const afterMs = isInRhythm ? renewEveryMs : phased(renewEveryMs, this.terms);
     this.#renewAtMs = Math.floor(started.monotonicMs + afterMs);
   }
@@ -159,7 +157,7 @@ export class Deadline implements Task {
   }
 }
 
-/** Returns a pause of about a tenth of the TTL, at random, so that leases do not act in step. */
+/** Returns a pause of about a tenth of the TTL, at random, so that not all leases send at once. */
 export function spacingMs({ ttlMs, host }: LeaseTerms): number {
   return (ttlMs / 10) * (0.75 + host.random.fraction() / 2);
 }

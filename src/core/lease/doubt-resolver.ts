@@ -3,13 +3,13 @@ import type { HeldLease } from "./held-lease.ts";
 import type { Scheduler, Task } from "../time/scheduler.ts";
 
 /**
- * Proves leases that turned doubtful because a server was replaced. Sends the first proof at once,
- * and others after pauses, until the store confirms or denies the lease, or its validity is over.
- * Includes leases without renewal.
+ * Proves leases that turned doubtful because a server was replaced: calls `prove()` at once, and
+ * again after pauses, until the store confirms or denies the lock, or the validity is over. Leases
+ * without renewal are proven, too.
  */
 export class DoubtResolver {
   readonly #scheduler: Scheduler;
-  /** Pause before the next proof of a lease; undefined while a proof is under way. */
+  /** Pause before the next `prove()` of a lease; undefined while that call is under way. */
   readonly #pauses = new Map<HeldLease, Task | undefined>();
 
   constructor(scheduler: Scheduler) {
@@ -29,7 +29,7 @@ export class DoubtResolver {
     this.#pauses.delete(lease);
   }
 
-  /** Proves the lease once. Never rejects: the result shows in the lease's state and events. */
+  /** Calls `prove()` once. Never rejects: the result shows in the lease's state and events. */
   async #prove(lease: HeldLease): Promise<void> {
     this.#pauses.set(lease, undefined);
     try {

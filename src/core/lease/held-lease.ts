@@ -145,13 +145,13 @@ export class HeldLease implements Lease {
     if (this.#deadline.isOver(moment ?? this.terms.host.clock.now())) this.lose();
   }
 
-  /** Ends the lease as lost if the store's `judge` returns a reason for its grant. */
+  /** Ends the lease as lost if `judge`, a check of one grant by the store, returns a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     const reason = this.isActive ? judge(this.#grant) : undefined;
     if (reason !== undefined) this.lose(reason);
   }
 
-  /** Makes the lease doubtful, and proves it again, if the store's `judge` returns a cause. */
+  /** Makes the lease doubtful, and proves it, if `judge`, a check by the store, returns a cause. */
   callIntoDoubt(judge: (grant: Grant) => Error | undefined): void {
     const cause = this.isActive ? judge(this.#grant) : undefined;
     if (cause === undefined) return;
@@ -246,7 +246,7 @@ export class HeldLease implements Lease {
     if (isNew) emitDoubtful(this, cause);
   }
 
-  /** Stops renewals, the deadline, and proofs after a doubt. */
+  /** Stops renewals, the timer for the end, and the calls of `prove()` that a doubt has started. */
   private end(): void {
     if (doubtCountOf(this.#activity) > 0) this.terms.host.doubts.forget(this);
     this.#deadline.cancel();
@@ -287,7 +287,7 @@ export class HeldLease implements Lease {
     // perf (contended): wakes the next call first, so that its attempt is sent with the release.
     queues.over(grant);
     const reply = await store.release(grant);
-    // A release after the end finds no lock, even if the lease was held until its end.
+    // A late release finds no lock, because its keys have expired: the reason is then not `taken`.
     const isTaken = !reply.released && reply.reason === "taken";
     const isLate = isTaken && this.#deadline.isOver(clock.now());
     const reason = activity.loss?.reason ?? (isLate ? "expired" : undefined);

@@ -8,7 +8,7 @@ import type { Instant } from "../ports.ts";
 import type { Holder } from "../report/holder.ts";
 import type { Grant } from "../store.ts";
 
-/** Creates the leases of a manager, and returns those that are held. */
+/** Creates the leases of a manager, and finds those that are held. */
 export class Keeper {
   readonly #host: LeaseHost;
   #terms: LeaseTerms | undefined;
@@ -47,14 +47,14 @@ export class Keeper {
     return lease === undefined ? holder : { ...holder, sinceMs: wallStartMs(lease) };
   }
 
-  /** Ends each lease as lost if `judge` returns a reason for its grant. */
+  /** Ends leases as lost: those for whose grant `judge`, a check by the store, returns a reason. */
   reconsider(judge: (grant: Grant) => LossReason | undefined): void {
     for (const lease of this.leases) lease.reconsider(judge);
   }
 
   /**
-   * Makes each lease doubtful if `judge` returns a cause for its grant. Then proves the lease
-   * again.
+   * Makes leases doubtful: those for whose grant `judge`, a check by the store, returns a cause.
+   * Then proves them.
    */
   doubt(judge: (grant: Grant) => Error | undefined): void {
     for (const lease of this.leases) lease.callIntoDoubt(judge);

@@ -3,7 +3,10 @@ import type { LockEvents } from "../events.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Grant, ReleaseOutcome } from "../store.ts";
 
-/** Key of the lease method that guards call. A registered symbol, so that guards need no import. */
+/**
+ * Key of the method of a lease that a guard calls when it rejects the fence. The symbol is
+ * registered by name, so that guards need no import.
+ */
 const rejectionSymbol = Symbol.for("holdfast.lease.fenceRejected");
 /** Key of the method that `console.log` calls. Registered, so that no Node.js module is needed. */
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");

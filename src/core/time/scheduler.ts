@@ -37,7 +37,7 @@ export interface Scheduler {
 /** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
-/** perf (renew): number of tasks in one batch of due tasks that share one reading of the clocks. */
+/** perf (renew): in a batch of due tasks, the clocks are read again only after so many tasks. */
 const lookEvery = 32;
 
 /**

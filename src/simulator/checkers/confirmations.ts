@@ -3,7 +3,8 @@ import type { ConfirmationRecord, GrantRecord, Violation } from "../history.ts";
 /**
  * Checks that no lease is confirmed after another client was granted the resource with a greater
  * fence: every quorum has a node that stored the other grant. The rule does not depend on clocks.
- * It depends on fence counters, so it compares only times of the same fence epoch.
+ * It depends on fence counters, so it compares only times of one epoch: a span without a loss of
+ * counters.
  */
 export function checkConfirmations(
   confirmations: readonly ConfirmationRecord[],

@@ -2,8 +2,8 @@ import type { GrantRecord, Violation } from "../history.ts";
 
 /**
  * Checks that fences of one resource are unique, and that a grant which completed before another
- * grant started has the smaller fence. Compares only grants of the same fence epoch. `epochOf`
- * returns the epoch of a grant, or undefined if the grant spans two epochs.
+ * grant started has the smaller fence. Compares only grants of one epoch: a span without a loss of
+ * counters. `epochOf` returns the epoch of a grant, or undefined if the grant spans two epochs.
  */
 export function checkFences(
   grants: readonly GrantRecord[],

@@ -1,6 +1,9 @@
 import type { TenureRecord, Violation } from "../history.ts";
 
-/** Mutex as a state machine. A step returns undefined if the model does not allow it. */
+/**
+ * Mutex as a state machine. A step returns undefined if the model does not allow it. A tenure is
+ * the time span in which one holder has the mutex.
+ */
 export interface MutexModel<State> {
   readonly name: string;
   readonly start: State;

@@ -28,7 +28,9 @@ export interface LinkPlan {
 
 /** Callbacks of the world's checkers for each command. */
 export interface LinkWatch {
-  /** Called when the process passed the command to the driver, even if it is not connected. */
+  /**
+   * Called when the process passed the command to the driver, even if the driver is not connected.
+   */
   onSent(command: readonly string[]): void;
   /** Called before the node runs the command. */
   onExecuting(command: readonly string[]): void;
@@ -112,7 +114,8 @@ export class Link implements RedisConnection {
   }
 
   /**
-   * Holds messages back in one or both directions, without an error. `heal` delivers them.
+   * Cuts the network between process and node, in one or both directions: messages wait, without an
+   * error, until `heal` delivers them.
    */
   cut(there: boolean, back: boolean): void {
     if (there) this.#cutsThere += 1;
@@ -133,7 +136,7 @@ export class Link implements RedisConnection {
     if (this.#cutsBack === 0) this.#connection?.releaseReplies((held) => this.#bring(held));
   }
 
-  /** Makes the network reliable from now on. */
+  /** Ends the random faults of this link: it is reliable from now on. */
   calm(): void {
     this.#isCalm = true;
     this.#listening.calm();

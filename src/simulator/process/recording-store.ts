@@ -25,7 +25,9 @@ export interface AttemptRecord {
   /** True if the store has returned the outcome of the attempt. */
   isDecided: boolean;
   completedMs: number | undefined;
-  /** Start of the attempt or of the lease's last extension. Earlier votes do not count. */
+  /**
+   * Start of the attempt or of the lease's last extension. Votes of nodes before it do not count.
+   */
   heldSinceMs: number;
   fence: bigint | undefined;
   /** Time when the last successful extension returned. */
@@ -56,7 +58,10 @@ export interface RecordingOptions {
 /** Wraps the real store. Records the time and the outcome of each call. */
 export class RecordingStore {
   readonly byOwner: Map<string, AttemptRecord> = new Map();
-  /** Records by list object: all attempts of a call, and its lease, have the same object. */
+  /**
+   * Records by the list of resources: all attempts of one call, and its lease, have the same
+   * object.
+   */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 

@@ -204,7 +204,10 @@ export class SimulatedClient {
     }
   }
 
-  /** Reads a register, pauses, writes back. Overwrites what another client wrote meanwhile. */
+  /**
+   * Reads a register, pauses, and writes the next number. If another client holds the lock as well,
+   * one of the two updates is lost, which the register counts.
+   */
   async #addOne(random: SeededRandom, lease: Lease, resource: string): Promise<void> {
     const { storage, fencing, plan } = this.#parts;
     const plain = storage.plain(resource);

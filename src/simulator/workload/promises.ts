@@ -30,8 +30,9 @@ export class Promises {
   }
 
   /**
-   * Limit for the check of all nodes: two reads of the node records (a node record is the hash that
-   * Holdfast keeps on each server) and one admission per node.
+   * Limit for the time in which a client finds out which nodes may vote, and admits those that may:
+   * two reads of all node records (the hashes that Holdfast keeps on the servers) and one admission
+   * per node.
    */
   get sweepMs(): number {
     if (this.#plan.admission === "off") return 0;
@@ -39,8 +40,8 @@ export class Promises {
   }
 
   /**
-   * Limit for an acquire: its wait option, the check of all nodes, one round for the last attempt
-   * and one for its clean-up. If the acquire may wait, one more round to subscribe.
+   * Limit for an acquire: its wait option, the check of which nodes may vote, one round for the
+   * last attempt and one for its clean-up. If the acquire may wait, one more round to subscribe.
    */
   acquireMs(ttlMs: number, waitMs: number): number {
     const rounds = waitMs > 0 ? 3 : 2;

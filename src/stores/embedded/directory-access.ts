@@ -21,7 +21,8 @@ export interface DirectoryAccessOptions {
   /** Called once if the directory is in a memory file system. */
   readonly onInMemory: (path: string) => void;
   /**
-   * Called when the database is closed or cannot be used: the mailbox beside it is then useless.
+   * Called when the database is closed or cannot be used. The mailbox (a file beside it through
+   * which waiting calls are notified) is then useless.
    */
   readonly onLetGo: () => void;
 }
@@ -87,7 +88,7 @@ export class DirectoryAccess {
         letters = table.lettersForFreed(this.#options.clock.nowMs());
         return done;
       });
-      // Waits are notified after the commit, so that their attempts find the freed resources.
+      // Notifies waiting calls after the commit, so that their attempts find the freed resources.
       for (const { mailbox, wait } of letters) post(opened.folder, mailbox, wait);
       return result;
     });

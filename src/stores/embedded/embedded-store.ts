@@ -116,8 +116,8 @@ export class EmbeddedStore implements OpenStore {
       return whole;
     };
     let answer = await this.#transact(giveBack);
-    // The release is repeated, because this process goes on running: the lock would count as held
-    // until its TTL ends.
+    // Repeats a failed release. The process of the holder goes on running, so other processes would
+    // see the lock as held until its TTL ends.
     for (let again = 0; !answer.ok && answer.retryable && again < releasesMax; again += 1) {
       answer = await this.#transact(giveBack);
     }

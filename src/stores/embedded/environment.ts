@@ -22,8 +22,8 @@ import { fillNew, Table } from "./table.ts";
 const mapBytes = 256 * 1024 * 1024;
 
 /**
- * Limit for attempts to run a transaction. A second attempt is needed only if another process opens
- * the database at the same moment.
+ * Limit for the repetitions of a transaction that would undo a commit (see `CommitGuard`). One is
+ * needed only if another process opens the database at the same moment.
  */
 const turnsMax = 1_000;
 

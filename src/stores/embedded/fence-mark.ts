@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { StoreError } from "../../core/errors.ts";
 
 /**
- * Fences reserved at a time: those of a minute, because fences count µs. The database is not synced
- * to disk, because locks do not matter after a reboot. But no fence may be granted twice. So a
- * separate file keeps a mark: a number that no granted fence exceeds. Only an update of this file
- * waits for the disk.
+ * Number of fences that are reserved at a time: those of a minute, because fences count µs.
+ *
+ * The database is not synced to disk, because locks do not matter after a reboot. But no fence may
+ * be granted twice. So a separate file keeps a mark: a number that no granted fence exceeds. Only
+ * an update of this file waits for the disk.
  */
 export const fencesPerMark = 60_000_000n;
 

@@ -77,9 +77,9 @@ function selfIdentity(): ProcessIdentity {
 }
 
 /**
- * True if no process has this pid, if the process is a zombie, or if it started at another time
- * than `suspect`. A process of another scope counts as alive. Without start times, a reused pid
- * counts as alive as well, and the lock ends with its TTL.
+ * True if no process has the pid of `suspect`, if the process is a zombie, or if it started at
+ * another time than `suspect`. A process of another pid namespace or host counts as alive. Without
+ * start times, a reused pid counts as alive as well, and the lock ends with its TTL.
  */
 function isDead(suspect: ProcessIdentity, self: ProcessIdentity): boolean {
   if (suspect.place === "" || suspect.place !== self.place) return false;

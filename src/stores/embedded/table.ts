@@ -27,7 +27,7 @@ const entriesEnd = "r0";
 /** Number of grants of this process after which it removes expired entries. */
 const grantsPerSweep = 1_000;
 
-/** Limit for entries that are read at once. The other processes wait while a sweep reads them. */
+/** Limit for entries that are read at once. Other processes cannot write while they are read. */
 const sweepMax = 10_000;
 
 /** Limit for the difference between readings of the machine's clock in two processes. */
@@ -51,7 +51,7 @@ export class Table {
   readonly #machine: Machine;
   /** Queue of the calls that wait for these locks. */
   readonly queue: WaitQueue;
-  /** Number of grants since the last sweep of this process. */
+  /** Number of grants of this process since it last removed expired entries. */
   #grants = 0;
   /** Keys of the resources that may have become free in this transaction. */
   readonly #freed = new Set<string>();

@@ -10,7 +10,7 @@ export interface Address {
   readonly wait: number;
 }
 
-/** Queue entries of one wait, one for each of its resources. */
+/** Queue entries of one waiting call, one for each of its resources. */
 export interface Place {
   readonly ticket: string;
   readonly keys: readonly string[];
@@ -31,8 +31,8 @@ const ticketPrefix = "t/";
 const placePrefix = "w/";
 
 /**
- * Limit for waits that are examined for one resource. The waits behind them are not notified, and
- * depend on their attempts at intervals.
+ * Limit for the queue entries that are examined for one freed resource. Waits behind them are not
+ * notified, and depend on their attempts at intervals.
  */
 const lookedAtMax = 64;
 /** Limit for the number of waiters that is reported. */

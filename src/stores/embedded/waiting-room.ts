@@ -6,8 +6,9 @@ import type { Address } from "./wait-queue.ts";
 import type { EmbeddedWaiting } from "./waiting.ts";
 
 /**
- * Pause between two checks if a holder that blocks a wait has died. A process that dies sends no
- * notification. A check costs about 20 µs of system calls, and no transaction.
+ * Pause between two checks whether the process that holds a lock has died. A process that dies does
+ * not notify the calls that wait for its lock. A check costs about 20 µs of system calls, and no
+ * transaction.
  */
 const lookEveryMs = 25;
 

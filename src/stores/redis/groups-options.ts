@@ -8,8 +8,8 @@ import type { StoreSettings } from "./protocol/store-settings.ts";
 type Refused = "fencing" | "crossSlot" | "replicas";
 
 /**
- * Options of all groups (independent quorums that share the resources), and options of their
- * layout.
+ * Options of `redlockGroups`: those of each group (an independent quorum; the groups share the
+ * resources), and those of the layout, which is the set of groups that all clients use.
  */
 export interface GroupsOptions extends Omit<RedisStoreOptions, Refused> {
   /**

@@ -162,8 +162,8 @@ export class RedisStore implements OpenStore, RaisingStore {
   }
 
   /**
-   * Passes the grant on to the next holder in this manager. False if it is unknown whether the only
-   * server still has the grant.
+   * Turns the grant into one for the next holder in this manager. False if it is unknown whether
+   * the only server still has the grant.
    */
   handOver(grant: Grant): boolean {
     const [only, ...others] = this.#quorum.nodes;
@@ -183,7 +183,7 @@ export class RedisStore implements OpenStore, RaisingStore {
     return await this.#protocol.raise(grant, fence);
   }
 
-  /** Nodes of the store. Sends no request. */
+  /** Nodes of the store. Reading this property sends no request. */
   get members(): readonly RedisNode[] {
     return this.#quorum.nodes;
   }

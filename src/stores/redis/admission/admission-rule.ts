@@ -14,7 +14,7 @@ export type Verdict =
  * Decides if the blank node at `index` may vote, and in which mode it is admitted.
  *
  * - `copy`: a quorum of other nodes is admitted. The node waits out a quarantine, so that every
- *   lease it may have forgotten is over. Then it gets their counters.
+ *   lease it may have forgotten is over. Then it gets the fence counters of those nodes.
  * - `bootstrap`: every node replied, and none was ever admitted: a first start, or all data is
  *   gone. The nodes may vote when all of them have waited for a quarantine. Admitting one earlier
  *   would make the others look as if only they had lost their data.
@@ -47,10 +47,11 @@ export function verdict(
   const admitted = others.filter((view) => view.kind === "record" && view.record.admitted);
   if (admitted.length >= size) return ready("copy", waitMs, leftMs);
 
-  // Too few nodes reply for any grant. Perhaps only this client has lost its connections.
+  // Too few nodes reply for any grant, perhaps only to this client. It is unknown how long to wait.
   if (records.length < size) return { kind: "wait", leftMs: Infinity };
-  // Fewer than a quorum of other nodes have been admitted since the (N - size)th of them became
-  // absent.
+  // Fewer than `size` other nodes are admitted since at least N - size of them are absent (blank or
+  // silent): 2 others if `size` is 3 of 5 nodes. `absentMs` has the longest absence first, so the
+  // entry at N - size - 1 is the time since then.
   const absentMs = others
     .filter((view) => !admitted.includes(view))
     .map((view) => (view.kind === "record" ? blankForMs(view.record) : view.forMs))
@@ -68,8 +69,8 @@ export function blankForMs(record: NodeRecord): number {
 }
 
 /**
- * Returns the greatest counter of every shard among `records`. A node that is admitted gets
- * counters that are not smaller.
+ * Returns the greatest counter of every shard (lock keys that share a counter) among `records`. A
+ * node that is admitted gets counters that are not smaller.
  */
 export function greatestCounters(records: readonly NodeRecord[]): {
   readonly floor: number;

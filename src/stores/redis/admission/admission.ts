@@ -61,7 +61,7 @@ export class Admission implements Admissions {
    * Monotonic time since which a node has not replied; undefined if it replied to the last read.
    */
   readonly #silentSinceMs: (number | undefined)[];
-  /** Nodes for which a client with admission off was reported. */
+  /** Nodes for which it was reported that a client with admission off uses them. */
   readonly #offSeen = new Set<number>();
   #sweeping: Promise<void> | undefined;
   #next: Task | undefined;
@@ -87,12 +87,15 @@ export class Admission implements Admissions {
     if (!this.isPrepared) await this.sweep();
   }
 
-  /** Called when a node replies that it may not vote. Returns the reason. */
+  /**
+   * Called when a node replies that it may not vote. Returns an error that says why, and when it
+   * may.
+   */
   noticeBlank(index: number, report: BlankReport): Error {
     const { options, clock, nodes, survey } = this.#context;
     survey.look(nodes[index]);
-    // Clients with admission "strict" admit the node. This client may be connected to too few
-    // admitted nodes to copy counters from.
+    // Leaves the admission to clients with admission "strict". This client may be connected to too
+    // few admitted nodes to copy counters from.
     if (options.admission === "off") {
       return new Error(`not admitted: ${whyBlank(report.everAdmitted)}; its record is strict`);
     }

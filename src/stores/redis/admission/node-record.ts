@@ -27,7 +27,8 @@ export interface NodeRecord {
   readonly uptimeMs: number;
   readonly ttlMaxMs: number;
   /**
-   * Last time at which a client with admission off used the node: by the node's clock, to the hour.
+   * Last time at which a client with admission off used the node, by the node's clock. The script
+   * updates it at most once an hour.
    */
   readonly offSeenMs?: number | undefined;
   /** Floor: every fence that the node grants is greater than this number. */
@@ -56,7 +57,8 @@ export interface AdmitRequest {
   readonly quarantineMs: number;
   readonly floor: number;
   /**
-   * Our wall time as a second floor. The node limits it by its own time. 0 if counters are copied.
+   * This client's wall time in µs, as a second lower limit for fences. If it is far ahead of the
+   * node's own time, the node uses a smaller number. 0 if counters are copied.
    */
   readonly wallUs: number;
   readonly counters: ReadonlyMap<number, number>;
@@ -70,7 +72,7 @@ export function admitCall(request: AdmitRequest): NodeCall<AdmitReply> {
   return new ScriptCall({ script: scripts.admit, read: readAdmit }, [nodeRecordKey], args);
 }
 
-/** Parses "W sec usec uptime field value …" or "X …". */
+/** Parses the reply of node-record.lua: "W sec usec uptime field value …", or "X …" (refused). */
 function readRecord(text: string, ttlMaxMs: number): NodeRecord {
   const words = text.split(" ");
   if (words[0] === "X") throw refusal(words);
@@ -100,7 +102,10 @@ function readRecord(text: string, ttlMaxMs: number): NodeRecord {
   };
 }
 
-/** Parses "A", "L ms", "C" or "X …". */
+/**
+ * Parses the reply of admit.lua: "A" (admitted), "L ms" (the quarantine lasts so long), "C" (the
+ * record has changed), or "X …" (refused).
+ */
 function readAdmit(text: string): AdmitReply {
   const words = text.split(" ");
   switch (words[0]) {

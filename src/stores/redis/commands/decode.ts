@@ -12,8 +12,9 @@ import type {
 import { refusal, unexpected } from "./refusals.ts";
 
 /**
- * The reply to a list of operations is one text. Its first line is the stamp, "S sec usec rid", or
- * "-" if the script needed no clock. A line with the verdict on each operation follows:
+ * The reply to a list of operations is one text. Its first line is the stamp, "S sec usec rid": the
+ * time of the server's clock, and the start of the run id of its process ("-" if not checked). The
+ * stamp is "-" if the script needed no clock. A line with the verdict on each operation follows:
  *
  *   acquire   G                   granted with the proposal (the fence that the client suggests)
  *             G fence             granted with another fence, or granted to this owner before
@@ -25,7 +26,7 @@ import { refusal, unexpected } from "./refusals.ts";
  *   acquire and touch             B since ever max (the node may not vote), X CODE detail (refused)
  */
 
-/** Returns the stamp of a reply, and a line for each of `count` operations. */
+/** Returns the lines of a reply: its stamp, and the verdict on each of `count` operations. */
 export function linesOf(reply: unknown, count: number): readonly string[] {
   const lines = typeof reply === "string" ? reply.split("\n") : [];
   if (lines.length !== count + 1) throw unexpected(reply);
@@ -76,16 +77,16 @@ function readRefusal(words: readonly string[], line: string | undefined, stamp: 
 }
 
 /**
- * Returns what a touch proves if it may have run before. Undefined if a key is missing, which may
- * be an effect of the first run: the touch is then sent again.
+ * Returns what the reply to a touch proves if the driver may have sent the touch twice. Undefined
+ * if a key is missing, which may be an effect of the first run: the touch is then sent again.
  */
 export function touchAfterResend(reply: TouchReply): TouchReply | undefined {
   return reply.kind === "gone" && reply.absent ? undefined : reply;
 }
 
 /**
- * Decodes the verdicts on a list of touches. If a node may not vote or refuses one touch, the reply
- * is that of all touches.
+ * Decodes the verdicts on a list of touches. If the node refuses one of them (for example, because
+ * it may not vote), that refusal is the reply to all.
  */
 export function readTouches([stamp = "", ...lines]: readonly string[]): RenewReply {
   let verdicts = "";
@@ -115,7 +116,7 @@ function rankOf(word: string | undefined, line: string | undefined): number | un
 
 const whole: ReleaseReply = { whole: true, repeated: false };
 
-/** Parses "R deleted total". */
+/** Parses the verdict on a release, "R deleted total": how many of its keys were deleted. */
 export function readRelease(line: string | undefined): ReleaseReply {
   if (line === "R 1 1") return whole;
   const [kind, deleted, total] = (line ?? "").split(" ");
@@ -124,14 +125,14 @@ export function readRelease(line: string | undefined): ReleaseReply {
 }
 
 /**
- * Returns what a release proves if it may have run before. No key of the owner is left, but it is
- * unknown how many keys the first run deleted.
+ * Returns what the reply to a release proves if the driver may have sent the release twice. No key
+ * of the owner is left, but it is unknown how many keys the first run deleted.
  */
 export function releaseAfterResend(reply: ReleaseReply): ReleaseReply {
   return reply.whole ? reply : { whole: false, repeated: true };
 }
 
-/** Parses "F waiters", "I waiters pttl value", or "X …". */
+/** Parses the reply of inspect.lua: "F waiters" (free), "I waiters pttl value" (held), or "X …". */
 export function readInspect(text: string): InspectReply {
   const words = text.split(" ");
   if (words[0] === "X") throw refusal(words);

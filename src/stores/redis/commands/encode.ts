@@ -4,8 +4,8 @@ import type { Operation } from "./operation.ts";
 
 /**
  * Returns the command that runs a script with these operations. `verify` makes the script check in
- * which process it runs. A command with the text of the script puts it into the server's script
- * cache, and so always verifies.
+ * which process it runs. A command with the text of the script always makes it check that, because
+ * the server then keeps the script, and later commands without `verify` rely on the check.
  */
 export function encode(
   mode: Mode,

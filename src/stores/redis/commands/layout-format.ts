@@ -1,8 +1,9 @@
 import { wireFormat } from "./keys.ts";
 
 /**
- * Identifies the group and the layout that a node belongs to, behind its wire format. Stored in the
- * field `fmt` of the node record. Every script that grants, extends or proves compares it with what
+ * Identifies the layout that a node belongs to, and the node's group in it. A layout is the set of
+ * groups (independent quorums that share the resources) that all clients use. The format is stored
+ * in the node record as `fmt`. Every script that grants, extends or proves compares it with what
  * the client sent, so that a node refuses each call of a client with another layout.
  *
  *   1:crc16:1024                             one quorum, without groups; counts as layout 1
@@ -20,7 +21,7 @@ export function formatOf({ state, version, digest, group }: LayoutFormat): strin
   return `${wireFormat}/${state}:${version}:${digest}:${group}`;
 }
 
-/** Parses a format. Returns undefined for that of a node without groups or of another version. */
+/** Parses a format. Returns undefined for a node without groups, and for an unknown wire format. */
 export function parseFormat(text: string): LayoutFormat | undefined {
   const rest = text.startsWith(`${wireFormat}/`) ? text.slice(wireFormat.length + 1) : "";
   const [state, version, digest, group] = rest.split(":");

@@ -21,7 +21,10 @@ export interface Deployment {
   readonly wireFormat: string;
 }
 
-/** Script, key layout and channel names for one kind of server, with or without fences. */
+/**
+ * Mode: what differs between kinds of servers, and between locks with and without fences. It has
+ * the script, the keys besides the lock keys, and the names of channels.
+ */
 export interface Mode {
   readonly script: Script;
   /** True if a lock's value is "owner|fence"; false if it is only the owner. */
@@ -38,7 +41,10 @@ export interface Mode {
   readonly queueOf: (key: string) => string;
   /** Returns the channel on which the waiters of a manager are notified, by its base. */
   readonly channelOf: (key: string, base: string) => string;
-  /** Arguments between the number of locks and the operations, after the number of counters. */
+  /**
+   * Further arguments of the script. They stand before the operations, as the header of the script
+   * says under ARGV.
+   */
   readonly settings: readonly string[];
   /**
    * True if one call may have several operations. False in a Cluster, where the keys of operations
@@ -46,8 +52,8 @@ export interface Mode {
    */
   readonly hasLists: boolean;
   /**
-   * Mode of lists with only releases, which need neither fences nor a record. Undefined if it is
-   * the same as this one.
+   * Mode in which a script call is sent that has only releases. These need neither fences nor the
+   * node record, so the simplest script can run them. Undefined if it is this mode.
    */
   readonly releases?: Mode | undefined;
 }
@@ -58,7 +64,7 @@ export interface Mode {
  */
 const retentionMs = "604800000";
 
-/** Returns the arguments after the verify flag, for every script that reads the node record. */
+/** Returns the arguments that follow the verify flag in every script that reads the node record. */
 export function deploymentArgs(options: Deployment): readonly string[] {
   return [options.admission, options.wireFormat, String(options.ttlMaxMs)];
 }
@@ -111,8 +117,9 @@ export function fencedMode(deployment: Deployment): Mode {
     script: scripts.fenced,
     fences: true,
     record: { key: nodeRecordKey, deployment: deploymentArgs(deployment) },
-    // A cached script does not prove that the process is the same: a replica caches a script that
-    // it refused to run, and a master that was demoted and promoted again keeps its cached scripts.
+    // Each call checks the process, because a script in the server's cache does not prove that the
+    // process is the same: a replica caches a script that it refused to run, and a master that was
+    // demoted and promoted again keeps its cached scripts.
     strict: deployment.admission === "strict",
     settings: [],
     releases: plainMode,

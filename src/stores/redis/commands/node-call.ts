@@ -21,14 +21,15 @@ export interface NodeCall<Reply> {
   /** Decodes the reply, or throws. */
   read(reply: unknown, byFallback: boolean): Reply;
   /**
-   * Set if the call can be sent in a list with others: `readLine` then decodes the verdict on it.
+   * Set if the call can be sent together with others. `readLine` then decodes the line of the
+   * common reply that belongs to this operation.
    */
   readonly operation?: Operation;
   readLine?(line: string | undefined, stamp: string): Reply;
   /**
-   * Called with a reply if the driver may have sent the call twice. The reply may then describe a
-   * second run. Returns what it proves, or undefined if the call must be sent again. Left out for
-   * calls whose reply is the same in each run.
+   * Called with a reply if the driver may have sent the call twice, so that the reply may describe
+   * a second run. Returns what the reply proves, or undefined if the call must be sent again. Left
+   * out for calls whose reply is the same in each run.
    */
   afterResend?(reply: Reply): Reply | undefined;
 }
@@ -43,8 +44,8 @@ export interface ScriptForm<Reply> {
 }
 
 /**
- * Call of a script that runs no list of operations. Sends the SHA-1 of the script first, then its
- * text.
+ * Call of a script that does not run operations (acquire, touch, release), such as inspect.lua.
+ * Sends the SHA-1 of the script first, then its text if the server lacks the script.
  */
 export class ScriptCall<Reply> implements NodeCall<Reply> {
   readonly keys: readonly string[];

@@ -29,15 +29,15 @@ import type {
 } from "./operation.ts";
 
 /**
- * Several operations in one script call. Only a text that checks in which process it runs may put a
- * script that grants into the server's cache.
+ * Several operations in one script call. If the server lacks the script, sends its text and has the
+ * process checked: later calls may take a script in the server's cache as proof of the process.
  */
 export class ListCall {
   readonly operations: readonly Operation[];
   readonly #mode: Mode;
   /**
-   * `verify` of the stored command. The operations are the same for all nodes, but not all have to
-   * verify.
+   * Value of `verify` in `#command`. Nodes differ in whether they need the check of the process, so
+   * the command may have to be encoded again for the next node.
    */
   #verify = false;
   #command: readonly string[] | undefined;
@@ -69,7 +69,7 @@ export class ListCall {
   }
 }
 
-/** One operation: sent in a list with others, or as a list of one. */
+/** One operation, sent in a script call of its own or together with others. */
 abstract class OperationCall<Own extends Operation, Reply> implements NodeCall<Reply> {
   readonly operation: Own;
   readonly mode: Mode;
@@ -142,7 +142,7 @@ export class SetCall extends AcquireCall {
   }
 
   override fallback(error: Error): readonly string[] | undefined {
-    // The script also returns the type of a key that holds no text.
+    // For a key of another type the script is sent, too, because its refusal names that type.
     return /^(ERR syntax error|WRONGTYPE)/.test(error.message) ? this.whole() : undefined;
   }
 
@@ -175,7 +175,9 @@ export class ReleaseCall extends OperationCall<Release, ReleaseReply> {
   }
 }
 
-/** perf (renew): the touches of many locks have one listener for all verdicts. */
+/**
+ * Extends many locks in one script call. perf (renew): one listener gets the reply for all of them.
+ */
 export class RenewCall extends ListCall implements NodeCall<RenewReply> {
   fallback(error: Error): readonly string[] | undefined {
     return error.message.startsWith("NOSCRIPT") ? this.whole() : undefined;
@@ -185,7 +187,10 @@ export class RenewCall extends ListCall implements NodeCall<RenewReply> {
     return readTouches(linesOf(reply, this.operations.length));
   }
 
-  /** A touch of a missing key is sent again alone. */
+  /**
+   * Called if the driver may have sent the call twice. A lock that the owner does not have any more
+   * (N) becomes one that is touched again alone (T).
+   */
   afterResend(reply: RenewReply): RenewReply {
     if (reply.kind !== "decided") return reply;
     return { kind: "decided", verdicts: reply.verdicts.replaceAll("N", "T") };
@@ -193,8 +198,8 @@ export class RenewCall extends ListCall implements NodeCall<RenewReply> {
 }
 
 /**
- * perf (inflight): the nodes of a quorum mostly get the same operations in one turn. The list that
- * was encoded for one node is used for the others as well.
+ * Makes script calls with several operations. perf (inflight): the nodes of a quorum mostly get the
+ * same operations in one turn, so the call that was encoded for one node is used for all.
  */
 export class Lists {
   readonly #mode: Mode;
@@ -222,9 +227,7 @@ export interface Held {
 
 const inspectForm = { script: scripts.inspect, read: readInspect };
 
-/**
- * Makes the calls for the steps of the protocol, for one kind of server and with or without fences.
- */
+/** Makes the calls to nodes, for one kind of server and with or without fences. */
 export class Calls {
   readonly mode: Mode;
 
@@ -246,7 +249,10 @@ export class Calls {
       : new SetCall(this.mode, operation, set);
   }
 
-  /** Raises the stored fence to `fence`, extends the lock (`ttlMs` > 0), or proves it. */
+  /**
+   * Raises the stored fence to `fence`, extends the lock (`ttlMs` > 0), or only checks that the
+   * owner still has it (`ttlMs` 0).
+   */
   touch(
     keys: readonly string[],
     owner: string,
@@ -256,7 +262,7 @@ export class Calls {
     return new TouchCall(this.mode, { kind: "touch", keys, owner, ttlMs, fence });
   }
 
-  /** Extends many locks of one key each. Called only if `hasLists` is true. */
+  /** Extends many locks of one key each. Called only if `hasLists` of the mode is true. */
   renew(keys: readonly string[], held: readonly Held[], ttlMs: number): NodeCall<RenewReply> {
     const operations = held.map(({ owner, fenceNumber }, index) => {
       const kind = "touch" as const;

@@ -37,7 +37,8 @@ export interface Acquire {
 }
 
 /**
- * Raises the stored fence of a held lock to `fence`, extends the lock (`ttlMs` > 0), or proves it.
+ * Touches a held lock: raises its stored fence to `fence`, extends it (`ttlMs` > 0), or only checks
+ * that the owner still has it.
  */
 export interface Touch {
   readonly kind: "touch";
@@ -78,10 +79,7 @@ export interface BlankReport {
   readonly ttlMaxMs: number;
 }
 
-/**
- * Verdict on an acquire or a touch that does not depend on the lock: the node refuses the
- * operation.
- */
+/** Reply to an acquire or a touch that the node refuses for a reason that is not the lock. */
 export type Refusal =
   | { readonly kind: "blank"; readonly report: BlankReport }
   | { readonly kind: "refused"; readonly error: Error };
@@ -112,8 +110,8 @@ export type TouchReply =
   | Refusal;
 
 /**
- * Verdicts on a list of touches, one letter for each lock: K is done, N is gone, T must be sent
- * again alone. Or one refusal for all locks.
+ * Reply to a list of touches, with one letter for each lock: K (done), N (the owner does not have
+ * it any more), T (must be touched again alone). Or one refusal for all locks.
  */
 export type RenewReply = { readonly kind: "decided"; readonly verdicts: string } | Refusal;
 

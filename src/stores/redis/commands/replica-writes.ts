@@ -1,8 +1,8 @@
 import * as scripts from "../scripts/generated.ts";
 
 /**
- * For each script that runs operations: the index of the argument with the number of locks, and the
- * index of the first run of operations.
+ * For each script that runs operations: the index of the argument with the number of all locks, and
+ * the index of the argument with which the first run (operations of one kind) begins.
  */
 const places = new Map(
   (
@@ -34,7 +34,7 @@ export function needsReplicas(command: readonly string[]): boolean {
   if (place === undefined) return !readers.has(script);
   const args = 3 + Number(keyCount);
   const [code, count, locks] = (command[args + place.operations] ?? "").split(" ");
-  // The list has operations of several kinds, or with different numbers of locks.
+  // Not all operations of the list belong to the first run, so some of them may be writes.
   if (Number(count) * Number(locks) !== Number(command[args + place.locks])) return true;
   if (code === "T") return command[args + place.operations + 1] !== "0";
   return code !== "R" && code !== "P";
@@ -47,7 +47,7 @@ export function confirmsWrite(reply: unknown): boolean {
   return typeof reply === "string" && reply.split("\n").some((line) => confirmation.test(line));
 }
 
-/** Returns the reply with `refusal` in place of every confirmation. */
+/** Returns the reply with `refusal` in place of each line that confirms a grant or an extension. */
 export function withoutConfirmations(reply: unknown, refusal: string): unknown {
   if (typeof reply !== "string") return reply;
   return reply

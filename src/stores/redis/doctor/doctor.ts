@@ -8,8 +8,8 @@ import { aboutNode } from "../node/node-finding.ts";
 import { nodeTimeoutMs } from "../protocol/store-settings.ts";
 
 /**
- * Lower bound of the limit for a reply. It is longer than a node timeout, so that a slow server is
- * not reported as one that is down.
+ * Least time that the doctor waits for a reply. Longer than a node timeout, so that a slow server
+ * is not reported as one that is down.
  */
 const limitMsMin = 2_000;
 

@@ -35,7 +35,7 @@ export interface Examination {
 export interface ExaminationContext {
   readonly scheduler: Scheduler;
   readonly options: StoreSettings;
-  /** Limit for one reply, and for all samples together. */
+  /** Time limit for one reply, and for all calls of the probe script together. */
   readonly limitMs: number;
 }
 
@@ -105,7 +105,7 @@ async function sample(context: ExaminationContext, node: RedisNode): Promise<Sam
       return { probe, probeFault: answer.error, roundTripsMs, clock: best };
     }
     probe = answer.reply;
-    // The first call may have had to send the text of the script.
+    // The first call is not measured, because it may have had to send the text of the script.
     if (count > 0) roundTripsMs.push(nowMs - sentMs);
     const errorMs = (nowMs - sentMs) / 2;
     if (probe.serverMs !== undefined && (best === undefined || errorMs < best.errorMs)) {

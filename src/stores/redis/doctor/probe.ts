@@ -29,7 +29,8 @@ export interface ProbedRecord {
   readonly format: string | undefined;
   readonly ttlMaxMs: number | undefined;
   /**
-   * Last time at which a client with admission off used the node: by the node's clock, to the hour.
+   * Last time at which a client with admission off used the node, by the node's clock. Updated at
+   * most once an hour.
    */
   readonly offSeenMs: number | undefined;
 }
@@ -83,7 +84,10 @@ export function probeCall(options: StoreSettings, cluster: boolean): NodeCall<Pr
   return new ScriptCall(form, keys, commands);
 }
 
-/** Parses four lines: "D sec usec", the denied commands, a write refusal, and the record. */
+/**
+ * Parses the four lines that probe.lua returns: "D sec usec", the denied commands, the error of a
+ * refused write, and the node record.
+ */
 export function readProbe(text: string): Probe {
   const [clock = "", denied = "", refusal = "", record = ""] = text.split("\n");
   const [kind, seconds, micros] = clock.split(" ");

@@ -9,12 +9,12 @@ import type { ReplicaSettings } from "../protocol/store-settings.ts";
  * Returns the same connection, but a grant or an extension counts only if enough replicas have it.
  *
  * Sends WAIT directly after the write, in the same turn, so WAIT costs no extra round trip. The
- * reply to WAIT is the number of replicas that have all writes of its own connection. The client
- * sends the commands of one turn on one connection in their order (`line`), so the write is among
- * them.
+ * reply to WAIT is the number of replicas that have all writes of its own connection. A client with
+ * the member `line` sends the commands of one turn in their order on one connection, so the write
+ * is among them.
  *
- * If the connection has changed when the reply arrives, the driver may have sent WAIT again alone,
- * on a connection without any write. The reply to WAIT is void then. For the same reason an acquire
+ * If that connection has changed when the reply arrives, the driver may have sent WAIT again alone,
+ * on a connection without any write, and the reply to WAIT is void. For the same reason an acquire
  * without a reply is not repeated (`acquiresMax`): the repeat would find the key, and write
  * nothing.
  */

@@ -52,7 +52,7 @@ export class FailoverWatch implements NodeObserver, GrantObserver {
     return node === undefined ? undefined : this.#replicas.get(node);
   }
 
-  /** Records the run id of the node's first process. The first INFO is compared with it. */
+  /** Stores the run id of the node's first process, for the comparison with the first INFO. */
   onIdentified(node: RedisNode): void {
     if (this.#known.has(node)) return;
     this.#known.set(node, { runId: node.runId, replicationId: undefined });

@@ -23,7 +23,7 @@ import type { Rendezvous } from "./rendezvous.ts";
 
 /** The store of one group. */
 export interface GroupStore extends Required<OpenStore>, RaisingStore {
-  /** Nodes of the group. Sends no request. */
+  /** Nodes of the group. Reading this property sends no request. */
   readonly members: readonly RedisNode[];
 }
 
@@ -128,7 +128,7 @@ export class GroupsStore implements OpenStore {
 
   async list(): Promise<readonly Inspection[]> {
     const all = this.#context.stores.map(async (store, home) => {
-      // Skips locks that an older layout left in a group that no longer has the resource.
+      // Skips locks in a group that had the resource in an older layout (set of groups) only.
       return (await store.list()).filter(({ resource }) => this.#homeOf(resource) === home);
     });
     return (await Promise.all(all)).flat();
@@ -141,8 +141,8 @@ export class GroupsStore implements OpenStore {
   async nodes(): Promise<readonly NodeStatus[]> {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
-      // `pass` always sends a request to the nodes, so it also opens the layout on a node that did
-      // not receive it before.
+      // `pass` always sends a request to the nodes. If a node did not receive before that the
+      // layout is in force, it does now.
       const refusal = await gate.pass(home);
       return refusal === undefined ? await store.nodes() : closedNodes(store, refusal.error);
     });
@@ -153,7 +153,8 @@ export class GroupsStore implements OpenStore {
     const { stores, gate } = this.#context;
     const all = stores.map(async (store, home) => {
       const refusal = await gate.pass(home);
-      // Skips a closed group: its doctor might write a record to a node that must not have one yet.
+      // Skips a group on whose nodes the layout is not in force yet: the doctor of that group might
+      // write a record to a node that must not have one yet.
       return refusal === undefined ? await store.doctor(ttlMs) : [closedFinding(refusal)];
     });
     return (await Promise.all(all)).flat();
@@ -165,7 +166,8 @@ export class GroupsStore implements OpenStore {
   }
 
   /**
-   * Returns the refusal of the gate if the layout has changed on the nodes, otherwise `outcome`.
+   * Returns a better reason for a failed attempt: that the nodes now belong to another layout.
+   * Returns `outcome` if they do not.
    */
   async #explained(
     outcome: Extract<AttemptOutcome, { kind: "failed" }>,
@@ -181,7 +183,8 @@ export class GroupsStore implements OpenStore {
   }
 
   /**
-   * Groups resources by home group. Groups and resources are in the order that all clients share.
+   * Returns the resources of each group. Groups and resources are in the order that all clients
+   * share.
    */
   #homesOf(resources: readonly string[]): Map<number, readonly string[]> {
     // Rejects forbidden names here, before any group is sent a request.

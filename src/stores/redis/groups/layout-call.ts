@@ -6,12 +6,17 @@ import { refusal, unexpected } from "../commands/refusals.ts";
 import * as scripts from "../scripts/generated.ts";
 import type { Layout } from "./layout.ts";
 
-/** Reply of a node about the layout (set of groups) that it belongs to. */
+/**
+ * Reply of a node about its layout, which is the set of groups that it works for: `open` (it grants
+ * for this layout), `claimed` (it grants for none until this layout opens), `older` (it is in an
+ * older layout), `fresh` (it is in none), or `other` (it is in another layout of this version, or
+ * in a newer one).
+ */
 export type LayoutReply =
   | { readonly kind: "open"; readonly floor: number }
   | {
       readonly kind: "claimed" | "older" | "fresh";
-      /** Time since the node was closed for its previous layout. */
+      /** Time since the node was claimed; 0 if it is not claimed. */
       readonly waitedMs: number;
       /**
        * Longest time that leases of the previous layout may still live, as its clients reported.
@@ -29,11 +34,11 @@ export type LayoutReply =
 export type LayoutAct =
   | { readonly act: "look" | "claim" }
   /**
-   * Opens the layout. Sent when every node has been claimed for `waitMs`; the node checks that time
-   * itself.
+   * Opens the layout on a node. Sent when every node has been claimed for `waitMs`; the node checks
+   * that time itself.
    */
   | { readonly act: "open"; readonly waitMs: number; readonly floor: number }
-  /** Opens the layout at once: it is open on other nodes, and only this node did not receive it. */
+  /** Opens the layout at once on a node that missed it: it is open on other nodes already. */
   | { readonly act: "heal"; readonly floor: number };
 
 export function layoutCall(layout: Layout, group: string, step: LayoutAct): NodeCall<LayoutReply> {
@@ -55,7 +60,7 @@ export function layoutCall(layout: Layout, group: string, step: LayoutAct): Node
 
 const kinds = { C: "claimed", P: "older", F: "fresh" } as const;
 
-/** Parses "O floor", "C …", "P …", "F …" or "X …". */
+/** Parses the reply of layout.lua: "O floor", "C …", "P …", "F …" or "X …". */
 function readLayout(text: string): LayoutReply {
   const words = text.split(" ");
   const [kind, waited, hold, max, highest, ids = "-"] = words;

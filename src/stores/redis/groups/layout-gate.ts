@@ -49,12 +49,15 @@ export interface Refusal {
   readonly retryable: boolean;
 }
 
-/** Lets no lock request through to a group before the layout is open there. */
+/** Lets no lock request through to a group before a quorum of its nodes grants for this layout. */
 export class LayoutGate {
   readonly #context: GateContext;
   readonly #open = new Set<number>();
   #opening: Promise<Refusal | undefined> | undefined;
-  /** Set while the opening has to wait: the monotonic end, and the reason. */
+  /**
+   * Set while every node is claimed but must wait: the monotonic end of the wait, and the refusal
+   * that callers get until then.
+   */
   #pause: { readonly untilMs: number; readonly refusal: Refusal } | undefined;
   #hasWarned = false;
 
@@ -67,7 +70,8 @@ export class LayoutGate {
   }
 
   /**
-   * Makes the next lock check the group again: its nodes refused a request that they should accept.
+   * Called when nodes of the group refused a request although the layout was open there: the next
+   * lock request checks the group again.
    */
   forget(group: number): void {
     this.#open.delete(group);
@@ -118,7 +122,10 @@ export class LayoutGate {
     return states.length < size ? unreachable(answers, size, resources) : "unopened";
   }
 
-  /** Claims every node, and opens the groups when all have been claimed for long enough. */
+  /**
+   * Claims every node: it then grants for no client. Opens the layout on all nodes when each has
+   * been claimed for long enough.
+   */
   async #openAll(): Promise<Refusal | undefined> {
     const { layout, groups, retired } = this.#context;
     // Changes nothing before it is certain that the opening can be completed.
@@ -127,7 +134,8 @@ export class LayoutGate {
     if (setupError !== undefined) return { error: setupError, retryable: false };
     const states = statesIn(seen);
     if (states.some(({ kind }) => kind === "open")) {
-      // Another client opened the layout but did not reach every node.
+      // Some nodes grant for this layout: another client has opened it, but did not reach every
+      // node. Opens it on the others.
       await this.#sendAll(groups, { act: "heal", floor: floorOf(states) });
       return undefined;
     }

@@ -8,7 +8,7 @@ import { layoutCall, type LayoutAct, type LayoutReply } from "./layout-call.ts";
 import type { Layout } from "./layout.ts";
 import { nodeTimeoutMs, type StoreSettings } from "../protocol/store-settings.ts";
 
-/** Nodes of one group, current or retired. */
+/** Nodes of one group of this layout, or of a retired one: a group of the previous layout only. */
 export interface Members {
   readonly id: string;
   readonly nodes: readonly RedisNode[];
@@ -30,7 +30,8 @@ interface StepContext {
 }
 
 /**
- * Sends a layout step to every node of the group. Waits for all of them, up to the node timeout.
+ * Sends the request `step` (look, claim, open or heal) to every node of the group. Waits for all of
+ * them, up to the node timeout.
  */
 export function sendStep(
   context: StepContext,

@@ -10,7 +10,7 @@ export class Layout {
   /** Ids of the groups, sorted: all clients lock groups in this order. */
   readonly ids: readonly string[];
   readonly retired: readonly string[];
-  /** Longest time that a lease of this layout may live. */
+  /** Longest time for which a lease of this layout may last. */
   readonly holdMs: number;
   readonly #digest: string;
 
@@ -31,13 +31,16 @@ export class Layout {
     this.#digest = hexOf(hashOf(text));
   }
 
-  /** Returns the field `fmt` in the record of a node of `group` when the layout is open. */
+  /**
+   * Returns the format in the record of a node of `group` while the node grants for this layout.
+   */
   open(group: string): string {
     return this.#format("groups", group);
   }
 
   /**
-   * Returns the field `fmt` in the record of a node of `group` while it is closed for all clients.
+   * Returns the format in the record of a node of `group` while the node is claimed: it grants for
+   * no client until this layout opens.
    */
   claimed(group: string): string {
     return this.#format("claim", group);
@@ -49,7 +52,10 @@ export class Layout {
     return [...new Set(earlier)].filter((id) => !known.has(id)).sort();
   }
 
-  /** True if `format` is the field `fmt` of another group of this layout. */
+  /**
+   * True if a node that was given for `group` has the format of another group of this layout: the
+   * groups of this client are mixed up.
+   */
   isMixedUp(format: string, group: string): boolean {
     return this.ids.some((id) => id !== group && this.open(id) === format);
   }

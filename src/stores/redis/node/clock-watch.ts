@@ -16,7 +16,7 @@
 
 import type { Instant, SteadyClock } from "../../../core/ports.ts";
 
-/** Run id of the process that replied, and the time of its clock. */
+/** First line of a script's reply: the process that replied (run id), and the time of its clock. */
 export interface Stamp {
   readonly runId: string;
   readonly serverMs: number;
@@ -54,8 +54,8 @@ export class ClockWatch {
   /** Monotonic time of the last reply. */
   atMs: number = -Infinity;
   /**
-   * True if the last reply is worth a comparison with the other clocks: the offset has changed, or
-   * the last comparison was a while ago.
+   * True if the clock should now be compared with those of other servers: the offset has changed,
+   * or the last comparison was a while ago.
    */
   hasNews = false;
   #comparedOffsetMs = NaN;
@@ -111,8 +111,8 @@ const space = 32;
 const runIdLength = 12;
 
 /**
- * Parses the stamp, the first line of a reply: "S sec usec rid". perf (sequential): uses no regular
- * expression, because every reply of a script that grants has a stamp.
+ * Parses the first line of a reply: "S sec usec rid". perf (sequential): uses no regular
+ * expression, because every reply of a script that grants has such a line.
  */
 export function stampOf(reply: unknown): Stamp | undefined {
   if (typeof reply !== "string" || reply.charAt(0) !== "S") return undefined;

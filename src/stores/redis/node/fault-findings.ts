@@ -70,7 +70,9 @@ export function writesRefused(message: string): NodeFinding {
   };
 }
 
-/** Takes the names of the denied commands or, if they are unknown, the server's message. */
+/**
+ * Returns the finding for denied commands. Shows the server's `message` if `names` is undefined.
+ */
 export function missingPermissions(
   names: readonly string[] | undefined,
   message = "",
@@ -91,7 +93,7 @@ export function missingPermissions(
   };
 }
 
-/** Takes the denied commands, or the `cause` with which SUBSCRIBE failed. */
+/** Returns the finding for denied commands, or for the `cause` with which SUBSCRIBE failed. */
 export function noWakeUps(names: readonly string[], cause?: unknown): NodeFinding {
   const level = "warning";
   const code = "no-wake-ups";

@@ -76,7 +76,10 @@ export class Health {
     return this.#clockWatch.serverMsAt(monotonicMs);
   }
 
-  /** True if a round should skip the silent or disconnected node, because no probe is due. */
+  /**
+   * True if a round should skip the silent or disconnected node for now. If false, the caller must
+   * send its request: it tests whether the node works again.
+   */
   shouldSkip(nowMs: number): boolean {
     return this.#probes.shouldSkip(nowMs);
   }
@@ -112,7 +115,8 @@ export class Health {
     if (stamp === undefined) return;
     this.lastRunId = stamp.runId;
     this.identity.noticeRunId(stamp.runId);
-    // The step is recorded before the reply counts: the confirmed write happened after the step.
+    // Records a step of the server's clock before the reply counts as a vote: the write that the
+    // reply confirms came after the step, so its vote stays.
     const stepMs = this.#clockWatch.observe(stamp, sent);
     if (this.#clockWatch.hasNews) this.#clocks?.observe(this.#node, this.#clockWatch);
     if (stamp.runId !== "-") this.#mixedAdmission?.onStrictRecord(this.#node);
@@ -121,7 +125,10 @@ export class Health {
     for (const observer of this.observers) observer.onClockStep?.(this.#node, stepMs);
   }
 
-  /** Called with every error. Returns if the request was not sent, was refused, or may have run. */
+  /**
+   * Called with every error. Returns whether the request was not sent, was refused, or may have
+   * run.
+   */
   failed(cause: unknown): NodeFailure {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     if (error instanceof NotConnectedError || error.name === "NotConnectedError") {
@@ -177,7 +184,10 @@ class ProbeSchedule {
   #pauseMs = firstPauseMs;
   #nextMs = -Infinity;
 
-  /** True if a round should skip the node now. If false, the request of the caller is the probe. */
+  /**
+   * True if a round should skip the node now. If false, the caller must send its request: it is the
+   * probe.
+   */
   shouldSkip(nowMs: number): boolean {
     if (nowMs < this.#nextMs) return true;
     this.#nextMs = nowMs + this.#pauseMs;

@@ -21,14 +21,17 @@ const inFlightMax = 20_000;
 export interface NodeOptions {
   readonly clock: SteadyClock;
   readonly events: Emitter;
-  /** Makes lists of operations; undefined if one call cannot have several operations. */
+  /** Makes script calls with several operations. Undefined if a call can have only one. */
   readonly lists: Lists | undefined;
   readonly allowance: DriftAllowance;
   /** Time without a reply after which rounds skip the node, except for probes. */
   readonly silentMsMax: number;
   /** Compares the servers' clocks with ours. */
   readonly clocks?: ServerClocks;
-  /** Warns of strict node records. Set if this client has admission off. */
+  /**
+   * Warns of nodes whose record belongs to admission "strict". Set if this client has admission
+   * off.
+   */
   readonly mixedAdmission?: MixedAdmission | undefined;
 }
 
@@ -116,7 +119,10 @@ export class RedisNode {
     );
   }
 
-  /** True if a round should skip this silent or disconnected node, because no probe is due. */
+  /**
+   * True if a round should skip the silent or disconnected node for now. If false, the caller must
+   * send its request: it tests whether the node works again.
+   */
   shouldSkip(nowMs: number): boolean {
     const { health } = this;
     const isSick = health.isDisconnected || this.#sender.silentMs(nowMs) > this.#silentMsMax;
@@ -146,25 +152,27 @@ export class RedisNode {
 const turn = Promise.resolve();
 
 /**
- * Limit for the total weight of a list. A longer list delays the commands of every other client of
- * the server.
+ * Limit for the operations in one script call, as the sum of their weights (`weightOf`). A longer
+ * call delays the commands of every other client of the server.
  */
 const listWeightMax = 128;
 /** Weight of an acquire or a release with up to four keys. */
 const usualWeight = 4;
 const touchWeight = 2;
 
-/** Limit of keys for an operation in a list. An operation with more keys is sent alone. */
+/**
+ * Limit for the keys of an operation that shares a script call. With more keys, it is sent alone.
+ */
 const listedKeysMax = 4;
 
-/** True if the call may be sent in a list with others. */
+/** True if the call may share a script call with others. */
 function canBeListed({ operation }: NodeCall<unknown>): boolean {
   return operation !== undefined && operation.keys.length <= listedKeysMax;
 }
 
 /**
- * Returns the part of `listWeightMax` that an operation uses up. Renewals are frequent, and use the
- * least.
+ * Returns the part of `listWeightMax` that an operation uses up: renewals, which are frequent, use
+ * the least.
  */
 function weightOf(operation: Operation | undefined): number {
   if (operation === undefined) return Infinity;
@@ -173,9 +181,9 @@ function weightOf(operation: Operation | undefined): number {
 }
 
 /**
- * perf (inflight): collects the calls to one node in one turn of the event loop, and sends them in
- * lists. A full list is sent at once, so that the server works while we encode the next list. The
- * rest is sent after the continuations of the turn.
+ * perf (inflight): collects the calls to one node in one turn of the event loop, and sends many of
+ * them in one script call. A full one is sent at once, so that the server works while we encode the
+ * next. The rest is sent after the continuations of the turn.
  */
 class Outbox {
   readonly #sender: Sender;
@@ -209,7 +217,7 @@ class Outbox {
     }
   }
 
-  /** Sends the collected calls: one call as it is, several as a list. */
+  /** Sends the collected calls: a single one by itself, several in one script call. */
   #flush(): void {
     const items = this.#items;
     const [first] = items;

@@ -26,12 +26,15 @@ export interface Outgoing<Reply> {
 }
 
 /**
- * Epoch of a call that may already have run. It equals no epoch of a connection, so the reply
- * counts as that of a second run.
+ * Given instead of the connection's epoch (see `#epoch`) for a call that may already have run. It
+ * equals no epoch, so the reply counts as that of a second run.
  */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or in lists. If the server lacks a script, sends the text of the script. */
+/**
+ * Sends calls, each by itself or several in one script call. If the server lacks the script, sends
+ * its text.
+ */
 export class Sender {
   readonly #health: Health;
   /** Returns the connection's epoch, which changes when the driver may have sent commands again. */
@@ -106,7 +109,10 @@ export class Sender {
     else this.#send(outgoing, this.#epoch(), true);
   }
 
-  /** Sends the fallback of the call, if the error allows one; otherwise settles as failed. */
+  /**
+   * Sends the second command of the call (the text of the script), if the error allows one.
+   * Otherwise settles as failed.
+   */
   #sendWhole<Reply>(
     outgoing: Outgoing<Reply>,
     error: unknown,
@@ -129,7 +135,7 @@ export class Sender {
     this.#exchange(call.key, second, onSecond, (cause) => settle(this.#health.failed(cause)));
   }
 
-  /** Sends all items in one call. Each item receives its own verdict. */
+  /** Sends all items in one script call. Each item receives its own part of the reply. */
   sendList(lists: Lists, items: readonly Outgoing<unknown>[]): void {
     this.#sendList(lists, items, this.#epoch(), false);
   }
@@ -176,7 +182,8 @@ export class Sender {
   }
 
   /**
-   * Sends the items that are still wanted. The locks of the others may have been released since.
+   * Sends the items whose replies are still of use. The locks of the others may have been released
+   * since.
    */
   #again(
     items: readonly Outgoing<unknown>[],
@@ -223,7 +230,10 @@ export class Sender {
   }
 }
 
-/** Turns a throw of the client into a rejection, so that the rest of the round goes on. */
+/**
+ * Sends a command. Turns a throw of the client into a rejection, so that the rest of the round goes
+ * on.
+ */
 function handOver(
   connection: RedisConnection,
   key: string,

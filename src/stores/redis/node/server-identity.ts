@@ -109,8 +109,8 @@ export class ServerIdentity {
   }
 
   /**
-   * Called with the run id in a reply. If it differs from the known one, the next call sends INFO
-   * first.
+   * Called with the start of the run id in a reply; "-" if the script did not check it. If the
+   * known id begins differently, the next call sends INFO first.
    */
   noticeRunId(cut: string): void {
     if (cut !== "-" && this.#runId !== undefined && !this.#runId.startsWith(cut)) {

@@ -67,7 +67,7 @@ class Attempt implements RoundListener<AcquireReply> {
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
   readonly #fields: GrantFields;
-  /** Two node timeouts; one after the end of the caller's wait; never beyond the validity. */
+  /** End of all rounds: the least of two node timeouts, wait plus one timeout, and validity. */
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Rounds after the first one: repeated acquires, and the raise (update of stored fences). */
@@ -109,7 +109,7 @@ class Attempt implements RoundListener<AcquireReply> {
     this.#first = rounds.toQuorum(this.#call, timeoutMs, this, this.#sentMs);
   }
 
-  /** True also after the grant: a lease with few votes would not survive one failed node. */
+  /** True if a delayed acquire is of use: even after the grant, as one more vote for the lease. */
   wanted(): boolean {
     if (this.#undecided()) return true;
     if (this.#begunRelease !== undefined) return false;
@@ -236,7 +236,7 @@ class Attempt implements RoundListener<AcquireReply> {
   #decideRaising(): void {
     const { size } = this.#quorum;
     const confirmed = confirmedOf(this.#ballots);
-    // Clock steps are rare: if too few votes are left, the caller makes a new attempt.
+    // A step of a server's clock voids its vote. Steps are rare: the caller makes a new attempt.
     if (confirmed >= size) {
       const left = confirmed - dropStepped(this.#quorum.nodes, this.#ballots);
       return left >= size ? this.#succeed() : this.#fail();

@@ -5,7 +5,10 @@ import type { AcquireReply } from "../commands/operation.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { TimedOut } from "./round.ts";
 
-/** State of one node in an attempt or a renewal. */
+/**
+ * State of one node in an attempt or a renewal. The final fence is the greatest one that the nodes
+ * of an attempt granted: a quorum has to store it.
+ */
 export class Ballot {
   vote: VoteKind | "pending" = "pending";
   cause: unknown = undefined;
@@ -32,7 +35,7 @@ export class Ballot {
    * entry.
    */
   rank: number | undefined = undefined;
-  /** The node's clock epoch when its vote was recorded. */
+  /** Number of forward steps of the node's clock when its vote was recorded. */
   clockEpoch = 0;
 }
 
@@ -210,7 +213,8 @@ export function noteRaiseFailure(ballot: Ballot, failure: NodeFailure): void {
 }
 
 /**
- * Marks all nodes that timed out, before the first of them counts: that one may decide the outcome.
+ * Marks all nodes that timed out, before the first of them is counted: it may end the attempt, and
+ * the release that follows must not wait for any of them.
  */
 export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedOut[]): void {
   for (const { index, reply } of timedOut) {
@@ -224,7 +228,7 @@ export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedO
 /** Records a grant. Returns false if it contradicts an earlier reply of the node. */
 export function noteGrant(ballot: Ballot, fence: number, runId: string | undefined): boolean {
   if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
-    // The key was deleted and set again between the two replies.
+    // The key was deleted and set again between the two replies, so neither of them counts.
     ballot.vote = "failed";
     ballot.cause = new Error("the node gave two different answers");
     ballot.confirmed = false;

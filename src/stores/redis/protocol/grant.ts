@@ -7,7 +7,7 @@ import { driftMs, nodeTimeoutMs, type StoreSettings } from "./store-settings.ts"
 
 /** Fields that all grants of one quorum with the same TTL share. perf (held): stored only once. */
 export interface GrantFields {
-  /** Identity of the quorum that granted. */
+  /** Identity of the quorum that granted: grants of other quorums have another object here. */
   readonly home: object;
   readonly prefix: string;
   readonly owners: ShortOwners;
@@ -129,7 +129,7 @@ export class RedisGrant implements Grant {
   }
 
   /**
-   * TTL that a proof sets: 0 if the keys keep theirs, or a full TTL if a key may expire before the
+   * TTL that `prove` sets: 0 if the keys keep theirs, or a full TTL if a key may expire before the
    * lease ends.
    */
   get proofTtlMs(): number {
@@ -188,8 +188,8 @@ export class RedisGrant implements Grant {
 
   /**
    * Removes the vote of one node, whose keys may expire early: its clock was set, or it is a former
-   * replica that lacks the last extend. A later proof sets their TTL again. Returns how many votes
-   * are left.
+   * replica that lacks the last extend. A later `prove` sets their TTL again. Returns how many
+   * votes are left.
    */
   loseVote(node: number): number {
     if (!this.#fields.lifeInDoubt) this.#fields = { ...this.#fields, lifeInDoubt: true };
@@ -224,17 +224,22 @@ export function addVote(
   if (quorum.duplicates.distinct(votes) === votes) grant.addVote(index, confirmation);
 }
 
-/** Limit of base-36 digits. A number with so many digits always fits into a safe integer. */
+/** Limit for the digits of a number in base 36, so that it always fits into a safe integer. */
 const digitsMax = 10;
 
 /**
- * Stores owners in short form. perf (held): the owners of one manager share a base, so a number is
- * enough for each lease. An owner with a label, or of another format, is stored unchanged.
+ * Stores owners as numbers. perf (held): owners of one manager differ only in the counter behind
+ * their common base, so each lease stores that number (`shorten`), and the owner is made again from
+ * base and number when it is needed (`restore`). An owner with a label is stored unchanged.
  */
 class ShortOwners {
-  /** Taken from the first owner, and never changed: the stored numbers depend on it. */
+  /**
+   * Common beginning of the owners, from the first one. Never changed: stored numbers depend on it.
+   */
   #base: string | undefined;
-  /** Last owner that was shortened. perf: it is often the next owner to restore. */
+  /**
+   * Last owner that was shortened, and its number. perf: usually this owner is needed again next.
+   */
   #last = "";
   #lastNumber = -1;
 
@@ -254,7 +259,8 @@ class ShortOwners {
 }
 
 /**
- * Parses the rest of `text` as a base-36 number; -1 if `toString(36)` would write it differently.
+ * Parses `text` from the index `from` as a number in base 36. Returns -1 if `toString(36)` would
+ * not make the same text of the number.
  */
 function countIn(text: string, from: number): number {
   if (from === text.length || text.length - from > digitsMax) return -1;

@@ -69,8 +69,8 @@ async function scanned(quorum: Quorum, index: number): Promise<Scan> {
 
 async function scan(quorum: Quorum, index: number): Promise<readonly string[]> {
   const { prefix } = quorum.options;
-  // The user's client may add its own prefix to keys, but not to patterns. The script returns a key
-  // with that prefix.
+  // The user's client may add its own prefix to keys, but not to the pattern of SCAN. A script that
+  // returns its key shows that prefix.
   const whole = textOf(
     await sendTo(quorum, index, ["EVAL", "return KEYS[1]", "1", prefix], prefix),
   );

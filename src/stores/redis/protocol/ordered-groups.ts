@@ -20,7 +20,7 @@ export interface RaisingStore extends Pick<OpenStore, "attempt" | "extend" | "pr
   raise(grant: Grant, fence: bigint): Promise<Grant | undefined>;
 }
 
-/** Resources that one store can lock in one step. */
+/** Resources that one store can lock in one step: those of one slot, or of one quorum. */
 export interface Group {
   readonly store: RaisingStore;
   readonly resources: readonly string[];
@@ -48,10 +48,10 @@ class GroupedGrant implements Grant {
 }
 
 /**
- * Locks resources of several groups one group after the other, always in the same order. If one
- * group refuses, releases the groups locked before. All parts get the greatest of their fences,
- * which is then stored in every group. For a moment, other clients may see only some of the
- * resources locked.
+ * Locks resources of several groups (of one slot, or of one quorum, each) one group after the
+ * other, always in the same order. If one group refuses, releases the groups locked before. All
+ * parts get the greatest of their fences, which is then stored in every group. For a moment, other
+ * clients may see only some of the resources locked.
  */
 export async function attemptInOrder(
   groups: readonly Group[],
@@ -83,7 +83,10 @@ export async function attemptInOrder(
 
 type Refused = Exclude<AttemptOutcome, { kind: "granted" }>;
 
-/** Adds the grant of each group to `parts`. Stops at the first refusal and returns it. */
+/**
+ * Sends an attempt for the resources of one group after the other, and adds each grant to `parts`.
+ * Stops at the first refusal and returns it.
+ */
 async function takeParts(
   groups: readonly Group[],
   request: AcquireRequest,

@@ -20,7 +20,10 @@ export interface Admissions {
   readonly isPrepared: boolean;
   /** Called before an attempt if too few nodes are known to be admitted: tries to admit more. */
   prepare(): Promise<void>;
-  /** Called when a node replies that it is not admitted. Returns the reason and the time left. */
+  /**
+   * Called when a node replies that it is not admitted. Returns an error that says why it is not,
+   * and when it may vote.
+   */
   noticeBlank(index: number, report: BlankReport): Error;
 }
 
@@ -46,8 +49,8 @@ export interface Quorum {
   readonly duplicates: DuplicateServers;
   readonly admissions: Admissions;
   /**
-   * Set if the quorum is one node. With several nodes, a failover of one node only removes its
-   * vote.
+   * Watches the only node of this quorum for failovers. Undefined with several nodes, because a
+   * failover of one node then only removes its vote.
    */
   readonly grantObserver: GrantObserver | undefined;
   /**

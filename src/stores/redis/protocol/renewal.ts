@@ -52,7 +52,7 @@ class Renewing {
   yes: NodeSet = 0;
   no: NodeSet = 0;
   failed: NodeSet = 0;
-  /** Number that `RedisGrant.confirm` returned, or `undecided`, or `unconfirmed`. */
+  /** Decision on this grant: `undecided`, `unconfirmed`, or the number of its confirmation. */
   confirmation = undecided;
   /** Requests for this grant alone, and the replies by node. */
   rounds: Round<TouchReply>[] | undefined = undefined;
@@ -99,7 +99,9 @@ class Renewal implements RoundListener<RenewReply> {
     this.#round = rounds.toQuorum(this.#call, this.#timeoutMs, this, this.#sentMs);
   }
 
-  /** Always true: an extension that arrives late still helps, and never creates a key. */
+  /**
+   * True: a delayed request is always of use, because it extends a key late, and never creates one.
+   */
   wanted(): boolean {
     return true;
   }

@@ -71,8 +71,8 @@ class Touch implements RoundListener<TouchReply> {
   }
 
   /**
-   * True also after the outcome of an extend: the request still extends the key on a slow node, and
-   * never creates a key.
+   * True if a delayed request is of use. For an extension also after the outcome: it still extends
+   * the key on a slow node, and never creates a key.
    */
   wanted(): boolean {
     return !this.#decided || this.#ttlMs > 0;

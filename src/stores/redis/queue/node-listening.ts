@@ -80,14 +80,14 @@ export class NodeListening {
     return this.#subscriptions.get(name)?.openSinceMs !== undefined;
   }
 
-  /** True if channel `name` is being opened, at a node whose last subscription did not fail. */
+  /** True if channel `name` is being opened, and the node's last subscription did not fail. */
   isPromising(name: string): boolean {
     return !this.#isBad && this.#subscriptions.get(name)?.end !== undefined && !this.isOpen(name);
   }
 
   /**
-   * Called when the waiters of channel `name` have waited long enough. Later waiters do not wait
-   * for it.
+   * Called when waiters have waited long enough for channel `name` to open. Later waiters do not
+   * wait for the channels of this node.
    */
   giveUp(name: string): void {
     if (this.isPromising(name)) this.#isBad = true;

@@ -60,7 +60,7 @@ export class RedisWaiting implements Waiting {
     this.#keys = lockKeys(quorum.options.prefix, resources);
     this.#number = wakeUps.newNumber();
     const id = `${wakeUps.base}-w${this.#number}`;
-    // Hand-over works only for waits for one resource.
+    // Several holders of one grant, one after the other, are possible only for a single resource.
     const tenures = resources.length === 1 ? tenuresMax : 1;
     this.#beganMs = quorum.clock.monotonicMs();
     this.#place = { ticket: quorum.proposals.next(), id, tenures };

@@ -1,6 +1,6 @@
 -- Part of the scripts that run operations: the only copy of the rules. A script makes operations
 -- from its arguments, and a view from the server's data. `run` decides an operation, writes the
--- result, and returns the verdict:
+-- result, and returns the verdict, which is a line of the reply:
 --   acquire   G             granted with the proposal (the client's fence), or without fences
 --             G fence       granted with another fence, or granted to this owner before
 --             H pttl rank value   held by another
@@ -34,7 +34,7 @@ local function queue_at(op, k, view)
 end
 
 -- Called if an acquire is refused. Adds its waiter to the queues of the locks that it has to wait
--- for, and removes it from the other queues. Returns the smallest rank.
+-- for, and removes it from the other queues. Returns the smallest number of waiters before it.
 local function wait(op, view)
   if not op.ticket then return '-' end
   local queues, rank = view.queues, math.huge
@@ -49,8 +49,8 @@ local function wait(op, view)
   return string.format('%.0f', rank)
 end
 
--- Returns the time for which a free lock is kept for another waiter; nil if this caller may have
--- it.
+-- Returns the time for which a free lock is kept for another waiter. Returns nil if this caller may
+-- have the lock; its own queue entries then end soon (`claim`).
 local function others_turn(op, view)
   for k = op.first, op.last do
     local head = view.queues.head_before(queue_at(op, k, view), op.ticket, op.id)

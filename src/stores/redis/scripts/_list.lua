@@ -1,8 +1,9 @@
 -- Part of the scripts that run operations, included after run-at: makes operations from the
--- arguments, and the reply from the verdicts. The arguments are runs: operations of one kind. A run
+-- arguments, and the reply from the verdicts (the lines of the reply). The arguments are runs:
+-- operations of one kind. A shard is the number of the counter that a key uses. A run
 -- is "code count locks", where locks is the number of lock keys of each operation; then the ttl in
 -- ms; and then for each operation
---   A (acquire)                 owner, proposal, shard of each key
+--   A (acquire)                 owner, proposal (fence that the client suggests), shard of each key
 --   W (acquire in the queues)   as A, then ticket, waiter id, and number of fences to reserve: the
 --                               one granted and those right below it
 --   T (touch)                   value that the keys should have, with the fence to store;

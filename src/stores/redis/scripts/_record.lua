@@ -19,9 +19,12 @@ local function server_run_id()
   return stop and string.match(info, '^%x+', stop + 1)
 end
 
--- Takes the fields of the record and the server's time in ms. Returns nil if this node may vote,
--- otherwise the verdict on each acquire and touch. The second value is the first 12 characters of
--- the run id, or "-".
+-- Checks if this node may vote. If the record belongs to another process, takes it over; with
+-- admission strict the node is quarantined then. Takes fields of the record (rid: run id, st: A or
+-- Q, fmt: wire format, max: maxTtl), and the server's time in ms. Returns nil if the node may vote,
+-- otherwise the verdict on each acquire and touch, which is a line of the reply. The second value
+-- is for the first line of the reply: the start of the run id, or "-". 12 of its 40 characters are
+-- enough to know a process again.
 local function may_vote(rid, st, fmt, max, now_ms)
   local record, is_off = KEYS[1], ARGV[2] ~= 'strict'
   local strict = not is_off or st

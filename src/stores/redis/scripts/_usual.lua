@@ -3,9 +3,10 @@
 -- sender expects. It reads first and writes last. If it meets any other case, it has only extended
 -- keys that the engine would extend as well, and the engine decides the whole list.
 
--- Returns the lines of the reply after its stamp, or nil if the engine has to decide. The runs of
--- operations begin at ARGV[at], and their lock keys at KEYS[lock]. `values` has the values of these
--- keys. `limits` (nil without fences) has counters (by shard), floor, proposal_max and ttl_max.
+-- Returns the lines of the reply after its first one, or nil if the engine has to decide. The runs
+-- (operations of one kind) begin at ARGV[at], and their lock keys at KEYS[lock]. `values` has the
+-- values of these keys. `limits` (nil without fences) has counters (by shard), floor, proposal_max
+-- and ttl_max, as the view of the engine.
 local function usual(at, lock, values, limits)
   local call, lines, n, seen = redis.call, {}, 0, {}
   local plans, lives, dead = {}, {}, {}

@@ -4,7 +4,7 @@
 -- KEYS: [1] node record
 -- ARGV: [1] mode (copy, bootstrap or clock), [2] rid and [3] since as the caller read them,
 --       [4] quarantine in ms, [5] floor for every fence, [6] the caller's time in µs as another
---       floor, or 0: no more than a minute ahead of this server's counts, [7..] shard, counter, ...
+--       floor (at most a minute ahead of this server's time), or 0, [7..] shard, counter, ...
 -- Returns: "A"          admitted, now or before
 --          "L ms"       the quarantine lasts for so many ms more
 --          "C"          the record has changed: read it again

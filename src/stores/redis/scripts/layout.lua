@@ -1,5 +1,6 @@
--- Returns the layout (set of groups) that this node belongs to, closes the node for older layouts,
--- or opens it for a new one. Grants nothing. The version of the layout never decreases on a node.
+-- Returns the layout that this node belongs to: the set of groups (independent quorums) that all
+-- clients use. Claims the node (it then grants for none), or opens it for a new layout. Grants
+-- nothing. The version of the layout never decreases on a node.
 -- KEYS: [1] node record
 -- ARGV: [1] look, claim (close it for older layouts), open (when claimed for long enough) or heal
 --       (open at once: the layout is already open on other nodes),
@@ -34,8 +35,8 @@ local hold = tonumber(kept[3] or 0)
 local over = fmt == ARGV[4] and waited >= tonumber(ARGV[6]) and waited >= hold
 if act == 'heal' or (act == 'open' and over) then
   local floor = kept[6] or '0'
-  -- The floor is written before the format: after an error between the two, the node is still
-  -- closed.
+  -- The floor is written before the format: after an error between the two, the node still grants
+  -- for no layout.
   if tonumber(floor) < tonumber(ARGV[7]) then
     floor = ARGV[7]
     redis.call('HSET', record, 'floor', floor)
