@@ -27,7 +27,7 @@ function nodeRedisAt(url: string): RedisClient {
   const client = createClient({ url, socket: { reconnectStrategy: 20 } });
   client.on("error", () => undefined);
   client.connect().catch(() => undefined);
-  onTestFinished(() => void client.destroy());
+  onTestFinished(() => client.destroy());
   return client;
 }
 

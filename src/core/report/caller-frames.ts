@@ -11,14 +11,15 @@ import { isHoldfastError } from "../errors.ts";
  * Limit: a promise that no function awaits yet when it rejects has no such functions.
  */
 
+/** Number of turns until a promise that was resolved with another one is linked to it. */
+const linkTurns = 3;
+
+/** Errors that have their frames. */
 const complete = new WeakSet<object>();
 
 /** Rejects with `error`, after adding the frames of the functions that await this promise. */
 export async function withCallerFrames(error: unknown): Promise<never> {
-  // A promise that is resolved with this one is linked to it only two turns later.
-  await undefined;
-  await undefined;
-  await undefined;
+  for (let turn = 0; turn < linkTurns; turn += 1) await Promise.resolve();
   // An error of the user, such as the reason of an abort, is left as it is. An error that several
   // calls reject with has the frames of the first.
   if (isHoldfastError(error) && !complete.has(error)) {
