@@ -80,7 +80,7 @@ export class Acquisition extends CallCancellation {
   /** Returns the caller's promise. It rejects as soon as the call is cancelled. */
   start<Result>(take: Take<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#reject = (error) => void withCallerFrames(error).then(resolve, reject);
+      this.#reject = (reason) => void withCallerFrames(reason).then(resolve, reject);
       this.#done = this.#run(take, resolve);
     });
   }

@@ -17,16 +17,16 @@ const linkTurns = 3;
 /** Errors that have their frames. */
 const complete = new WeakSet<object>();
 
-/** Rejects with `error`, after adding the frames of the functions that await this promise. */
-export async function withCallerFrames(error: unknown): Promise<never> {
+/** Rejects with `reason`, after adding the frames of the functions that await this promise. */
+export async function withCallerFrames(reason: unknown): Promise<never> {
   for (let turn = 0; turn < linkTurns; turn += 1) await Promise.resolve();
   // An error of the user, such as the reason of an abort, is left as it is. An error that several
   // calls reject with has the frames of the first.
-  if (isHoldfastError(error) && !complete.has(error)) {
-    complete.add(error);
-    addFrames(error);
+  if (isHoldfastError(reason) && !complete.has(reason)) {
+    complete.add(reason);
+    addFrames(reason);
   }
-  throw error;
+  throw reason;
 }
 
 function addFrames(error: Error): void {
