@@ -141,7 +141,7 @@ function withinTtl(defaults: ResolvedOptions, maxTtlMs: number): ResolvedOptions
   return defaults.ttlMs <= maxTtlMs ? defaults : { ...defaults, ttlMs: maxTtlMs };
 }
 
-/** Returns a TTL that the user gives. Throws InvalidOptionError with the remedy if it is too long. */
+/** Returns a TTL of the user. Throws InvalidOptionError with the remedy if it is too long. */
 export function checkedTtl(ttl: Duration, maxTtlMs: number): number {
   try {
     return durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: maxTtlMs });

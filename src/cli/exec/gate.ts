@@ -7,8 +7,8 @@ import { Failure } from "../failure.ts";
  *
  * The watchdog must receive the pid of the command before the command runs: otherwise the command
  * would run unguarded if holdfast died in between. So a shell starts first. This shell waits for a
- * line on the descriptor `gate` and then becomes the command with the same pid. If holdfast dies before it
- * sends the line, the shell ends.
+ * line on the descriptor `gate` and then becomes the command with the same pid. If holdfast dies
+ * before it sends the line, the shell ends.
  */
 function script(gate: number): string {
   const read = `IFS= read -r holdfast_gate <&${gate} || exit 125; exec ${gate}<&-`;
@@ -54,7 +54,7 @@ function checkInterpreter(path: string, file: string): void {
   throw new Failure("cannotRun", `${file}: cannot be executed: there is no ${program}`);
 }
 
-/** Returns the first bytes; empty if the file cannot be read, because a program need not be readable. */
+/** Returns the first bytes; empty if this user may run the file, but not read it. */
 function startOf(path: string): string {
   let descriptor: number | undefined;
   try {

@@ -21,7 +21,7 @@ interface Descriptor {
   readonly target: string;
 }
 
-/** Returns the inherited descriptors that a program would not get. Call this before any are opened. */
+/** Returns the inherited descriptors that a program would not get. Call it before any is opened. */
 export function inheritedDescriptors(): readonly number[] {
   if (process.platform !== "linux") return [];
   const open = openDescriptors();

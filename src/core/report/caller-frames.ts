@@ -5,8 +5,8 @@ import { isHoldfastError } from "../errors.ts";
  * the code that made the failed call.
  *
  * Idea: the stack of an async function shows the functions that await its promise. So a call that
- * fails passes its error through `withCallerFrames`, which adds these functions to the error. A call
- * that succeeds pays nothing.
+ * fails passes its error through `withCallerFrames`, which adds these functions to the error. A
+ * call that succeeds pays nothing.
  *
  * Limit: a promise that no function awaits yet when it rejects has no such functions.
  */
