@@ -40,6 +40,12 @@ const servers = [
     wrong: () => missing(["initdb", "postgres"], postgresFolders()),
   },
   {
+    name: "PgBouncer",
+    debian: "pgbouncer",
+    elsewhere: "pgbouncer",
+    wrong: () => missing(["pgbouncer"], []),
+  },
+  {
     name: "MariaDB",
     debian: "mariadb-server",
     elsewhere: "mariadb (server)",

@@ -120,8 +120,9 @@ async function fenceAfter(
     new Acquisition(context, [resource], { ...once, waitMs }).start(asOutcome);
   let outcome = await take(0);
   const isFree = !("grant" in outcome) && outcome.kind === "held" && outcome.holder === undefined;
-  // The broken holder's entry in the store's queue may still refuse other callers for a moment, so
-  // tries again for as long. Not if calls of this manager wait: one of them gets the lock next.
+  // The broken holder's entry in the store's queue may refuse other callers for a moment: tries
+  // again until it expires. Not if calls of this manager wait, because one of them gets the lock
+  // next.
   if (isFree && !context.queues.has(resource)) {
     outcome = await take(entryMsMax).catch(() => outcome);
   }

@@ -10,7 +10,7 @@ const { setTimeout: later } = globalThis;
 /** Parts of `withGuard` that are the same for every database: options, time limits, repetitions. */
 
 export interface WithGuardOptions extends GuardFenceOptions {
-  /** @default the server's default */
+  /** Isolation level of the transaction. @default the server's default */
   readonly isolation?: "read committed" | "repeatable read" | "serializable";
   /**
    * Limit for each wait for a lock and for each pause between two statements. After this time the

@@ -47,8 +47,8 @@ export interface Lowering {
 }
 
 /**
- * Checks the fence to store, and returns the limit above which stored fences are lowered. The
- * present time for both is that of the server that stores the fences.
+ * Checks the fence to store, and returns the limit above which stored fences are lowered. Uses the
+ * clock of the server that stores the fences.
  */
 export async function loweringOf(
   fenced: Fenced | bigint,

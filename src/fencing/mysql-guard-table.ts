@@ -102,7 +102,7 @@ async function raise(
     `SELECT CAST(\`fence\` AS CHAR) AS seen FROM ${name} WHERE \`resource\` = ? FOR UPDATE`,
     [key],
   );
-  // The table is checked after the row is locked and before the guard relies on the fence.
+  // Checks the table only now: a query before the locking statement would fix an older snapshot.
   await checkTable(session, table, "fence");
   return parseFence(row?.["seen"], table.join("."));
 }

@@ -87,8 +87,8 @@ return ARGV[1]
 `);
 
 /**
- * KEYS: the guarded key, or the key that keeps the fence of one resource. ARGV: new fence, limit.
- * Replaces a stored fence above the limit. Returns {"ok", 1 if replaced, otherwise 0} or
+ * Replaces a stored fence above the limit. KEYS: the guarded key, or the key that keeps the fence
+ * of one resource. ARGV: new fence, limit. Returns {"ok", 1 if replaced, otherwise 0} or
  * {"foreign", what the key holds instead}.
  */
 export const lowerScript: Script = script(`${fenceFunctions}

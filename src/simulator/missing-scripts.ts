@@ -45,7 +45,9 @@ export class MissingScripts {
     this.#scene.after(0, () => this.#judge(lacking));
   }
 
-  /** Called when the process passes a command to the driver, even if it is not connected. */
+  /**
+   * Called when the process passes a command to the driver, even if the driver is not connected.
+   */
   onSent(from: string, to: string, command: readonly string[]): void {
     const last = this.#last;
     if (command[0] !== "EVAL" || last?.from !== from || last.to !== to) return;

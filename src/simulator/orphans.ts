@@ -22,7 +22,10 @@ export class Orphans {
   readonly #witness: Witness;
   readonly #nodes: readonly SimulatedNode[];
   readonly #scenario: Scenario;
-  /** "node owner" of each lock that was set when its client could no longer detect it. */
+  /**
+   * Name of the node and owner ("node owner") of each lock that was set when its client could no
+   * longer detect it.
+   */
   readonly #strays = new Set<string>();
   readonly #setBackMs = new Map<SimulatedNode, number>();
 

@@ -1,25 +1,34 @@
+import { PGlite } from "@electric-sql/pglite";
 import { Pool } from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { migrate, postgres, type PostgresDatabase } from "../../src/stores/postgres/index.ts";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
+import { type Pooler, startPgbouncer } from "../../tools/databases/pgbouncer.mjs";
 import { type PostgresServer, startPostgres } from "../../tools/databases/postgres.mjs";
 import { sideBySide } from "./run-suite.ts";
 
 let server: PostgresServer;
 let pool: Pool;
 let sql: ReturnType<typeof postgresJs>;
+let lite: PGlite;
+let pooler: Pooler;
+let pooled: Pool;
 
 beforeAll(async () => {
   server = await startPostgres();
   pool = new Pool({ connectionString: server.url, max: 10 });
   sql = postgresJs(server.url, { max: 10, onnotice: () => undefined });
-  await migrate(pool);
+  pooler = await startPgbouncer(server);
+  pooled = new Pool({ connectionString: pooler.url, max: 10 });
+  lite = await PGlite.create();
+  await Promise.all([migrate(pool), migrate(lite)]);
 });
 
 afterAll(async () => {
-  await Promise.all([pool.end(), sql.end()]);
+  await Promise.all([pool.end(), pooled.end(), sql.end(), lite.close()]);
+  await pooler.stop();
   await server.stop();
 });
 
@@ -42,6 +51,8 @@ function harness(namespace: string, db: () => PostgresDatabase): () => Conforman
 sideBySide({
   "Postgres through pg": harness("pg", () => pool),
   "Postgres through postgres": harness("postgres", () => sql),
+  "Postgres behind PgBouncer in transaction mode": harness("pgbouncer", () => pooled),
+  "Postgres in this process, by PGlite": harness("pglite", () => lite),
   "Postgres through a query function": harness("query", () => (text, params) => {
     return pool.query(text, params);
   }),

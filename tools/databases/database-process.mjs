@@ -51,8 +51,8 @@ function unref(child) {
   }
 }
 
-/** @param {number} port @returns {Promise<boolean>} */
-function accepts(port) {
+/** True if a connection is accepted. @param {number} port @returns {Promise<boolean>} */
+export function accepts(port) {
   return new Promise((resolve) => {
     const socket = createConnection({ host: "127.0.0.1", port });
     socket.once("connect", () => {

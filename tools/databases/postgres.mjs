@@ -1,11 +1,13 @@
 // @ts-check
 /** Postgres servers in temporary folders. */
 
-import { execFileSync, spawnSync } from "node:child_process";
-import { chownSync, existsSync, readFileSync, readdirSync } from "node:fs";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { chownSync, existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { freePort } from "../network/free-port.mjs";
-import { isRunning, makeFolder, removeFolder } from "../processes/children.mjs";
+import { isRunning, killChild, makeFolder, removeFolder } from "../processes/children.mjs";
 import { hasProgram, programFolders, startDatabase } from "./database-process.mjs";
 
 /**
@@ -16,43 +18,133 @@ import { hasProgram, programFolders, startDatabase } from "./database-process.mj
  * @property {string} database
  * @property {string} url
  * @property {() => Promise<void>} stop
+ * @property {() => Promise<void>} kill ends all its processes as a crash would
+ * @property {() => Promise<void>} restart starts it again on its data and port
+ * @property {() => void} freeze stops all its processes, until `resume`
+ * @property {() => void} resume
+ * @property {() => Promise<PostgresServer>} copy starts a standby on a copy of the data as it is
+ *   now. It receives no later writes. `SELECT pg_promote()` makes it a primary.
  */
 
 /**
- * Starts one server without durability, and waits until it accepts connections.
+ * Starts one server, and waits until it accepts connections. Without durability, unless
+ * `settings` say otherwise.
  *
+ * @param {readonly string[]} [settings] such as "fsync=on"
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres() {
-  const programs = findPrograms();
-  const owner = unprivilegedOwner();
-  const folder = makeFolder("holdfast-postgres-");
+export async function startPostgres(settings = []) {
+  const { folder, as } = ownFolder();
   try {
-    if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
-    const as = { ...owner, cwd: folder, env: { ...process.env, HOME: folder } };
-    const data = join(folder, "data");
     const initial = ["-U", "holdfast", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
-    execFileSync(join(programs, "initdb"), ["-D", data, ...initial], { ...as, stdio: "pipe" });
-    const port = await freePort();
-    const args = ["-D", data, ...settingsOf(folder, port).flatMap((setting) => ["-c", setting])];
-    // SIGQUIT is an immediate shutdown, which also ends the sessions and their shared memory.
-    const server = { port, signal: /** @type {const} */ ("SIGQUIT") };
-    const child = await startDatabase(join(programs, "postgres"), args, as, server);
-    return {
-      host: "127.0.0.1",
-      port,
-      user: "holdfast",
-      database: "postgres",
-      url: `postgres://holdfast@127.0.0.1:${port}/postgres`,
-      async stop() {
-        await shutDown(child);
-        removeFolder(folder);
-      },
-    };
+    const args = ["-D", join(folder, "data"), ...initial];
+    execFileSync(join(findPrograms("initdb", "postgres"), "initdb"), args, {
+      ...as,
+      stdio: "pipe",
+    });
+    return await startIn(folder, as, settings);
   } catch (error) {
     removeFolder(folder);
     throw error;
   }
+}
+
+/** @typedef {{ uid?: number, gid?: number, cwd: string, env: NodeJS.ProcessEnv }} As */
+
+/** Creates a folder that the account of the server owns. */
+function ownFolder() {
+  const owner = unprivilegedOwner();
+  const folder = makeFolder("holdfast-postgres-");
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
+  return { folder, as: { ...owner, cwd: folder, env: { ...process.env, HOME: folder } } };
+}
+
+/**
+ * @param {string} folder
+ * @param {As} as
+ * @param {readonly string[]} settings
+ * @returns {Promise<PostgresServer>}
+ */
+async function startIn(folder, as, settings) {
+  const port = await freePort();
+  const all = [...settingsOf(folder, port), ...settings];
+  const args = ["-D", join(folder, "data"), ...all.flatMap((setting) => ["-c", setting])];
+  // SIGQUIT is an immediate shutdown, which also ends the sessions and their shared memory.
+  const server = { port, signal: /** @type {const} */ ("SIGQUIT") };
+  const start = () =>
+    startDatabase(join(findPrograms("initdb", "postgres"), "postgres"), args, as, server);
+  let child = await start();
+  /** @type {readonly number[]} */
+  let frozen = [];
+  return {
+    host: "127.0.0.1",
+    port,
+    user: "holdfast",
+    database: "postgres",
+    url: `postgres://holdfast@127.0.0.1:${port}/postgres`,
+    async stop() {
+      await shutDown(child);
+      removeFolder(folder);
+    },
+    async kill() {
+      const sessions = childrenOf(child);
+      await killChild(child);
+      signalAll(sessions, "SIGKILL");
+      while (signalAll(sessions, 0)) await sleep(10);
+    },
+    async restart() {
+      child = await start();
+    },
+    freeze() {
+      frozen = [Number(child.pid), ...childrenOf(child)];
+      signalAll(frozen, "SIGSTOP");
+    },
+    resume() {
+      signalAll(frozen, "SIGCONT");
+    },
+    async copy() {
+      const target = ownFolder();
+      const data = join(target.folder, "data");
+      const from = ["-h", "127.0.0.1", "-p", String(port), "-U", "holdfast"];
+      const how = ["-D", data, "-c", "fast", "-X", "stream", "--no-sync"];
+      await promisify(execFile)(
+        join(findPrograms("pg_basebackup"), "pg_basebackup"),
+        [...from, ...how],
+        target.as,
+      );
+      writeFileSync(join(data, "standby.signal"), "");
+      return await startIn(target.folder, target.as, settings);
+    },
+  };
+}
+
+/**
+ * Returns the processes of a server besides the first.
+ *
+ * @param {import("node:child_process").ChildProcess} child
+ */
+function childrenOf({ pid }) {
+  const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" });
+  return stdout.split("\n").map(Number).filter(Boolean);
+}
+
+/**
+ * True if a process was there to receive the signal.
+ *
+ * @param {readonly number[]} pids
+ * @param {NodeJS.Signals | 0} signal
+ */
+function signalAll(pids, signal) {
+  let received = false;
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+      received = true;
+    } catch {
+      // It has ended.
+    }
+  }
+  return received;
 }
 
 /**
@@ -88,8 +180,12 @@ function settingsOf(folder, port) {
   ];
 }
 
-/** Returns the folder of `initdb` and `postgres`, which on Debian is not in the PATH. */
-function findPrograms() {
+/**
+ * Returns the folder of these programs, which on Debian is not in the PATH.
+ *
+ * @param {...string} names
+ */
+function findPrograms(...names) {
   const base = "/usr/lib/postgresql";
   const versions = existsSync(base) ? readdirSync(base).sort((a, b) => Number(b) - Number(a)) : [];
   const config = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
@@ -97,13 +193,13 @@ function findPrograms() {
     ...versions.map((version) => join(base, version, "bin")),
     ...(config.status === 0 ? [config.stdout.trim()] : []),
   );
-  const found = folders.find((each) => hasProgram(each, "initdb") && hasProgram(each, "postgres"));
-  if (found === undefined) throw new Error("initdb and postgres were not found");
+  const found = folders.find((each) => names.every((name) => hasProgram(each, name)));
+  if (found === undefined) throw new Error(`${names.join(" and ")} not found`);
   return found;
 }
 
 /** Returns an account without rights, because Postgres refuses to run as root. */
-function unprivilegedOwner() {
+export function unprivilegedOwner() {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = readFileSync("/etc/passwd", "utf8")
     .split("\n")

@@ -12,7 +12,7 @@ export interface Doubt {
 /** Extension request that is under way. */
 export interface SentRequest {
   readonly started: Instant;
-  /** Value of `doubtCount` when the request was sent. The reply clears no later doubt. */
+  /** Value of `doubtCount` when the request was sent. Its reply does not clear a later doubt. */
   readonly doubts: number;
 }
 

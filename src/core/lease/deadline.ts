@@ -13,7 +13,7 @@ const leastLeftMs = 1;
 /** Tolerance for rounding errors in sums of fractional milliseconds. */
 const roundingMs = 0.01;
 
-/** A renewal may run early by this part of the TTL: by 100 ms for a TTL of 10 s. */
+/** A renewal may run early by the TTL divided by this number: by 100 ms for a TTL of 10 s. */
 const earlyShare = 100;
 /**
  * Limit for the delay of a renewal that keeps the rhythm of its lease. A longer delay comes from a

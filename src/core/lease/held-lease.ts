@@ -246,7 +246,7 @@ export class HeldLease implements Lease {
     if (isNew) emitDoubtful(this, cause);
   }
 
-  /** Stops renewals, the deadline, and proofs after a doubt. */
+  /** Stops renewals, the timer for the end, and the calls of `prove()` that a doubt has started. */
   private end(): void {
     if (doubtCountOf(this.#activity) > 0) this.terms.host.doubts.forget(this);
     this.#deadline.cancel();
@@ -287,7 +287,7 @@ export class HeldLease implements Lease {
     // perf (contended): wakes the next call first, so that its attempt is sent with the release.
     queues.over(grant);
     const reply = await store.release(grant);
-    // A release after the end finds no lock, even if the lease was held until its end.
+    // A late release finds no lock, because its keys have expired: the reason is then not `taken`.
     const isTaken = !reply.released && reply.reason === "taken";
     const isLate = isTaken && this.#deadline.isOver(clock.now());
     const reason = activity.loss?.reason ?? (isLate ? "expired" : undefined);

@@ -8,7 +8,7 @@ import type { Instant } from "../ports.ts";
 import type { Holder } from "../report/holder.ts";
 import type { Grant } from "../store.ts";
 
-/** Creates the leases of a manager, and returns those that are held. */
+/** Creates the leases of a manager, and finds those that are held. */
 export class Keeper {
   readonly #host: LeaseHost;
   #terms: LeaseTerms | undefined;

@@ -28,7 +28,9 @@ export interface LinkPlan {
 
 /** Callbacks of the world's checkers for each command. */
 export interface LinkWatch {
-  /** Called when the process passed the command to the driver, even if it is not connected. */
+  /**
+   * Called when the process passed the command to the driver, even if the driver is not connected.
+   */
   onSent(command: readonly string[]): void;
   /** Called before the node runs the command. */
   onExecuting(command: readonly string[]): void;

@@ -39,7 +39,10 @@ export interface View {
   raiseCounters(names: readonly string[], fence: string, isBehind: boolean): void;
 }
 
-/** Returns the verdict on one operation, like `_engine.lua`. A differential test compares both. */
+/**
+ * Runs one operation and returns its line of the reply, like `_engine.lua`. A differential test
+ * compares the two.
+ */
 export function run(operation: ScriptOperation, view: View): string {
   if (operation.code === "R" || operation.code === "P") return release(operation, view);
   const refused = view.refusal ?? tooLong(operation, view);
@@ -110,7 +113,7 @@ function touch(operation: ScriptOperation, view: View): string {
   return "K";
 }
 
-/** Deletes the locks that the owner holds, and deletes or keeps the owner's queue entries. */
+/** Deletes the locks of the owner. `left` says if its waiter stays in the queues. */
 function release({ locks, queues, value: whole, left }: ScriptOperation, view: View): string {
   const { data } = view.context;
   const owner = whole.replace(/\|\d+$/, "");

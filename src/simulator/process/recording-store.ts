@@ -58,7 +58,10 @@ export interface RecordingOptions {
 /** Wraps the real store. Records the time and the outcome of each call. */
 export class RecordingStore {
   readonly byOwner: Map<string, AttemptRecord> = new Map();
-  /** Records by list object: all attempts of a call, and its lease, have the same object. */
+  /**
+   * Records by the list of resources: all attempts of one call, and its lease, have the same
+   * object.
+   */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
   readonly #options: RecordingOptions;
 

@@ -51,7 +51,7 @@ export class Table {
   readonly #machine: Machine;
   /** Queue of the calls that wait for these locks. */
   readonly queue: WaitQueue;
-  /** Number of grants since the last sweep of this process. */
+  /** Number of grants of this process since it last removed expired entries. */
   #grants = 0;
   /** Keys of the resources that may have become free in this transaction. */
   readonly #freed = new Set<string>();

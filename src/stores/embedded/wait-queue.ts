@@ -10,7 +10,7 @@ export interface Address {
   readonly wait: number;
 }
 
-/** Queue entries of one wait, one for each of its resources. */
+/** Queue entries of one waiting call, one for each of its resources. */
 export interface Place {
   readonly ticket: string;
   readonly keys: readonly string[];

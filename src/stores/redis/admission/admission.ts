@@ -61,7 +61,7 @@ export class Admission implements Admissions {
    * Monotonic time since which a node has not replied; undefined if it replied to the last read.
    */
   readonly #silentSinceMs: (number | undefined)[];
-  /** Nodes for which a client with admission off was reported. */
+  /** Nodes for which it was reported that a client with admission off uses them. */
   readonly #offSeen = new Set<number>();
   #sweeping: Promise<void> | undefined;
   #next: Task | undefined;

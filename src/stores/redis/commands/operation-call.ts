@@ -69,7 +69,7 @@ export class ListCall {
   }
 }
 
-/** One operation: sent in a list with others, or as a list of one. */
+/** One operation, sent in a script call of its own or together with others. */
 abstract class OperationCall<Own extends Operation, Reply> implements NodeCall<Reply> {
   readonly operation: Own;
   readonly mode: Mode;
@@ -198,8 +198,8 @@ export class RenewCall extends ListCall implements NodeCall<RenewReply> {
 }
 
 /**
- * perf (inflight): the nodes of a quorum mostly get the same operations in one turn. The list that
- * was encoded for one node is used for the others as well.
+ * Makes script calls with several operations. perf (inflight): the nodes of a quorum mostly get the
+ * same operations in one turn, so the call that was encoded for one node is used for all.
  */
 export class Lists {
   readonly #mode: Mode;

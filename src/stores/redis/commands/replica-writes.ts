@@ -47,7 +47,7 @@ export function confirmsWrite(reply: unknown): boolean {
   return typeof reply === "string" && reply.split("\n").some((line) => confirmation.test(line));
 }
 
-/** Returns the reply with `refusal` in place of every confirmation. */
+/** Returns the reply with `refusal` in place of each line that confirms a grant or an extension. */
 export function withoutConfirmations(reply: unknown, refusal: string): unknown {
   if (typeof reply !== "string") return reply;
   return reply

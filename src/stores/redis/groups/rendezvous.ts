@@ -1,4 +1,4 @@
-import { hashTagOf } from "../commands/keys.ts";
+import { hashTagOf } from "../../../clients/hash-slot.ts";
 import { hashOf, mixed, type Hash } from "./hash.ts";
 
 /**
@@ -9,7 +9,9 @@ import { hashOf, mixed, type Hash } from "./hash.ts";
 export class Rendezvous {
   readonly #ids: readonly Hash[];
 
-  /** Takes the ids in the order that breaks ties: the same for all clients. */
+  /**
+   * `ids` are in an order that all clients share. If two groups weigh the same, the order decides.
+   */
   constructor(ids: readonly string[]) {
     this.#ids = ids.map(hashOf);
   }

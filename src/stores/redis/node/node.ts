@@ -28,7 +28,10 @@ export interface NodeOptions {
   readonly silentMsMax: number;
   /** Compares the servers' clocks with ours. */
   readonly clocks?: ServerClocks;
-  /** Warns of strict node records. Set if this client has admission off. */
+  /**
+   * Warns of nodes whose record belongs to admission "strict". Set if this client has admission
+   * off.
+   */
   readonly mixedAdmission?: MixedAdmission | undefined;
 }
 

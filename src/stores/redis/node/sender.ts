@@ -31,7 +31,10 @@ export interface Outgoing<Reply> {
  */
 const sentBefore = Symbol("sent before");
 
-/** Sends calls alone or in lists. If the server lacks a script, sends the text of the script. */
+/**
+ * Sends calls, each by itself or several in one script call. If the server lacks the script, sends
+ * its text.
+ */
 export class Sender {
   readonly #health: Health;
   /** Returns the connection's epoch, which changes when the driver may have sent commands again. */

@@ -228,7 +228,7 @@ export function noteSilent(ballots: readonly Ballot[], timedOut: readonly TimedO
 /** Records a grant. Returns false if it contradicts an earlier reply of the node. */
 export function noteGrant(ballot: Ballot, fence: number, runId: string | undefined): boolean {
   if (ballot.vote === "held" || (ballot.fence !== 0 && ballot.fence !== fence)) {
-    // The key was deleted and set again between the two replies.
+    // The key was deleted and set again between the two replies, so neither of them counts.
     ballot.vote = "failed";
     ballot.cause = new Error("the node gave two different answers");
     ballot.confirmed = false;

@@ -129,7 +129,7 @@ export class RedisGrant implements Grant {
   }
 
   /**
-   * TTL that a proof sets: 0 if the keys keep theirs, or a full TTL if a key may expire before the
+   * TTL that `prove` sets: 0 if the keys keep theirs, or a full TTL if a key may expire before the
    * lease ends.
    */
   get proofTtlMs(): number {
@@ -188,8 +188,8 @@ export class RedisGrant implements Grant {
 
   /**
    * Removes the vote of one node, whose keys may expire early: its clock was set, or it is a former
-   * replica that lacks the last extend. A later proof sets their TTL again. Returns how many votes
-   * are left.
+   * replica that lacks the last extend. A later `prove` sets their TTL again. Returns how many
+   * votes are left.
    */
   loseVote(node: number): number {
     if (!this.#fields.lifeInDoubt) this.#fields = { ...this.#fields, lifeInDoubt: true };

@@ -49,7 +49,7 @@ export class OwedReleases {
     return this.#debts.size;
   }
 
-  /** Adds a release that is not confirmed yet. The caller settles it if the node replies later. */
+  /** Adds a release that is not confirmed yet. Call `settle` if the node confirms it later. */
   owe(node: RedisNode, call: NodeCall<ReleaseReply>, sinceMs: number, lifeMs: number): Debt {
     const debt = { node, call, sinceMs, untilMs: sinceMs + lifeMs };
     if (this.#closed || this.#debts.size >= debtsMax) return debt;

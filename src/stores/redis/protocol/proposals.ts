@@ -2,8 +2,8 @@ import type { Clock } from "../../../core/ports.ts";
 import type { AcquireReply } from "../commands/operation.ts";
 
 /**
- * Limit for the time by which a fence may be ahead of a server's clock. The scripts have the same
- * limit.
+ * Limit for how far in the future a fence, as a time in µs, may be by a server's clock. The scripts
+ * have the same limit.
  */
 const aheadUsMax = 60_000_000;
 /**
@@ -12,8 +12,8 @@ const aheadUsMax = 60_000_000;
  */
 const ownAheadUsMax = 30_000_000;
 /**
- * Limit while no server's time is known: a fence that is more than a day ahead of our own clock is
- * ignored.
+ * Limit while no server's time is known: a fence that is more than a day in the future by our own
+ * clock is ignored.
  */
 const unknownAheadUsMax = 86_400_000_000;
 

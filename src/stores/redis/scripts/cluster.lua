@@ -1,6 +1,6 @@
--- Runs acquires, touches and releases of one slot, each with its own verdict, as if they had been
--- sent one after the other. In a Cluster a script cannot reach the node record in another slot, so
--- each lock has its own counter key. A counter expires after its retention.
+-- Runs acquires, touches and releases of one slot, as if they had been sent one after the other;
+-- each gets a line of the reply. In a Cluster a script cannot reach the node record in another
+-- slot, so each lock has its own counter key. A counter expires after its retention.
 -- KEYS: the lock keys of all operations, then their counters (not of releases), then their queues
 --       (not of touches), in the same order
 -- ARGV: [1] number of lock keys, [2] number of counters, [3] retention of the counters in ms,

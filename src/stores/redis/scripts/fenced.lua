@@ -1,7 +1,7 @@
--- Runs acquires, touches and releases, each with its own verdict, as if they had been sent one
--- after the other. Fences come from the counters in the node record.
+-- Runs acquires, touches and releases, as if they had been sent one after the other; each gets a
+-- line of the reply. Fences come from the counters in the node record.
 -- KEYS: [1] node record, then the lock keys of all operations, then their queues, in the same
---       order, but for touches, which need none
+--       order (touches need none)
 -- ARGV: [1] verify (1 or 0), [2] admission (strict or off), [3] format, [4] maxTtl ms, [5] number
 --       of lock keys, [6..] operations, as _list.lua has them
 -- Returns: "S sec usec rid", and a line with the verdict on each operation, as _engine.lua has them

@@ -35,8 +35,8 @@ local hold = tonumber(kept[3] or 0)
 local over = fmt == ARGV[4] and waited >= tonumber(ARGV[6]) and waited >= hold
 if act == 'heal' or (act == 'open' and over) then
   local floor = kept[6] or '0'
-  -- The floor is written before the format: after an error between the two, the node is still
-  -- closed.
+  -- The floor is written before the format: after an error between the two, the node still grants
+  -- for no layout.
   if tonumber(floor) < tonumber(ARGV[7]) then
     floor = ARGV[7]
     redis.call('HSET', record, 'floor', floor)

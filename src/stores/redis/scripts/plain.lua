@@ -1,6 +1,7 @@
--- Runs acquires, touches and releases without fences and without a node record, each with its own
--- verdict, as if they had been sent one after the other. Also in a Cluster, for locks of one slot.
--- KEYS: the lock keys of all operations, then their queues, in the same order, but for touches
+-- Runs acquires, touches and releases without fences and without a node record, as if they had
+-- been sent one after the other; each gets a line of the reply. Also in a Cluster, for locks of
+-- one slot.
+-- KEYS: the lock keys of all operations, then their queues, in the same order (touches need none)
 -- ARGV: [1] number of lock keys, [2] "cluster" if channels are to be in the slot of their lock, or
 --       "", [3..] operations, as _list.lua has them
 -- Returns: "S sec usec -", or "-" if the first operation is a release, and a line with the verdict
