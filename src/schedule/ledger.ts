@@ -6,8 +6,8 @@ import type { Fenced } from "../fencing/guard.ts";
 export type Raised = "raised" | "refused" | "early";
 
 /**
- * Keeps one number for each schedule, which only grows. The stores with marks have a ledger of their
- * own. `postgresLedger` and `redisLedger` are for the others.
+ * Keeps one number for each schedule, which only grows. The stores with marks have a ledger of
+ * their own. `postgresLedger` and `redisLedger` are for the others.
  */
 export interface Ledger {
   /** Returns the number of this name. Undefined if there is none. */
@@ -38,7 +38,8 @@ export function ledgerFor(locks: Locks, name: string, given: Ledger | undefined)
 }
 
 function storeLedger(locks: Locks, name: string): Ledger {
-  const { store, track } = partsOf(locks);
+  const parts = partsOf(locks);
+  const { store } = parts;
   if (locks.capabilities.marks !== true) {
     throw new UnsupportedError(
       "this store keeps no marks: pass a `ledger`, such as postgresLedger(pool)",
@@ -47,11 +48,11 @@ function storeLedger(locks: Locks, name: string): Ledger {
   }
   return {
     async last(mark) {
-      return (await track(store.mark?.(mark) ?? Promise.resolve(undefined)))?.value;
+      return (await parts.track(store.mark?.(mark) ?? Promise.resolve(undefined)))?.value;
     },
     async raise(mark, value, { fence }, dueMs) {
       const raising = store.raiseMark?.(mark, { value, fence }, dueMs);
-      return raising === undefined ? "refused" : (await track(raising)).kind;
+      return raising === undefined ? "refused" : (await parts.track(raising)).kind;
     },
   };
 }

@@ -2,8 +2,9 @@ import type { MissedReason } from "./schedule-events.ts";
 import type { Ticks } from "./ticks.ts";
 
 /**
- * The number that a ledger keeps is `tick * 16 + attempt`: which tick was begun last, and how often.
- * The attempt 15 means that the tick is over. So one number that only grows says what has begun.
+ * The number that a ledger keeps is `tick * 16 + attempt`: which tick was begun last, and how
+ * often. The attempt 15 means that the tick is over. So one number that only grows says what has
+ * begun.
  */
 const attempts = 16;
 const over = attempts - 1;

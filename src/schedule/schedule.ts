@@ -28,7 +28,7 @@ interface ScheduleSettings extends Pick<LockOptions, "ttl" | "renew" | "maxHold"
   readonly grace?: Duration;
   /** Age from which a tick is only reported as missed. @default "1h" */
   readonly within?: Duration;
-  /** Runs at once if no tick was ever begun; otherwise the next tick is the first. @default false */
+  /** Runs at once if no tick was ever begun. Else the next tick is the first. @default false */
   readonly immediately?: boolean;
   /** Keeps which tick was begun last. @default the marks of the store */
   readonly ledger?: Ledger;
@@ -60,9 +60,9 @@ const moreNames = ["immediately", "ledger", "signal"];
  * begun at most `tries` times, whatever clocks and leases do: a number that only grows says which
  * tick was begun, and it is raised under the fence of a lease.
  *
- * A tick whose process dies is lost with `tries: 1`, and reported by `tick-missed`. Returns at once.
- * Throws InvalidOptionError for wrong arguments, and UnsupportedError if the store keeps no marks
- * and there is no `ledger`.
+ * Returns at once. A tick whose process dies is lost with `tries: 1`, and reported by
+ * `tick-missed`. Throws InvalidOptionError for wrong arguments, and UnsupportedError if the store
+ * keeps no marks and there is no `ledger`.
  */
 export function schedule(
   locks: Locks,

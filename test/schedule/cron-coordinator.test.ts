@@ -50,7 +50,7 @@ test("a coordinator refuses wrong keys and options", async () => {
   }
   expect(() => cronCoordinator(locks, { ledger: {} as never })).toThrow("`ledger`");
   expect(() => cronCoordinator(locks, { ttls: 1 } as never)).toThrow("ttls");
-  const { marks: _marks, ...capabilities } = store.capabilities;
+  const capabilities = { ...store.capabilities, marks: false };
   const plain = createLocks({ ...store, capabilities }, { runtime });
   expect(() => cronCoordinator(plain)).toThrow(UnsupportedError);
 });

@@ -25,7 +25,7 @@ const start = Date.UTC(2030, 0, 1, 12, 0, 0, 500);
 
 interface Scene {
   readonly clock: ManualClock;
-  open(): Locks;
+  readonly open: () => Locks;
 }
 
 function scene(): Scene {
@@ -370,7 +370,7 @@ describe("a schedule with a ledger of its own", () => {
 
   test("needs no marks of the store", async () => {
     const { runtime, clock } = manualRuntime({ wallMs: start });
-    const { marks: _marks, ...capabilities } = memory().capabilities;
+    const capabilities = { ...memory().capabilities, marks: false };
     const locks = createLocks({ ...memory(), capabilities }, { runtime });
     const ticks: string[] = [];
     const call = (): Schedule => schedule(locks, "a", { every: "1m" }, noting(ticks));

@@ -33,8 +33,8 @@ export function readMarks(directory: string): Map<string, Mark> {
 }
 
 /**
- * Raises a mark, and waits for the disk. Returns false if the mark is refused. Must be called inside
- * a write transaction, so that there is one writer at a time.
+ * Raises a mark, and waits for the disk. Returns false if the mark is refused. Must be called
+ * inside a write transaction, so that there is one writer at a time.
  */
 export function raiseMark(directory: string, name: string, next: Mark): boolean {
   const marks = readMarks(directory);
