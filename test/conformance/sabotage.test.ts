@@ -88,7 +88,7 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
     noticedBy: "gives each holder a greater fence, or says that it cannot",
     store: { capabilities: { fencing: false, multiResource: true } },
   },
-  "keeps the greatest mark, whoever raises it (M-c1)": {
+  "keeps the greatest mark, without regard to its fence (M-c1)": {
     noticedBy: "refuses the same value of another lease (M-c1)",
     open: (store) => ({
       async raiseMark(name, mark, dueMs) {

@@ -33,10 +33,12 @@ const running = schedule(
 running.on("schedule-failed", () => undefined);
 running.on("tick-failed", () => undefined);
 
-process.on("message", async () => {
+async function end() {
   await running.stop();
   await locks.close();
   for (const client of [...clients, database]) client.disconnect();
   process.disconnect();
-});
+}
+
+process.on("message", () => void end());
 process.send?.({ ready: true });
