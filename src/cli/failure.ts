@@ -39,7 +39,7 @@ export class Interrupted extends Error {
 
 const refusals = ["WRONGPASS", "NOAUTH", "NOPERM", "ERR invalid password", "ERR AUTH"];
 const deniedPattern = new RegExp(
-  `^no permission to keep locks|\\b(${refusals.join("|")}|ERR Client sent AUTH)\\b`,
+  `^no permission to keep locks|^Postgres refused the user|^the user lacks a right|\\b(${refusals.join("|")}|ERR Client sent AUTH)\\b`,
 );
 
 /** True if the text reports refused credentials or missing rights. A retry does not help then. */
