@@ -14,9 +14,9 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { TcpProxy } from "../tools/network/tcp-proxy.mjs";
 import { RedisConnection } from "../tools/redis/redis-connection.mjs";
 import { startRedis } from "../tools/redis/redis-server.mjs";
-import { startDelayedLine } from "./delayed-line.mjs";
 
 // Imported from the built package at run time, because it exists only after a build.
 /** @type {typeof import("../src/index.ts")} */
@@ -64,7 +64,9 @@ async function dial(port) {
 async function startReplicas(port, delaysMs) {
   return await Promise.all(
     delaysMs.map(async (delayMs) => {
-      const line = await startDelayedLine(port, delayMs);
+      // Bytes under way when the master dies never arrive, as in a real network.
+      const line = await TcpProxy.open(port, { losesAtEnd: true });
+      line.setDelay(delayMs, ["replies"]);
       const server = await startRedis({ args: ["--replicaof", "127.0.0.1", String(line.port)] });
       const connection = await RedisConnection.open(server);
       for (let tries = 0; ; tries += 1) {

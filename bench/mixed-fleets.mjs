@@ -16,42 +16,20 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
+import { redisSemaphore, redlock5 } from "../tools/peers/peer-locks.mjs";
 import { startRedis } from "../tools/redis/redis-server.mjs";
 
 const load = createRequire(import.meta.url);
 const [, , mode = "4", port = "0", seconds = "0", option = "0"] = process.argv;
 
-/**
- * @typedef {{ acquire(names: string[], ttl: number): Promise<{ release(): Promise<unknown> }> }} Redlock
- * @typedef {{ acquire(): Promise<void>, release(): Promise<void> }} Mutex
- */
+/** @typedef {import("../tools/peers/peer-locks.mjs").PeerLocks} PeerLocks */
 
-/** @type {Readonly<Record<string, (client: Redis) => (work: () => Promise<void>) => Promise<void>>>} */
+const terms = { ttlMs: 10_000, waitMs: 60_000, pollMs: 10 };
+
+/** @type {Readonly<Record<string, (client: Redis) => PeerLocks>>} */
 const peers = {
-  "redlock 5"(client) {
-    const { default: Redlock } =
-      /** @type {{ default: new (clients: Redis[], settings: object) => Redlock }} */ (
-        load("redlock")
-      );
-    const redlock = new Redlock([client], { retryCount: 10_000, retryDelay: 10, retryJitter: 3 });
-    return async (work) => {
-      const lock = await redlock.acquire(["shared"], 10_000);
-      await work();
-      await lock.release();
-    };
-  },
-  "redis-semaphore"(client) {
-    const { Mutex } =
-      /** @type {{ Mutex: new (client: Redis, key: string, options: object) => Mutex }} */ (
-        load("redis-semaphore")
-      );
-    const mutex = new Mutex(client, "shared", { acquireTimeout: 60_000, refreshInterval: 0 });
-    return async (work) => {
-      await mutex.acquire();
-      await work();
-      await mutex.release();
-    };
-  },
+  "redlock 5": (client) => redlock5(load("redlock").default, [client], terms),
+  "redis-semaphore": (client) => redisSemaphore(load("redis-semaphore"), [client], terms),
 };
 const prefixes = new Map([["redis-semaphore", "mutex:"]]);
 
@@ -83,11 +61,13 @@ async function holdfastSections(peer, untilMs) {
 /** @param {string} peer @param {number} untilMs @returns {Promise<number>} */
 async function peerSections(peer, untilMs) {
   const client = new Redis(Number(port));
-  const section = peers[peer]?.(client);
-  if (section === undefined) throw new Error(`no such library: ${peer}`);
+  const locks = peers[peer]?.(client);
+  if (locks === undefined) throw new Error(`no such library: ${peer}`);
   let sections = 0;
   while (Date.now() < untilMs) {
-    await section(() => count(client));
+    const held = await locks.acquire("shared");
+    await count(client);
+    await locks.release(held);
     sections += 1;
     await sleep(10);
   }

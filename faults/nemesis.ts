@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClientProcess } from "./client-process.ts";
 import type { FaultEvent } from "./history.ts";
-import type { Direction, Link } from "./links.ts";
+import type { Direction, TcpProxy } from "../tools/network/tcp-proxy.mjs";
 import { nowMs } from "./monotonic.ts";
 import { kindTerms } from "./kinds.ts";
 import { beginOnNode, beginOnNodes } from "./node-faults.ts";
@@ -13,7 +13,7 @@ export interface World {
   readonly nodes: readonly NodeServer[];
   readonly clients: readonly ClientProcess[];
   /** By client, then by node. */
-  readonly links: readonly (readonly Link[])[];
+  readonly links: readonly (readonly TcpProxy[])[];
   readonly record: (event: FaultEvent) => void;
 }
 

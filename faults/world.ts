@@ -1,10 +1,10 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "pg";
+import { TcpProxy } from "../tools/network/tcp-proxy.mjs";
 import { startPostgres, type PostgresServer } from "../tools/databases/postgres.mjs";
 import { registerTableSql } from "./client/registers.ts";
 import { ClientProcess } from "./client-process.ts";
-import { Link } from "./links.ts";
 import { NodeServer } from "./node-server.ts";
 import type { Options } from "./options.ts";
 import { ShiftedClock } from "./shifted-clock.ts";
@@ -40,7 +40,7 @@ export class World {
   readonly nodes: NodeServer[] = [];
   readonly clients: ClientProcess[] = [];
   /** By client, then by node. */
-  readonly links: Link[][] = [];
+  readonly links: TcpProxy[][] = [];
   readonly pool: Pool;
   readonly #postgres: PostgresServer;
   #registers: NodeServer | undefined;
@@ -67,7 +67,7 @@ export class World {
 
   async close(): Promise<void> {
     await Promise.all(this.clients.map((client) => client.kill()));
-    for (const link of this.links.flat()) link.close();
+    await Promise.all(this.links.flat().map((link) => link.stop()));
     await Promise.all(this.nodes.map((node) => node.kill()));
     await this.#registers?.kill();
     await this.pool.end();
@@ -92,7 +92,7 @@ export class World {
   }
 
   async #addClient(options: WorldOptions, index: number, registerPort: number): Promise<void> {
-    const links = await Promise.all(this.nodes.map(({ port }) => Link.open(port)));
+    const links = await Promise.all(this.nodes.map(({ port }) => TcpProxy.open(port)));
     const { lock, root, connections, ttlMs, waitMs, seed, journals, folder } = options;
     const clockFile = join(folder, `client-${index + 1}-clock-offset`);
     const clock = new ShiftedClock(options.clockLibrary, clockFile);

@@ -4,10 +4,8 @@
 import { openFloor } from "./floor.mjs";
 import { openHoldfast } from "./holdfast.mjs";
 import { openLimit } from "./limit.mjs";
-import { openRedisSemaphore } from "./redis-semaphore.mjs";
-import { openRedlock4, openRedlock5 } from "./redlock.mjs";
-import { openRedlockUniversal } from "./redlock-universal.mjs";
-import { openVerrou } from "./verrou.mjs";
+import { openRedisSemaphore, openRedlock4, openRedlock5 } from "./peers.mjs";
+import { openRedlockUniversal, openVerrou } from "./peers.mjs";
 
 /** @import { ContenderKind, Settings } from "../types.ts" */
 

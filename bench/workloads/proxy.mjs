@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../delay-proxy.mjs", import.meta.url));
+const program = fileURLToPath(new URL("../proxy-process.mjs", import.meta.url));
 
 /** @param {number} target */
 export async function startProxy(target) {

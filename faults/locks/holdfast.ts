@@ -7,9 +7,9 @@ import {
   type Locks,
 } from "../../src/index.ts";
 import { redis, redlock } from "../../src/stores/redis/index.ts";
+import { opened } from "../../tools/peers/scoped-lock.mjs";
 import { nowMs } from "../monotonic.ts";
 import type { Acquired, BenchLease, BenchLock, LockTerms } from "./bench-lock.ts";
-import { opened } from "./scoped.ts";
 
 /** Number of calls after which a manager is replaced by a new one on the same clients. */
 const callsPerManager = 20;

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
-import { nowMs } from "../monotonic.ts";
+import { opened } from "../../tools/peers/scoped-lock.mjs";
 import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
-import { opened } from "./scoped.ts";
+import { signalLease } from "./signal-lease.ts";
 
 /** The part of redlock-universal 0.8 that is used here. */
 interface Handle {
@@ -23,7 +23,6 @@ export interface UniversalModule {
 /**
  * `using` renews and gives a signal, but not the handle. So the validity is read when the library
  * creates and extends the handle, and counted as the library counts it: from the end of the call.
- * A lease is trusted while the signal is not aborted and that validity is not over.
  */
 export function redlockUniversal(
   module: UniversalModule,
@@ -58,21 +57,7 @@ export function redlockUniversal(
       };
       try {
         const { given: signal, end } = await opened<AbortSignal>((work) => lock.using(work));
-        return {
-          kind: "granted",
-          lease: {
-            fenced: undefined,
-            startedMs: undefined,
-            trusted: () => !signal.aborted && expiresAt > Date.now(),
-            untilMs: () => nowMs() + expiresAt - Date.now(),
-            onLost: (listener) => signal.addEventListener("abort", () => listener("signal")),
-            release: () =>
-              end().then(
-                () => "released",
-                (error: unknown) => String(error),
-              ),
-          },
-        };
+        return { kind: "granted", lease: signalLease(signal, end, () => expiresAt) };
       } catch (error) {
         return { kind: "refused", why: error instanceof Error ? error.name : String(error) };
       }

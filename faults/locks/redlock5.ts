@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
-import { nowMs } from "../monotonic.ts";
+import { redlockRetries } from "../../tools/peers/peer-locks.mjs";
+import { opened } from "../../tools/peers/scoped-lock.mjs";
 import type { Acquired, BenchLock, LockTerms } from "./bench-lock.ts";
-import { opened } from "./scoped.ts";
+import { signalLease } from "./signal-lease.ts";
 
 /** The part of redlock 5.0.0-beta.2 that is used here. */
 interface Lock {
@@ -23,20 +24,18 @@ export type RedlockClass = new (clients: readonly Redis[], settings: object) => 
 
 /**
  * `using` renews and gives a signal, but not the lock. So the expiration is read when the library
- * creates the lock. A lease is trusted while the signal is not aborted and the expiration is
- * ahead.
+ * creates the lock.
  */
 export function redlock5(
   Redlock: RedlockClass,
   clients: readonly Redis[],
   { ttlMs, waitMs, retryMs }: LockTerms,
 ): BenchLock {
-  const retryJitter = retryMs / 2;
-  const retryCount = Math.ceil(waitMs / retryMs);
+  const retries = redlockRetries({ waitMs, pollMs: retryMs });
   return {
     async acquire(resource): Promise<Acquired> {
       // One instance for each lock, so that the locks it creates belong to this lease.
-      const redlock = new Redlock(clients, { retryCount, retryDelay: retryMs, retryJitter });
+      const redlock = new Redlock(clients, retries);
       let expiration = 0;
       const noting =
         <Args extends readonly unknown[]>(make: (...args: Args) => Promise<Lock>) =>
@@ -51,21 +50,7 @@ export function redlock5(
         const { given: signal, end } = await opened<AbortSignal>((work) =>
           redlock.using([resource], ttlMs, work),
         );
-        return {
-          kind: "granted",
-          lease: {
-            fenced: undefined,
-            startedMs: undefined,
-            trusted: () => !signal.aborted && expiration > Date.now(),
-            untilMs: () => nowMs() + expiration - Date.now(),
-            onLost: (listener) => signal.addEventListener("abort", () => listener("signal")),
-            release: () =>
-              end().then(
-                () => "released",
-                (error: unknown) => String(error),
-              ),
-          },
-        };
+        return { kind: "granted", lease: signalLease(signal, end, () => expiration) };
       } catch (error) {
         return { kind: "refused", why: error instanceof Error ? error.name : String(error) };
       }

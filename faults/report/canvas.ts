@@ -1,3 +1,5 @@
+import { picture, rect, text as textElement } from "../../tools/svg/svg.mjs";
+
 interface TextStyle {
   readonly size: number;
   readonly bold?: boolean;
@@ -21,18 +23,16 @@ export class Canvas {
   }
 
   rect(x: number, y: number, width: number, height: number, fill: string, title?: string): void {
-    const shape = `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${fill}"`;
-    this.#shapes.push(
-      title === undefined ? `${shape}/>` : `${shape}><title>${title}</title></rect>`,
-    );
+    this.#shapes.push(rect({ x, y, width, height, fill }, title));
   }
 
   text(x: number, y: number, text: string, { size, bold, middle }: TextStyle): void {
-    const weight = bold === true ? ' font-weight="bold"' : "";
-    const anchor = middle === true ? ' text-anchor="middle"' : "";
-    this.#shapes.push(
-      `<text x="${round(x)}" y="${round(y)}" font-size="${size}"${weight}${anchor}>${text}</text>`,
-    );
+    const style = {
+      "font-size": size,
+      ...(bold === true ? { "font-weight": "bold" } : {}),
+      ...(middle === true ? { "text-anchor": "middle" } : {}),
+    };
+    this.#shapes.push(textElement(text, { x, y, ...style }));
   }
 
   /** Draws a named lane across the picture. Returns its upper edge. */
@@ -64,16 +64,7 @@ export class Canvas {
   }
 
   svg(): string {
-    return [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.#width}" height="${round(this.y)}" ` +
-        `viewBox="0 0 ${this.#width} ${round(this.y)}" font-family="sans-serif" fill="#333">`,
-      `<rect width="100%" height="100%" fill="#fff"/>`,
-      ...this.#shapes,
-      "</svg>\n",
-    ].join("\n");
+    const style = { "font-family": "sans-serif", fill: "#333" };
+    return picture(this.#width, this.y, this.#shapes, style);
   }
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

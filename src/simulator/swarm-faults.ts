@@ -214,8 +214,8 @@ function kindsOf(random: SeededRandom, temper: Temper): readonly FaultKind[] {
   const pool = temper === "mixed" ? allKinds : timedKinds;
   const share = random.pick([0.2, 0.5, 0.9]);
   const kinds = pool.filter(() => random.chance(share));
-  // In an `untimed` world only fences can be checked, and only while the counters last. So leaves
-  // out the faults that delete counters.
+  // An `untimed` world is there to check fences, for which its counters must last. So leaves out
+  // the faults that delete them.
   if (temper !== "untimed") return kinds;
   return kinds.filter((kind) => kind === "snapshot" || !lossyKinds.includes(kind));
 }

@@ -9,7 +9,7 @@ import { startRedisCluster } from "../support/redis-cluster.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { startRedisSentinel } from "../support/redis-sentinel.ts";
 import { startRedis } from "../../tools/redis/redis-server.mjs";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy, type WatchingProxy } from "../support/tcp-proxy.ts";
 import { allKinds, ioredisKinds, nodeRedisKinds } from "./client-kinds.ts";
 
 const key = "invoice:42";
@@ -24,7 +24,7 @@ function locksOf(client: RedisClient): Locks {
  * Releases, and breaks the connection after the server ran the release and before the reply
  * arrives.
  */
-async function releaseIntoCut(locks: Locks, proxies: readonly TcpProxy[]) {
+async function releaseIntoCut(locks: Locks, proxies: readonly WatchingProxy[]) {
   // The first release on a server loads the script there.
   await (await locks.acquire(key)).release();
   const lease = await locks.acquire(key);

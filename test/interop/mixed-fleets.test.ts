@@ -3,7 +3,8 @@ import type { Lease, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { shareRedis } from "../support/redis-harness.ts";
-import { peers, type Peer, type PeerLock } from "./peers.ts";
+import type { PeerLocks } from "../../tools/peers/peer-locks.mjs";
+import { peers, type Peer } from "./peers.ts";
 
 /**
  * Holdfast and the lock libraries of npm on the same keys at the same time. They protect a counter
@@ -25,8 +26,8 @@ async function counted(): Promise<number> {
   return total;
 }
 
-async function peerLock(peer: Peer): Promise<PeerLock> {
-  return peer.lockOf(await bench.connectAll(peer.nodes), resource);
+async function peerLocks(peer: Peer): Promise<PeerLocks> {
+  return peer.open(await bench.connectAll(peer.nodes));
 }
 
 async function managerFor(peer: Peer, options: RedisStoreOptions = {}): Promise<Locks> {
@@ -34,29 +35,29 @@ async function managerFor(peer: Peer, options: RedisStoreOptions = {}): Promise<
   return await bench.locks(peer.nodes, store, { wait: "forever", retry: { maxDelay: 50 } });
 }
 
-async function section(lock: PeerLock): Promise<void> {
-  const held = await lock.enter();
+async function section(theirs: PeerLocks): Promise<void> {
+  const held = await theirs.acquire(resource);
   await count();
-  await lock.leave(held);
+  await theirs.release(held);
 }
 
 describe.each(peers)("$name on $nodes", (peer) => {
   test("and Holdfast exclude each other", async () => {
     const locks = await managerFor(peer);
-    const lock = await peerLock(peer);
-    const held = await lock.enter();
+    const theirs = await peerLocks(peer);
+    const held = await theirs.acquire(resource);
     expect(await locks.tryAcquire(resource)).toBeUndefined();
-    await lock.leave(held);
+    await theirs.release(held);
     const lease = await eventually(async () => (await locks.tryAcquire(resource)) ?? false);
     let isIn = false;
-    const entering = lock.enter().then((entered) => {
+    const entering = theirs.acquire(resource).then((entered) => {
       isIn = true;
       return entered;
     });
     await bench.server(0).command("PING");
     expect([isIn, await (lease as Lease).prove()]).toEqual([false, true]);
     expect(await (lease as Lease).release()).toEqual({ released: true });
-    await lock.leave(await entering);
+    await theirs.release(await entering);
     await bench.untilFree();
   });
 
@@ -72,8 +73,8 @@ describe.each(peers)("$name on $nodes", (peer) => {
         await Promise.all(tasks);
       });
       const theirs = Array.from({ length: 2 }, async () => {
-        const lock = await peerLock(peer);
-        for (let done = 0; done < sections; done += 1) await section(lock);
+        const peerOfTask = await peerLocks(peer);
+        for (let done = 0; done < sections; done += 1) await section(peerOfTask);
       });
       await Promise.all([...ours, ...theirs]);
       expect(await counted()).toBe(6 * sections);
@@ -82,7 +83,7 @@ describe.each(peers)("$name on $nodes", (peer) => {
 
   test("is not locked out by a busy manager with foreignGap", async () => {
     const locks = await managerFor(peer);
-    const lock = await peerLock(peer);
+    const foreignLocks = await peerLocks(peer);
     const wanted = 5;
     const turnsMax = 200;
     let theirs = 0;
@@ -100,7 +101,7 @@ describe.each(peers)("$name on $nodes", (peer) => {
     const foreign = async (): Promise<void> => {
       for (let from = 0; !isOver(); from = turns) {
         await eventually(() => turns >= from + 3);
-        await section(lock);
+        await section(foreignLocks);
         theirs += 1;
       }
     };

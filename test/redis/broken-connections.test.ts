@@ -6,7 +6,7 @@ import { redis } from "../../src/stores/redis/index.ts";
 import { connect, openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { textOf } from "../support/sent-operations.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy, type WatchingProxy } from "../support/tcp-proxy.ts";
 
 const bench = shareRedis(3);
 const key = "invoice:42";
@@ -33,7 +33,7 @@ async function warmUp(locks: Locks): Promise<void> {
 
 /** Starts `act`, lets every server run the request with `text`, and breaks the connections before the reply. */
 async function cutAfter<Result>(
-  proxies: readonly TcpProxy[],
+  proxies: readonly WatchingProxy[],
   text: string,
   act: () => Promise<Result>,
   meanwhile: () => Promise<unknown> = () => Promise.resolve(),

@@ -11,7 +11,7 @@ import {
   watchConnection,
 } from "../support/redis-harness.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy, type WatchingProxy } from "../support/tcp-proxy.ts";
 
 const bench = shareRedis(3);
 const key = "invoice:42";
@@ -29,8 +29,8 @@ async function keyIsOn(indices: readonly number[]): Promise<boolean> {
 async function locksBehindProxies(
   proxied: readonly number[],
   store: RedisStoreOptions,
-): Promise<{ locks: Locks; proxies: TcpProxy[] }> {
-  const proxies: TcpProxy[] = [];
+): Promise<{ locks: Locks; proxies: WatchingProxy[] }> {
+  const proxies: WatchingProxy[] = [];
   const clients = [];
   for (const [index, { port }] of bench.servers.entries()) {
     if (!proxied.includes(index)) {

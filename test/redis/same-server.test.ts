@@ -12,7 +12,7 @@ import { type ClientKind, ioredisKinds, nodeRedisKinds } from "../clients/client
 import { admit, maxTtl } from "../admission/strict-locks.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { openLocks, rejection, shareRedis } from "../support/redis-harness.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy, type WatchingProxy } from "../support/tcp-proxy.ts";
 
 const bench = shareRedis(3);
 const key = "invoice:42";
@@ -32,7 +32,7 @@ async function openThrough(kind: ClientKind, servers: readonly number[], store: 
 }
 
 /** Redirects the node to another server, and waits until its client is connected again. */
-async function leadTo(server: number, proxy: TcpProxy, client: RedisClient): Promise<void> {
+async function leadTo(server: number, proxy: WatchingProxy, client: RedisClient): Promise<void> {
   const before = proxy.connectionCount;
   proxy.target = bench.server(server).port;
   proxy.reset();

@@ -1,49 +1,32 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { listen, TcpProxy } from "../../tools/network/tcp-proxy.mjs";
 
 /**
- * What happens to bytes of one direction: they `pass`, they are kept until they may (`hold`), or
- * they are swallowed for as long as their connection lives (`drop`).
+ * What happens to the bytes of one direction: they `pass`, they are kept until they may (`hold`), or
+ * they are lost (`drop`). A connection that has lost a byte of a reply gets no more of them: the
+ * client would take a later reply for the missing one.
  */
 export type Passage = "pass" | "hold" | "drop";
 
-interface Link {
-  readonly client: Socket;
-  readonly server: Socket;
-  /** Once a byte was swallowed, later ones would be taken for the missing reply. */
-  broken: boolean;
-  heldRequests: Buffer[];
-  heldReplies: Buffer[];
-}
-
-/** Stands between a client and a server, and fails one direction of the line at a time. */
-export class TcpProxy {
-  readonly port: number;
-  readonly #listener: Server;
-  readonly #links: Set<Link>;
+/** A proxy that looks for texts in what clients send, to fail an exact request. */
+export class WatchingProxy extends TcpProxy {
+  /** While false, each new connection is reset at once. */
+  accepts = true;
+  /** While true, a new connection is accepted, and its requests are lost. */
+  mutesNew = false;
   #requests: Passage = "pass";
   #replies: Passage = "pass";
-  #accepts = true;
-  #mutesNew = false;
   #connectionCount = 0;
   #refusalCount = 0;
   #passed = "";
   #holdsAfter: string | undefined;
   #refused: { readonly text: string; readonly error: string } | undefined;
-  #target: number;
+  /** Client sockets that have lost bytes of a reply. */
+  readonly #broken = new WeakSet<Socket>();
 
-  constructor(listener: Server, links: Set<Link>, serverPort: number) {
-    this.#listener = listener;
-    this.#links = links;
-    this.#target = serverPort;
-    this.port = (listener.address() as AddressInfo).port;
-    listener.on("connection", (client) => this.#link(client, this.#target));
-  }
-
-  /** The port of the server that new connections lead to. */
-  set target(port: number) {
-    this.#target = port;
+  constructor(listener: Server, port: number, target: number) {
+    super(listener, port, target, { losesAtEnd: true });
   }
 
   /** Holds all replies from the next request on that contains `text`, in any letter case. */
@@ -53,133 +36,102 @@ export class TcpProxy {
 
   /** True if the server has sent a reply that is held. */
   get hasHeldReplies(): boolean {
-    return [...this.#links].some(({ heldReplies }) => heldReplies.length > 0);
+    return this.pairs.some(({ replies }) => replies.isHolding);
   }
 
-  /** Breaks every connection, with the replies that are held; later ones pass. */
+  /** Breaks every connection, with the replies that are held. Later ones pass. */
   cutBeforeReply(): void {
     this.reset();
     this.replies = "pass";
   }
 
   /**
-   * Answers each request that contains `text` by this error, in the server's stead, which does not
-   * see it; undefined ends that. For one request at a time: it does not wait for earlier replies.
+   * Sends this error as the reply to each request that contains `text`, and does not pass the
+   * request on; undefined ends that. For one request at a time: it does not wait for earlier
+   * replies.
    */
   refuse(text: string, error: string | undefined): void {
     this.#refused = error === undefined ? undefined : { text: text.toLowerCase(), error };
   }
 
-  /** How many requests were answered by an error in the server's stead. */
+  /** Number of requests that were refused here. */
   get refusalCount(): number {
     return this.#refusalCount;
   }
 
-  /** How often `text` went through to the server, in any letter case. */
+  /** Returns how often `text` was passed to the server, in any letter case. */
   countRequests(text: string): number {
     return this.#passed.toLowerCase().split(text.toLowerCase()).length - 1;
   }
 
   set requests(passage: Passage) {
+    if (passage === "drop") for (const { requests } of this.pairs) requests.discard();
     this.#requests = passage;
-    if (passage === "hold") return;
-    for (const link of this.#links) {
-      for (const chunk of link.heldRequests.splice(0)) this.#onRequest(link, chunk);
-    }
+    if (passage === "hold") this.hold("requests");
+    else this.heal("requests", "deliver");
   }
 
   set replies(passage: Passage) {
-    this.#replies = passage;
-    if (passage === "hold") return;
-    for (const link of this.#links) {
-      for (const chunk of link.heldReplies.splice(0)) this.#onReply(link, chunk);
+    if (passage === "drop") {
+      // The replies that are held are lost as well.
+      for (const { client, replies } of this.pairs) {
+        if (!replies.isHolding) continue;
+        replies.discard();
+        this.#broken.add(client);
+      }
     }
+    this.#replies = passage;
+    if (passage === "hold") this.hold("replies");
+    else this.heal("replies", "deliver");
   }
 
-  /** While false, each new connection is reset at once. */
-  set accepts(accepts: boolean) {
-    this.#accepts = accepts;
-  }
-
-  /** While true, who connects is accepted, and never answered. */
-  set mutesNew(mutesNew: boolean) {
-    this.#mutesNew = mutesNew;
-  }
-
-  /** How many connections were made to it so far. */
+  /** Number of connections that clients have made. */
   get connectionCount(): number {
     return this.#connectionCount;
   }
 
-  /** Breaks every connection, on both sides, as a firewall would. */
-  reset(): void {
-    for (const { client, server } of this.#links) {
-      client.resetAndDestroy();
-      server.destroy();
-    }
-    this.#links.clear();
-  }
-
-  async stop(): Promise<void> {
-    this.reset();
-    this.#listener.close();
-    await once(this.#listener, "close");
-  }
-
-  #link(client: Socket, serverPort: number): void {
-    if (!this.#accepts) {
+  protected override connected(client: Socket): void {
+    if (!this.accepts) {
       client.resetAndDestroy();
       return;
     }
     this.#connectionCount += 1;
-    const isMute = this.#mutesNew;
-    const server = connect({ port: serverPort, host: "127.0.0.1", noDelay: true });
-    const link: Link = { client, server, broken: false, heldRequests: [], heldReplies: [] };
-    this.#links.add(link);
-    client.setNoDelay(true);
-    client.on("data", (chunk) => {
-      if (!isMute) this.#onRequest(link, chunk);
+    const isMute = this.mutesNew;
+    super.connected(client, {
+      requests: {
+        onChunk: (chunk) => !isMute && this.#passesRequest(client, chunk),
+        onPassed: (chunk) => {
+          this.#passed += chunk.toString();
+        },
+      },
+      replies: { onChunk: () => this.#passesReply(client) },
     });
-    server.on("data", (chunk) => this.#onReply(link, chunk));
-    const end = (): void => {
-      this.#links.delete(link);
-      client.destroy();
-      server.destroy();
-    };
-    for (const socket of [client, server]) socket.on("error", end).on("close", end);
   }
 
-  #onRequest(link: Link, chunk: Buffer): void {
+  #passesRequest(client: Socket, chunk: Buffer): boolean {
     const text = chunk.toString().toLowerCase();
     if (this.#refused !== undefined && text.includes(this.#refused.text)) {
       this.#refusalCount += 1;
-      link.client.write(`-${this.#refused.error}\r\n`);
-      return;
+      client.write(`-${this.#refused.error}\r\n`);
+      return false;
     }
     if (this.#holdsAfter !== undefined && text.includes(this.#holdsAfter)) {
       this.#holdsAfter = undefined;
-      this.#replies = "hold";
+      this.replies = "hold";
     }
-    if (this.#requests === "hold") link.heldRequests.push(chunk);
-    else if (this.#requests === "pass") {
-      this.#passed += chunk.toString();
-      link.server.write(chunk);
-    }
+    return this.#requests !== "drop";
   }
 
-  #onReply(link: Link, chunk: Buffer): void {
-    if (this.#replies === "drop") link.broken = true;
-    if (this.#replies === "hold") link.heldReplies.push(chunk);
-    else if (!link.broken) link.client.write(chunk);
+  #passesReply(client: Socket): boolean {
+    if (this.#replies === "drop") this.#broken.add(client);
+    return !this.#broken.has(client);
   }
 }
 
-/** A proxy before the server on `serverPort`, stopped when the test is over. */
-export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
-  const listener = createServer();
-  listener.listen({ port: 0, host: "127.0.0.1" });
-  await once(listener, "listening");
-  const proxy = new TcpProxy(listener, new Set(), serverPort);
+/** Starts a proxy before the server on `serverPort`. It is stopped when the test is over. */
+export async function startTcpProxy(serverPort: number): Promise<WatchingProxy> {
+  const { listener, port } = await listen();
+  const proxy = new WatchingProxy(listener, port, serverPort);
   onTestFinished(() => proxy.stop());
   return proxy;
 }

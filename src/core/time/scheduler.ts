@@ -37,7 +37,7 @@ export interface Scheduler {
 /** Longest time between two readings of the clocks, while anything is scheduled. */
 const sleepMsMax = 1_000;
 
-/** perf (renew): reads the clocks anew after each of so many due tasks, not after each task. */
+/** perf (renew): in a batch of due tasks, the clocks are read again only after so many tasks. */
 const lookEvery = 32;
 
 /**

@@ -67,7 +67,7 @@ class Attempt implements RoundListener<AcquireReply> {
   readonly #resolve: (outcome: AttemptOutcome) => void;
   readonly #ballots: Ballot[];
   readonly #fields: GrantFields;
-  /** Monotonic end of all rounds. At most two node timeouts, and one after the caller's wait. */
+  /** End of all rounds: the least of two node timeouts, wait plus one timeout, and validity. */
   readonly #endsMs: number;
   #first: Round<AcquireReply> | undefined;
   /** Rounds after the first one: repeated acquires, and the raise (update of stored fences). */
@@ -236,7 +236,7 @@ class Attempt implements RoundListener<AcquireReply> {
   #decideRaising(): void {
     const { size } = this.#quorum;
     const confirmed = confirmedOf(this.#ballots);
-    // Drops votes from before a step of a server's clock. That is rare: no round replaces them.
+    // A step of a server's clock voids its vote. Steps are rare: the caller makes a new attempt.
     if (confirmed >= size) {
       const left = confirmed - dropStepped(this.#quorum.nodes, this.#ballots);
       return left >= size ? this.#succeed() : this.#fail();

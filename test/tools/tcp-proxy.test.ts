@@ -1,13 +1,13 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Link } from "../../faults/links.ts";
+import { TcpProxy } from "../../tools/network/tcp-proxy.mjs";
 import { watchLeaks } from "../support/leaks.ts";
 
 watchLeaks();
 
 const open: { close(): void }[] = [];
-let link: Link;
+let proxy: TcpProxy;
 let received = "";
 
 /** Starts a server that echoes every message, and closes the connection after "bye". */
@@ -24,8 +24,8 @@ beforeEach(async () => {
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
   });
-  link = await Link.open((server.address() as AddressInfo).port);
-  open.push(server, link);
+  proxy = await TcpProxy.open((server.address() as AddressInfo).port);
+  open.push(server, { close: () => void proxy.stop() });
 });
 
 afterEach(() => {
@@ -35,7 +35,7 @@ afterEach(() => {
 async function client(): Promise<{ socket: Socket; replies: () => string; closed: () => boolean }> {
   let replies = "";
   let closed = false;
-  const socket = connect(link.port, "127.0.0.1");
+  const socket = connect(proxy.port, "127.0.0.1");
   socket.on("data", (chunk: Buffer) => {
     replies += chunk.toString();
   });
@@ -50,76 +50,76 @@ async function client(): Promise<{ socket: Socket; replies: () => string; closed
   return { socket, replies: () => replies, closed: () => closed };
 }
 
-test("a link passes bytes both ways", async () => {
+test("a proxy passes bytes both ways", async () => {
   const { socket, replies } = await client();
   socket.write("a");
   await expect.poll(replies).toBe("re:a");
 });
 
-test("a link that heals delivers held replies to requests that arrived", async () => {
+test("a proxy that heals delivers held replies to requests that arrived", async () => {
   const { socket, replies } = await client();
-  link.hold("replies");
+  proxy.hold("replies");
   socket.write("a");
   await expect.poll(() => received).toBe("a");
   await sleep(50);
   expect(replies()).toBe("");
-  link.heal("replies", "deliver");
+  proxy.heal("replies", "deliver");
   await expect.poll(replies).toBe("re:a");
 });
 
-test("a link can hold requests back, also of new connections, and lose them for good", async () => {
+test("a proxy can hold requests back, also of new connections, and lose them for good", async () => {
   const one = await client();
-  link.hold("requests");
+  proxy.hold("requests");
   const other = await client();
   one.socket.write("a");
   other.socket.write("b");
   await sleep(50);
   expect(received).toBe("");
-  link.heal("requests", "reset");
+  proxy.heal("requests", "reset");
   await expect.poll(() => one.closed() && other.closed()).toBe(true);
   expect(received).toBe("");
 });
 
-test("a held link delivers later what a client sent before it closed its connection", async () => {
+test("a held proxy delivers later what a client sent before it closed its connection", async () => {
   const { socket } = await client();
-  link.hold("requests");
+  proxy.hold("requests");
   socket.end("a");
   await sleep(50);
   expect(received).toBe("");
-  link.heal("requests", "deliver");
+  proxy.heal("requests", "deliver");
   await expect.poll(() => received).toBe("a");
 });
 
-test("a link can lose a reply to a request that arrived, and the connection with it", async () => {
+test("a proxy can lose a reply to a request that arrived, and the connection with it", async () => {
   const { socket, replies, closed } = await client();
-  link.loseNextReplies();
+  proxy.loseNextReplies();
   socket.write("a");
   await expect.poll(closed).toBe(true);
   expect({ received, replies: replies() }).toEqual({ received: "a", replies: "" });
-  link.keepReplies();
+  proxy.keepReplies();
   const other = await client();
   other.socket.write("b");
   await expect.poll(other.replies).toBe("re:b");
 });
 
-test("a link keeps the replies of a connection that had none while replies were lost", async () => {
+test("a proxy keeps the replies of a connection that had none while replies were lost", async () => {
   const { socket, replies } = await client();
-  link.loseNextReplies();
-  link.keepReplies();
+  proxy.loseNextReplies();
+  proxy.keepReplies();
   socket.write("a");
   await expect.poll(replies).toBe("re:a");
 });
 
-test("a link can delay both directions", async () => {
+test("a proxy can delay both directions", async () => {
   const { socket, replies } = await client();
-  link.setDelay(60);
+  proxy.setDelay(60);
   const startMs = performance.now();
   socket.write("a");
   await expect.poll(replies, { interval: 5 }).toBe("re:a");
   expect(performance.now() - startMs).toBeGreaterThan(115);
 });
 
-test("a link closes a connection if its server closes it", async () => {
+test("a proxy closes a connection if its server closes it", async () => {
   const { socket, closed } = await client();
   socket.write("bye");
   await expect.poll(closed).toBe(true);
