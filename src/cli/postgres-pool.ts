@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type { Locks } from "../core/locks.ts";
 import type { LockDefaults } from "../core/options.ts";
+import { messageOf } from "../core/report/loggable.ts";
 import type { Store } from "../core/store.ts";
 import { createLocks } from "../index.ts";
 import { postgres, type PostgresDatabase } from "../stores/postgres/index.ts";
@@ -10,7 +11,7 @@ import type { PostgresAddress } from "./postgres-address.ts";
 /** A store in Postgres, and the function that ends its connections. */
 export interface OpenedPostgres {
   readonly store: Store;
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /** Pool of the package `pg`. */
@@ -58,14 +59,21 @@ export async function connectPostgres(
       await locks.close();
       await end();
     };
-    const [status] = withoutServers ? [] : await locks.nodes();
-    if (status?.lastFault === undefined) return { locks, close };
-    await locks.close();
-    throw status.lastFault;
+    if (!withoutServers) await check(locks);
+    return { locks, close };
   } catch (error) {
     await end();
     throw error;
   }
+}
+
+/** Throws if the store cannot be used now. A fault of the set-up rejects by itself. */
+async function check(locks: Locks): Promise<void> {
+  const { state, nodes } = await locks.inspect("holdfast");
+  if (state !== "unknown") return;
+  await locks.close();
+  const cause = nodes[0]?.cause;
+  throw new Failure("unavailable", messageOf(cause), cause);
 }
 
 /** Looks for `pg`, which is not part of Holdfast, in the working directory and beside this file. */

@@ -1,4 +1,4 @@
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Locks } from "../../src/index.ts";
 import { grantSql, migrate } from "../../src/stores/postgres/index.ts";
