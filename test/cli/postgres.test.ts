@@ -77,7 +77,7 @@ test("faults of the set-up are reported at once, without the password", async ()
   const [missing, advice] = await run(`${server.url}?schema=elsewhere`, "ls");
   expect(missing).toBe(69);
   expect(advice).toContain('the schema "elsewhere" of the locks is missing or too old');
-  const [denied] = await run(server.url.replace("holdfast@", "nobody-here:s3cret@"), "ls");
+  const [denied] = await run(server.url.replace("holdfast@", "unknown:s3cret@"), "ls");
   expect(denied).toBe(77);
   expect((await run(`${server.url}?maxTtl=soon`, "ls"))[0]).toBe(64);
   expect((await run("postgres://s3cret%@host", "ls"))[0]).toBe(64);
