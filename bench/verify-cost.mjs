@@ -16,7 +16,7 @@ import { startRedis } from "../tools/redis/redis-server.mjs";
 import { loadSource } from "./source-modules.mjs";
 
 const scripts = await loadSource("stores/redis/scripts/generated.js");
-const { shardOf, wireFormat } = await loadSource("stores/redis/commands/shards.js");
+const { shardOf, wireFormat } = await loadSource("stores/redis/commands/keys.js");
 
 const cycles = 100_000;
 const inFlight = 64;

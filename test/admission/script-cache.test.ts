@@ -92,7 +92,7 @@ test("a command that a driver sends again after the restart is refused as well",
   expect(await server.command("EXISTS", "a")).toBe(0);
 });
 
-test("a second client that has long known the script sees the node as blank as well", async () => {
+test("a second client that has used the script before sees the node as blank as well", async () => {
   const first = await openAdmitted(redis);
   const second = await openAdmitted(redis);
   for (const locks of [first, second]) await (await locks.acquire("a")).release();

@@ -40,7 +40,7 @@ describe("the command of exec", () => {
     expect({ code, signal }).toEqual({ code: 137, signal: null });
   });
 
-  test("is missing or not executable, and exec reports it as shells do", async () => {
+  test("that is missing or not executable is reported as shells do it", async () => {
     const missing = await cli.run(["exec", "r", "--", "no-such-command"]);
     expect(missing.code).toBe(127);
     expect(missing.stderr).toBe("holdfast: no-such-command: command not found\n");

@@ -55,7 +55,7 @@ test("a colour is ended after a cut", () => {
   expect(text).toContain(`…${colors.red("").slice(-5)}`);
 });
 
-test("a terminal that is narrower than that leaves out columns, the greatest number first", () => {
+test("a terminal too narrow for a cut leaves out columns with a `drop`, the greatest first", () => {
   const droppable = [...columns, { title: "AGE", drop: 1 }, { title: "WAITERS", drop: 2 }] as const;
   const titles = (width: number): string[] => {
     const row = ["resource/with/a/long/name", "3 s", "report", "12 s", "5"];

@@ -20,11 +20,11 @@ describe("when to stop a command", () => {
     expect(killAfterMs(terms, 1)).toBe(0);
   });
 
-  test("after a loss without validity left, the whole grace is given", () => {
+  test("a command whose lease is already over gets the whole grace", () => {
     expect(killAfterMs(terms, 0)).toBe(terms.graceMs);
   });
 
-  test("a lease that is renewed in time never comes near that moment, even with the longest grace", () => {
+  test("a lease that is renewed in time gets no signal, even with the longest grace", () => {
     for (const ttlMs of [100, 1_000, 10_000, 86_400_000]) {
       const longest = { ttlMs, graceMs: ttlMs };
       // A renewal is due with two thirds left, and one server may take a fifth to answer.

@@ -194,8 +194,8 @@ describe("a release while calls of the same manager wait", () => {
   });
 });
 
-describe("a lock is handed over only to calls that waited before the request for it was sent", () => {
-  test("so a call that came later makes an attempt in the store", async () => {
+describe("a hand-over goes only to calls that waited when the granted request was sent", () => {
+  test("a call that came later makes an attempt in the store", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1);
     const late = table.locks.acquire("a");
@@ -209,7 +209,7 @@ describe("a lock is handed over only to calls that waited before the request for
     expect(asked()).toEqual(["release", "attempt"]);
   });
 
-  test("so a call that begins after another process broke the lock waits for the new holder", async () => {
+  test("a call that begins after another process broke the lock waits for the new holder", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 1);
     table.entries.set("a", { owner: "of another process", untilMs: Infinity });
@@ -223,7 +223,7 @@ describe("a lock is handed over only to calls that waited before the request for
     await expect(late).rejects.toThrow("closed");
   });
 
-  test("and that request is the attempt that was granted, not the first one of the wait", async () => {
+  test("the granted request is the last attempt of a wait, not its first one", async () => {
     const table = reserving();
     table.entries.set("a", { owner: "of another process", untilMs: 1_000 });
     const front = table.locks.acquire("a", { retry: { minDelay: 600, maxDelay: 600 } });
@@ -235,7 +235,7 @@ describe("a lock is handed over only to calls that waited before the request for
     await (await taken(second)).release();
   });
 
-  test("and to no call once the same manager has broken the lock", async () => {
+  test("no call gets the lock once the same manager has broken it", async () => {
     const table = reserving((made) => ({
       async break(resource: string) {
         made().entries.delete(resource);

@@ -139,7 +139,7 @@ describe("work that waits forever for a resource that it holds itself", () => {
 
 describe("a finite wait for a resource that the same manager holds", () => {
   test.each([true, false])(
-    "reports that, with time and label of the acquisition (%s)",
+    "reports its own lease, with time and label of the acquisition (%s)",
     async (follows) => {
       const { locks, clock } = open(follows);
       const error = await locks.using("re", { label: "report" }, async () => {
@@ -157,7 +157,7 @@ describe("a finite wait for a resource that the same manager holds", () => {
     },
   );
 
-  test("reports that at once with wait: 0, and tryAcquire returns undefined", async () => {
+  test("reports its own lease at once with wait: 0, and tryAcquire returns undefined", async () => {
     const { locks } = open();
     const lease = await locks.acquire("re");
     const error = await rejection(locks.acquire("re", { wait: 0 }));
@@ -167,7 +167,7 @@ describe("a finite wait for a resource that the same manager holds", () => {
     await locks.close();
   });
 
-  test("reports that in the `contended` event, but not for a holder in another manager", async () => {
+  test("reports its own lease in the `contended` event, but no holder in another manager", async () => {
     const store = memory();
     const { runtime, clock } = manualRuntime();
     const [ours, theirs] = [createLocks(store, { runtime }), createLocks(store, { runtime })];

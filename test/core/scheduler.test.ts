@@ -57,7 +57,7 @@ describe("tasks", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("that cancel others while they run keep those from running", async () => {
+  test("that cancel others while they run prevent them from running", async () => {
     const { clock, scheduler } = setUp();
     const ran: string[] = [];
     const second = scheduler.at(11, false, () => ran.push("second"));
@@ -168,7 +168,7 @@ describe("keeping the process alive", () => {
     expect(ran).toEqual([10]);
   });
 
-  test("does not delay a due task either if earlier tasks are added", async () => {
+  test("does not delay a due task if earlier tasks are added", async () => {
     const { clock, scheduler } = coarse();
     await clock.advance(100);
     const ran: number[] = [];

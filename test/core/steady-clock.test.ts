@@ -95,11 +95,11 @@ describe("the steady time", () => {
   });
 });
 
-describe("a machine that sleeps after its wall clock was set back loses the lease", () => {
+describe("if the machine sleeps after its wall clock was set back", () => {
   test.each([
     ["before the step", true],
     ["after the step", false],
-  ])("held since %s", async (_, before) => {
+  ])("a lease held since %s is lost", async (_, before) => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const early = before ? await locks.acquire("a") : undefined;
     clock.stepWall(-2 * hourMs);
@@ -110,7 +110,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, lease.remainingMs(), reasonOf(lease)]).toEqual(["lost", 0, "clock"]);
   });
 
-  test("if the step comes between two renewals of the lease", async () => {
+  test("a lease is lost although it was renewed before and after the step", async () => {
     const { locks, clock, times } = scene({}, { ttl: 9_000 });
     const lease = await locks.acquire("a", { renew: true });
     await clock.advance(20_000);
@@ -121,7 +121,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, reasonOf(lease)]).toEqual(["lost", "clock"]);
   });
 
-  test("with its signal aborted within a second of waking up", async () => {
+  test("the signal of the lease aborts within a second of waking up", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const lease = await locks.acquire("a");
     const reasons: string[] = [];
@@ -133,7 +133,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect(reasons).toEqual(["clock"]);
   });
 
-  test("and `using` rejects with the loss and the result", async () => {
+  test("`using` rejects with the loss and the result", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const call = locks.using("a", async () => {
       clock.stepWall(-2 * hourMs);
@@ -144,7 +144,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     await expect(call).rejects.toMatchObject({ reason: "clock", result: "done" });
   });
 
-  test("after sleeps and steps that add up to its TTL, and not before", async () => {
+  test("a lease is lost after sleeps and steps that add up to its TTL, and not before", async () => {
     const { locks, clock } = scene({}, { ttl: "30s" });
     const lease = await locks.acquire("a");
     for (let nap = 1; nap <= 2; nap += 1) {
@@ -160,7 +160,7 @@ describe("a machine that sleeps after its wall clock was set back loses the leas
     expect([lease.state, reasonOf(lease)]).toEqual(["lost", "clock"]);
   });
 
-  test("and a grant that comes after the sleep is refused", async () => {
+  test("a grant that comes after the sleep is refused", async () => {
     const { locks, clock } = scene(
       {
         async attempt({ resources, owner, ttlMs }) {

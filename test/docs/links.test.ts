@@ -43,7 +43,7 @@ describe("links and anchors", () => {
     ]);
   });
 
-  test("lets pass what leads somewhere", () => {
+  test("accepts links that lead somewhere", () => {
     const text = [
       "[a](docs/a.md#what-node-1-says-twice-and-so-on) [b](docs/a.md#again-1) [c](docs/)",
       "[d](https://example.com/x#y) `[e](gone.md)` `docs/a.md` [f](#here)",

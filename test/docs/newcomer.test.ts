@@ -252,7 +252,7 @@ for (const [page, planned] of Object.entries(plans)) {
   describe(`each block of ${page} does what the text says`, () => {
     const blocks = blocksOf(page);
 
-    test("and each has a plan", () => {
+    test("every block has a plan", () => {
       const wrong = blocks.filter(({ text }, index) => !text.includes(planned[index]?.has ?? "\0"));
       expect(wrong.map(titleOf)).toEqual([]);
       expect(blocks.length).toBe(planned.length);

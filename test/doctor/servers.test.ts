@@ -21,7 +21,7 @@ describe("the doctor on memory", () => {
     },
   );
 
-  test("notes such a policy without a limit", async () => {
+  test("gives a note for a policy that evicts locks if memory has no limit", async () => {
     await configure(bench.server(0), { "maxmemory-policy": "allkeys-lru" });
     const found = await diagnose(await bench.locks(1), "eviction-possible");
     expect(found.level).toBe("info");
@@ -95,7 +95,7 @@ test("the doctor reports a server that is loading its data", async () => {
 });
 
 describe("the doctor on persistence", () => {
-  test("reports a server without it, because a restart forgets every lock", async () => {
+  test("reports a server without persistence, because a restart forgets every lock", async () => {
     const found = await diagnose(await bench.locks(1), "persistence-off");
     expect(found).toMatchObject({ level: "warning" });
   });
@@ -115,7 +115,7 @@ describe("the doctor on persistence", () => {
     expect((await codesOf(locks)).filter((code) => code.startsWith("persistence"))).toEqual([]);
   });
 
-  test("only notes it with admission, because a restart then costs no lock", async () => {
+  test("gives only a note with admission, because a restart then costs no lock", async () => {
     const locks = await bench.locks(1, { admission: "strict" });
     expect(await diagnose(locks, "persistence-off")).toMatchObject({ level: "info" });
   });

@@ -32,7 +32,7 @@ function report(given: Partial<Record<"stall" | "gc" | "slept" | "wallAhead", nu
   return stallReport({ clock, stalls, overdueMs: 0 }, began);
 }
 
-describe("the reason for a loss is reported in words", () => {
+describe("the report of a loss", () => {
   test.each([
     [{}, undefined],
     [{ stall: 60, gc: 40 }, undefined],
@@ -46,11 +46,11 @@ describe("the reason for a loss is reported in words", () => {
       { slept: 5_000, stall: 300, gc: 250 },
       "the machine was suspended for about 5.0 s; garbage collection stopped the process for 250 ms",
     ],
-  ])("%j", (given, why) => {
+  ])("explains %j in words", (given, why) => {
     expect(report(given).why).toBe(why);
   });
 
-  test("and in numbers", () => {
+  test("has the times as numbers", () => {
     const reported = report({ stall: 800.4, gc: 700.2, slept: 1_500 });
     expect(reported).toMatchObject({ stallMs: 800, gcMs: 700, suspendedMs: 1_500 });
     expect(report({ slept: 900 }).suspendedMs).toBe(0);

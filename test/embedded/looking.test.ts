@@ -83,7 +83,7 @@ describe("looking at a directory", () => {
 });
 
 describe("a worker thread", () => {
-  test("is refused, in every process of two with one worker each", async () => {
+  test("is refused in both of two processes with one worker each", async () => {
     const directory = join(root, "threads");
     const source = (path: string): string =>
       JSON.stringify(join(workshop.folder, "with", "dist", path));

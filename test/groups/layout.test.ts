@@ -270,7 +270,7 @@ describe("a node that missed the layout", () => {
   ];
 
   test.each(["lost its data", "came back in an older layout"])(
-    "because it %s gets it at the next look",
+    "gets it at the next look if it %s",
     async (how) => {
       const locks = await openGroups(redis, groups, { layout: 2 });
       await (await locks.acquire("x")).release();
@@ -287,7 +287,7 @@ describe("a node that missed the layout", () => {
     },
   );
 
-  test("because its opening was interrupted gets it without another wait", async () => {
+  test("gets it without another wait if its opening was interrupted", async () => {
     const locks = await openGroups(redis, groups, { layout: 2 });
     await (await locks.acquire("x")).release();
     const right = await formats();

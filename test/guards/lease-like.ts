@@ -1,5 +1,6 @@
 import { UnsupportedError } from "../../src/core/errors.ts";
 import type { Fenced, FenceRejection } from "../../src/fencing/guard.ts";
+import { SeededRandom } from "../../src/testing/seeded-random.ts";
 
 /** Stands for a lease: the fields that a guard reads, and the rejections that it reports. */
 export interface LeaseLike extends Fenced {
@@ -40,10 +41,9 @@ export async function rejectionOf(promise: PromiseLike<unknown>): Promise<unknow
 /** Returns the numbers 1 to `count`, shuffled the same way for the same seed. */
 export function shuffledFences(count: number, seed: number): bigint[] {
   const fences = Array.from({ length: count }, (_, index) => BigInt(index + 1));
-  let state = seed;
+  const random = new SeededRandom(seed);
   for (let index = count - 1; index > 0; index -= 1) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    const other = state % (index + 1);
+    const other = Math.floor(random.fraction() * (index + 1));
     const held = fences[index] ?? 0n;
     fences[index] = fences[other] ?? 0n;
     fences[other] = held;

@@ -103,7 +103,7 @@ describe.each(Object.entries(calls))("%s", (_, call) => {
 });
 
 describe("bytes in a fenced value", () => {
-  it("come back as they were, through each client", async () => {
+  it("are returned unchanged through each client", async () => {
     const io = new Redis(databases.redis.url, { lazyConnect: true });
     const node = createClient({ url: databases.redis.url });
     await Promise.all([io.connect(), node.connect()]);

@@ -31,7 +31,7 @@ const dialects: readonly (readonly [string, RedisStoreOptions])[] = [
 
 describe.each(dialects)("%s", (_, options) => {
   describe.skipIf(!hasPython)("and a plain Redlock client in Python", () => {
-    test("it keeps Holdfast out, and Holdfast does not change its keys", async () => {
+    test("Holdfast waits while the Python client holds the lock, and does not change its keys", async () => {
       const locks = await redis.locks(3, options);
       expect(await python("lock", "a", "value of another", "30000")).toBe("locked");
       expect(await locks.tryAcquire("a")).toBeUndefined();
@@ -48,7 +48,7 @@ describe.each(dialects)("%s", (_, options) => {
       expect(await lease.release()).toEqual({ released: true });
     });
 
-    test("Holdfast keeps it out, and it does not change Holdfast's keys", async () => {
+    test("the Python client waits while Holdfast holds the lock, and does not change its keys", async () => {
       const locks = await redis.locks(3, options);
       const lease = await locks.acquire("a");
       expect(await python("lock", "a", "value of another", "30000")).toBe("refused");
@@ -100,7 +100,7 @@ describe.each(dialects)("%s", (_, options) => {
     await redis.freeByForeigner([0, 1, 2], "a");
   });
 
-  test("a SET NX PX by hand is kept out, and keeps Holdfast out", async () => {
+  test("a SET NX PX by hand and Holdfast exclude each other", async () => {
     const locks = await redis.locks(3, options);
     const type = async (...words: readonly string[]) => {
       const typed = redis.servers.map(({ port }) => run("redis-cli", ["-p", `${port}`, ...words]));

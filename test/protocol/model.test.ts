@@ -50,7 +50,7 @@ describe.each([
   });
 });
 
-test("such schedules do find a duplicate if a raise does not check the key's fence", async () => {
+test("random schedules find a duplicate if a raise does not check the key's fence", async () => {
   // A fixed seed, because this tests the power of the schedules and needs no other runs.
   const found = await fc.check(
     fc.asyncProperty(actions(60), async (schedule) => {

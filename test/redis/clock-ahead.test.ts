@@ -65,7 +65,7 @@ describe("a client ten years ahead", () => {
     expect(await aheadUs()).toBeGreaterThan(0);
   });
 
-  test("raises them no further in a batch, with several resources, or after a wait", async () => {
+  test("raises counters no further in a batch, with several resources, or after a wait", async () => {
     const ahead = await open(new OffClock(tenYearsMs));
     const names = ["a", "b", "c", "d"];
     const leases = await Promise.all(names.map((name) => ahead.acquire(name)));

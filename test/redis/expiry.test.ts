@@ -73,7 +73,7 @@ describe.each(modes)("with fencing $fencing", (mode) => {
       { reason: expect.stringMatching(/^(taken|clock)$/) as string },
     ],
     ["proves", async (lease) => ({ proven: await lease.prove() }), { proven: false }],
-  ])("an owner whose clocks stand still %s without success", async (_, act, expected) => {
+  ])("an owner whose clocks stand still %s in vain after the end", async (_, act, expected) => {
     const { locks, stop } = await locksWithClock(mode);
     const leases = [
       await locks.acquire(key, { ttl: 300 }),

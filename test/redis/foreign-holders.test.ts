@@ -257,7 +257,7 @@ describe.each(dialects)("a key of another type, %s", (_, options) => {
   });
 });
 
-test("a key of another type in a Cluster", async () => {
+test("an acquire in a Cluster reports a key of another type", async () => {
   const cluster = await startRedisCluster();
   onTestFinished(() => cluster.stop());
   const { Cluster } = await import("ioredis");

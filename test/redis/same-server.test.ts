@@ -196,7 +196,7 @@ describe("while two nodes are one server", () => {
   });
 
   test.each(["pass", "hold"] as const)(
-    "an extension rests on one vote of that server: the second node's replies %s",
+    "an extension counts one vote of that server while the second node's replies %s",
     async (replies) => {
       const { lead, acquire, locks, proxy } = await openThree();
       const lease = await acquire(key, false);

@@ -107,11 +107,14 @@ describe("on one server", () => {
     open: async () => closing(await kind.open(server.port)),
   });
 
-  test.each(allKinds)("$name: is killed during waits and close()", async (kind) => {
-    await killBesideWaitsAndClose(sceneOf(kind));
-  });
+  test.each(allKinds)(
+    "the subscriber of $name is killed during waits and close()",
+    async (kind) => {
+      await killBesideWaitsAndClose(sceneOf(kind));
+    },
+  );
 
-  test.each(allKinds)("$name: its user may no longer subscribe", async (kind) => {
+  test.each(allKinds)("the user of $name loses the right to subscribe", async (kind) => {
     await revokeBesideWaits(sceneOf(kind));
   });
 });
@@ -134,11 +137,14 @@ describe("in a Cluster", () => {
     },
   });
 
-  test.each(allKinds)("$name: is killed during waits and close()", async (kind) => {
-    await killBesideWaitsAndClose(sceneOf(kind));
-  });
+  test.each(allKinds)(
+    "the subscriber of $name is killed during waits and close()",
+    async (kind) => {
+      await killBesideWaitsAndClose(sceneOf(kind));
+    },
+  );
 
-  test.each(allKinds)("$name: its user may no longer subscribe", async (kind) => {
+  test.each(allKinds)("the user of $name loses the right to subscribe", async (kind) => {
     await revokeBesideWaits(sceneOf(kind));
   });
 });
@@ -153,14 +159,17 @@ describe("behind Sentinel", () => {
   // The Sentinel client of node-redis 5 cannot be duplicated, so no connection is opened beside it.
   const libraries = sentinelLibraries.filter(({ name }) => name !== "node-redis 5");
 
-  test.each(libraries)("$name: is killed during waits and close()", async ({ open }) => {
-    await killBesideWaitsAndClose({
-      servers: [sentinel.master],
-      async open() {
-        const opened = open(sentinel);
-        await opened.connect();
-        return closing(opened);
-      },
-    });
-  });
+  test.each(libraries)(
+    "the subscriber of $name is killed during waits and close()",
+    async ({ open }) => {
+      await killBesideWaitsAndClose({
+        servers: [sentinel.master],
+        async open() {
+          const opened = open(sentinel);
+          await opened.connect();
+          return closing(opened);
+        },
+      });
+    },
+  );
 });

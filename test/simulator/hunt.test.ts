@@ -47,7 +47,7 @@ test("a hunt runs in several threads, and the next one goes on where it ended", 
   expect(await hunt(state, "--status")).toContain("150 seeds");
 });
 
-test("a block that was interrupted is run again, and none counts twice", () => {
+test("a block of seeds that was interrupted runs again, and no block counts twice", () => {
   const path = stateFile();
   const before = new HuntState(path, "sources", 1_000);
   const [first, second, third] = [before.take(), before.take(), before.take()];

@@ -59,7 +59,7 @@ function attemptOf(machine: SimulatedProcess, isDecided: boolean): AttemptRecord
   };
 }
 
-test("a client that sends the full script to the node that lacks it has done enough", () => {
+test("a client that sends the full script to the node that lacks it breaks no rule", () => {
   const { receive, send, judged } = watched();
   receive(lacking, "waits", "over");
   send("node-1", batch("EVAL", "waits"));

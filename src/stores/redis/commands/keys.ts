@@ -1,3 +1,4 @@
+import { crc16, hashSlot, hashTagOf } from "../../../clients/hash-slot.ts";
 import { InvalidOptionError } from "../../../core/errors.ts";
 
 /**
@@ -8,34 +9,9 @@ import { InvalidOptionError } from "../../../core/errors.ts";
 export const shardCount = 1_024;
 export const wireFormat = "1:crc16:1024";
 
-const table = new Uint16Array(256).map((_, byte) => {
-  let crc = byte << 8;
-  for (let bit = 0; bit < 8; bit += 1) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
-  return crc;
-});
-
-/** Returns the CRC16 that Redis Cluster uses, over the UTF-8 bytes of `text`. */
-export function crc16(text: string): number {
-  let crc = 0;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code > 127) return crc16OfBytes(new TextEncoder().encode(text));
-    crc = ((crc << 8) ^ (table[((crc >> 8) ^ code) & 0xff] ?? 0)) & 0xffff;
-  }
-  return crc;
-}
-
-function crc16OfBytes(bytes: Uint8Array): number {
-  let crc = 0;
-  for (const byte of bytes) crc = ((crc << 8) ^ (table[((crc >> 8) ^ byte) & 0xff] ?? 0)) & 0xffff;
-  return crc;
-}
-
 export function shardOf(key: string): number {
   return crc16(key) % shardCount;
 }
-
-const slotCount = 16_384;
 
 /** Key of the node record: the one hash that Holdfast keeps on each server for good. */
 export const nodeRecordKey = "holdfast:node";
@@ -48,20 +24,6 @@ export function queueKeyOf(key: string): string {
 /** Returns the channel on which the waiters of one manager are notified, for all its locks. */
 export function channelOf(_key: string, base: string): string {
   return `holdfast:wake:${base}`;
-}
-
-/**
- * Returns the hash tag of a key: the first non-empty `{…}`. Redis Cluster hashes only the tag of
- * such a key. Undefined for a key without a tag.
- */
-export function hashTagOf(key: string): string | undefined {
-  const open = key.indexOf("{");
-  const close = open < 0 ? -1 : key.indexOf("}", open + 1);
-  return close > open + 1 ? key.slice(open + 1, close) : undefined;
-}
-
-export function slotOf(key: string): number {
-  return crc16(hashTagOf(key) ?? key) % slotCount;
 }
 
 /**
@@ -82,13 +44,13 @@ function taggedKeyOf(key: string, what: string): string {
   if (!key.includes("}")) return `holdfast:{${key}}:${what}`;
   // The lock key contains a brace, so it cannot be a hash tag. Another tag of the same slot is
   // used.
-  return `holdfast:{${tagForSlot(slotOf(key))}}:${key}:${what}`;
+  return `holdfast:{${tagForSlot(hashSlot(key))}}:${key}:${what}`;
 }
 
 function tagForSlot(slot: number): string {
   for (let tag = 0; ; tag += 1) {
     const text = tag.toString(36);
-    if (crc16(text) % slotCount === slot) return text;
+    if (hashSlot(text) === slot) return text;
   }
 }
 

@@ -1,4 +1,4 @@
-import { hashTagOf } from "../commands/keys.ts";
+import { hashTagOf } from "../../../clients/hash-slot.ts";
 import { hashOf, mixed, type Hash } from "./hash.ts";
 
 /**

@@ -1,3 +1,4 @@
+import { hashSlot } from "../../../clients/hash-slot.ts";
 import { UnsupportedError } from "../../../core/errors.ts";
 import type { SteadyClock } from "../../../core/ports.ts";
 import type {
@@ -8,7 +9,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
 } from "../../../core/store.ts";
-import { lockKey, slotOf } from "../commands/keys.ts";
+import { lockKey } from "../commands/keys.ts";
 import { type StoreSettings } from "./store-settings.ts";
 import { attemptInOrder, inOrder, type RaisingStore } from "./ordered-groups.ts";
 
@@ -35,7 +36,7 @@ export class SlotOrder implements RaisingStore {
   bySlot(resources: readonly string[]): readonly (readonly string[])[] {
     const groups = new Map<number, string[]>();
     for (const resource of resources) {
-      const slot = slotOf(lockKey(this.#options.prefix, resource));
+      const slot = hashSlot(lockKey(this.#options.prefix, resource));
       const group = groups.get(slot);
       if (group === undefined) groups.set(slot, [resource]);
       else group.push(resource);
