@@ -1,10 +1,10 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { buildPrograms } from "../../scripts/build.mjs";
+import { type ProgramEnd, runProgram } from "../support/run-program.ts";
 import { projectRoot } from "../support/source-files.ts";
 
 /** Limit for a compiler and a dozen processes, while other tests run. */
@@ -18,24 +18,9 @@ function temporaryFolder(): string {
   return folder;
 }
 
-function run(
-  args: readonly string[],
-  dist: string,
-): Promise<{ readonly code: number | null; output: string }> {
-  const child = spawn(process.execPath, [program, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, HOLDFAST_BENCH_DIST: pathToFileURL(`${dist}/`).href },
-  });
-  onTestFinished(() => void child.kill());
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
-  return new Promise((resolve) => {
-    child.once("exit", (code) => resolve({ code, output }));
-  });
+function run(args: readonly string[], dist: string): Promise<ProgramEnd> {
+  const env = { ...process.env, HOLDFAST_BENCH_DIST: pathToFileURL(`${dist}/`).href };
+  return runProgram(program, args, env);
 }
 
 test(

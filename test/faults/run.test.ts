@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,23 +6,10 @@ import { findingsOf } from "../../faults/check/summary.ts";
 import { faultKinds } from "../../faults/kinds.ts";
 import { readRun } from "../../faults/kept-run.ts";
 import { drawPlan } from "../../faults/plan.ts";
+import { runProgram } from "../support/run-program.ts";
 import { projectRoot } from "../support/source-files.ts";
 
 const program = join(projectRoot, "faults", "start.mjs");
-
-function run(args: readonly string[]): Promise<{ readonly code: number | null; output: string }> {
-  const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  onTestFinished(() => void child.kill());
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
-  return new Promise((resolve) => {
-    child.once("exit", (code) => resolve({ code, output }));
-  });
-}
 
 const ofConnections = ["lose-replies", "kill-connections", "kill-subscribers", "delay"] as const;
 
@@ -41,7 +27,7 @@ test.each([
   const report = ["--out", out, "--name", "smoke", "--keep", join(out, "kept")];
   const sizes = ["--seconds", String(seconds), "--nodes", String(nodes), "--clients", "3"];
   const drawn = ["--seed", String(seed), "--kinds", kinds.join()];
-  const { code, output } = await run([...sizes, ...drawn, ...report]);
+  const { code, output } = await runProgram(program, [...sizes, ...drawn, ...report]);
   // The output names each broken promise, and the seed.
   expect({ code, output }).toMatchObject({ code: 0 });
   expect(output).toContain(`seed ${seed}:`);

@@ -48,7 +48,7 @@ export class Databases {
   async startPostgres(): Promise<void> {
     const server = await startPostgres();
     const { host, port, user, database } = server;
-    const pool = new Pool({ host, port, user, database });
+    const pool = new Pool({ host, port, user, database, max: 20 });
     this.#postgres = { server, pool };
     this.#stops.push(() => pool.end().then(() => server.stop()));
   }

@@ -1,4 +1,4 @@
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FenceRejectedError, InvalidOptionError, StoreError } from "../../src/core/errors.ts";
 import { UnsupportedError } from "../../src/core/errors.ts";
@@ -208,12 +208,7 @@ describe("a fence column between two Postgres sessions", () => {
   let pool: Pool;
 
   beforeAll(() => {
-    const { host, port, user, database } = databases.postgres;
-    pool = new Pool({ host, port, user, database, max: 20 });
-  });
-
-  afterAll(async () => {
-    await pool.end();
+    pool = databases.postgresPool;
   });
 
   beforeEach(async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { counterKeyOf } from "../../src/stores/redis/commands/keys.ts";
 import { clusterMode } from "../../src/stores/redis/commands/modes.ts";
 import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
@@ -7,7 +7,7 @@ import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import type { AcquireReply } from "../../src/stores/redis/commands/operation.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
+import { shareServers } from "../support/shared-servers.ts";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { driftMs, quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
@@ -19,15 +19,7 @@ import { driftMs, quarantineMs } from "../../src/stores/redis/protocol/store-set
  * proposal.
  */
 
-let servers: RedisServer[];
-
-beforeAll(async () => {
-  servers = await startRedisServers(3);
-});
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const servers = shareServers(3);
 
 const strict: StageOptions = { admission: "strict" };
 const noCopy: StageOptions = {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { fencedMode } from "../../src/stores/redis/commands/modes.ts";
 import { Calls } from "../../src/stores/redis/commands/operation-call.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
@@ -9,7 +9,7 @@ import {
   type NodeRecord,
 } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
+import { shareServers } from "../support/shared-servers.ts";
 import { without } from "./held-line.ts";
 import { play, resource, type Stage, type StageOptions, ttlMs } from "./stage.ts";
 import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts";
@@ -21,15 +21,7 @@ import { quarantineMs } from "../../src/stores/redis/protocol/store-settings.ts"
  * restart. A quarantine passes by moving its start back.
  */
 
-let servers: RedisServer[];
-
-beforeAll(async () => {
-  servers = await startRedisServers(3);
-});
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const servers = shareServers(3);
 
 const options = resolveStoreOptions({ maxTtl: ttlMs }, 3);
 const strict: StageOptions = { admission: "strict" };

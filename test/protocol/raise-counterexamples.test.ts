@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
+import { shareServers } from "../support/shared-servers.ts";
 import { without } from "./held-line.ts";
 import { play, type Stage } from "./stage.ts";
 
@@ -13,15 +13,7 @@ import { play, type Stage } from "./stage.ts";
  * off, because no node loses its counters here.
  */
 
-let servers: RedisServer[];
-
-beforeAll(async () => {
-  servers = await startRedisServers(3);
-});
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const servers = shareServers(3);
 
 const asItIs = { admission: "off" } as const;
 

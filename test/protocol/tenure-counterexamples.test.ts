@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { FenceRejectedError } from "../../src/core/errors.ts";
 import { leftMs, steadyClock } from "../../src/core/time/instant.ts";
 import { fencedSet } from "../../src/fencing/redis.ts";
-import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
+import { shareServers } from "../support/shared-servers.ts";
 import { HeldLine } from "./held-line.ts";
 import { play, resource, type Stage, ttlMs } from "./stage.ts";
 
@@ -11,15 +11,7 @@ import { play, resource, type Stage, ttlMs } from "./stage.ts";
  * Played as in raise-counterexamples.test.ts: on real servers, with the rule and without it.
  */
 
-let servers: RedisServer[];
-
-beforeAll(async () => {
-  servers = await startRedisServers(3);
-});
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const servers = shareServers(3);
 
 const asItIs = { admission: "off" } as const;
 

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { QuorumError } from "../../src/index.ts";
 import { resolveStoreOptions } from "../../src/stores/redis/options.ts";
 import { nodeRecordCall } from "../../src/stores/redis/admission/node-record.ts";
 import * as scripts from "../../src/stores/redis/scripts/generated.ts";
-import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
+import { shareServers } from "../support/shared-servers.ts";
 import { without } from "./held-line.ts";
 import {
   type Actor,
@@ -20,15 +20,7 @@ import {
  * each other at once. Played as in raise-counterexamples.test.ts, on real servers.
  */
 
-let servers: RedisServer[];
-
-beforeAll(async () => {
-  servers = await startRedisServers(3);
-});
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-});
+const servers = shareServers(3);
 
 const options = resolveStoreOptions({ maxTtl: ttlMs }, 3);
 const strict: StageOptions = { admission: "strict" };

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Redis } from "ioredis";
 import { createSentinel } from "redis";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLocks, type Lease, type Locks } from "../../src/index.ts";
@@ -9,7 +8,11 @@ import { watchLeaks } from "../support/leaks.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { collect } from "../support/redis-harness.ts";
 import { isMaster } from "../support/redis-replicas.ts";
-import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
+import {
+  connectBySentinel,
+  type RedisSentinel,
+  startRedisSentinel,
+} from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 const key = "invoice:42";
@@ -22,22 +25,8 @@ beforeEach(async () => {
 }, 60_000);
 afterEach(() => sentinel.stop());
 
-async function connectBySentinel(): Promise<Redis> {
-  const client = new Redis({
-    sentinels: [...sentinel.sentinels],
-    name: sentinel.name,
-    retryStrategy: () => 50,
-    sentinelRetryStrategy: () => 50,
-    disconnectTimeout: 100,
-  });
-  client.on("error", () => undefined);
-  onTestFinished(() => client.disconnect());
-  await eventually(() => client.status === "ready");
-  return client;
-}
-
 async function open(options: RedisStoreOptions = {}): Promise<Locks> {
-  const locks = createLocks(redis(await connectBySentinel(), options), { ttl: "20s" });
+  const locks = createLocks(redis(await connectBySentinel(sentinel), options), { ttl: "20s" });
   onTestFinished(() => locks.close());
   return locks;
 }

@@ -1,9 +1,12 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { watchLeaks } from "../support/leaks.ts";
 import { eventually } from "../support/redis-eventually.ts";
 import { openLocks } from "../support/redis-harness.ts";
-import { type RedisSentinel, startRedisSentinel } from "../support/redis-sentinel.ts";
+import {
+  connectBySentinel,
+  type RedisSentinel,
+  startRedisSentinel,
+} from "../support/redis-sentinel.ts";
 
 let sentinel: RedisSentinel;
 
@@ -13,24 +16,10 @@ beforeAll(async () => {
 afterAll(() => sentinel.stop());
 watchLeaks();
 
-async function connectBySentinel(): Promise<Redis> {
-  const client = new Redis({
-    sentinels: [...sentinel.sentinels],
-    name: sentinel.name,
-    retryStrategy: () => 50,
-    sentinelRetryStrategy: () => 50,
-    disconnectTimeout: 100,
-  });
-  client.on("error", () => undefined);
-  onTestFinished(() => client.disconnect());
-  await eventually(() => client.status === "ready");
-  return client;
-}
-
 test("a lock is on the master that Sentinel reports, also after a failover", async () => {
   const [ours, theirs] = [
-    openLocks([await connectBySentinel()]),
-    openLocks([await connectBySentinel()]),
+    openLocks([await connectBySentinel(sentinel)]),
+    openLocks([await connectBySentinel(sentinel)]),
   ];
   const lease = await ours.acquire("invoice:42", { label: "ours" });
   expect(await theirs.tryAcquire("invoice:42")).toBeUndefined();

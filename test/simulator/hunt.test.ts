@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { HuntState, blockSize, emptyTotals, type Hunt } from "../../tools/simulator/hunt-state.mjs";
+import { runProgram } from "../support/run-program.ts";
 import { projectRoot } from "../support/source-files.ts";
 
 // For a machine that is kept busy by others.
@@ -18,22 +18,11 @@ function stateFile(): string {
 const read = (path: string): Hunt[] => JSON.parse(readFileSync(path, "utf8")) as Hunt[];
 const oneBlock = { ...emptyTotals(), seeds: blockSize };
 
-function hunt(state: string, ...args: readonly string[]): Promise<string> {
+async function hunt(state: string, ...args: readonly string[]): Promise<string> {
   const program = join(projectRoot, "tools", "simulator", "hunt.mjs");
-  const child = spawn(process.execPath, [program, "--dry-run", "--state", state, ...args]);
-  onTestFinished(() => void child.kill());
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
-  return new Promise((resolve, reject) => {
-    child.once("exit", (code) => {
-      if (code === 0) resolve(output);
-      else reject(new Error(output));
-    });
-  });
+  const { code, output } = await runProgram(program, ["--dry-run", "--state", state, ...args]);
+  if (code !== 0) throw new Error(output);
+  return output;
 }
 
 test("a hunt runs in several threads, and the next one goes on where it ended", async () => {

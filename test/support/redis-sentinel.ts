@@ -1,3 +1,5 @@
+import { Redis } from "ioredis";
+import { onTestFinished } from "vitest";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { redisCommand } from "../../tools/redis/redis-connection.mjs";
@@ -73,6 +75,21 @@ export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<R
       await Promise.all([master, ...replicas].map((server) => server.stop()));
     },
   };
+}
+
+/** Connects to the present master. The client is closed when the test is over. */
+export async function connectBySentinel(sentinel: RedisSentinel): Promise<Redis> {
+  const client = new Redis({
+    sentinels: [...sentinel.sentinels],
+    name: sentinel.name,
+    retryStrategy: () => 50,
+    sentinelRetryStrategy: () => 50,
+    disconnectTimeout: 100,
+  });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.disconnect());
+  await eventually(() => client.status === "ready");
+  return client;
 }
 
 async function startSentinel(masterPort: number, quorum: number) {
