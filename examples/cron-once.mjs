@@ -1,23 +1,22 @@
 /**
- * A schedule in a cluster: every process has the timer, and one of them runs each tick.
+ * A schedule in a cluster: every process has the timer, and each tick is run in one of them.
  *
- * A lock prevents two processes from running a tick at the same time. The number of the last tick,
- * stored with the result, prevents a second run later. Three processes take part, and one is
- * killed.
+ * Three processes take part, and the one that ran the last tick is killed. The others go on, and no
+ * tick runs twice. The times can come from a cron library as well: `{ at: new Cron("0 3 * * *") }`.
  */
 
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createLocks } from "holdfast";
 import { embedded } from "holdfast/embedded";
+import { schedule } from "holdfast/schedule";
 
-const everyMs = 400;
 const [, , folder, name] = process.argv;
 
 if (folder === undefined) await cluster();
@@ -30,36 +29,14 @@ else await member(folder, name);
  * @param {string} name
  */
 async function member(folder, name) {
+  const locks = createLocks(embedded(join(folder, "locks")), { ttl: "1s" });
+  // With a database: pass run.lease to its guard, which refuses a run that comes too late.
+  const report = schedule(locks, "report", { every: "400ms", label: name }, async (run) => {
+    await sleep(20, undefined, { signal: run.signal }); // stands for the report
+    process.send?.({ tick: run.tick.getTime(), name, fence: String(run.lease.fence) });
+  });
+  report.on("tick-missed", ({ tick, reason }) => console.log(`  ${tick.toISOString()} ${reason}`));
   process.once("disconnect", () => process.exit());
-  const locks = createLocks(embedded(join(folder, "locks")));
-  for (;;) {
-    await sleep(everyMs - (Date.now() % everyMs));
-    const tick = Math.floor(Date.now() / everyMs);
-    const lease = await locks.tryAcquire("cron:report", { ttl: "5s", renew: true, label: name });
-    if (lease === undefined) continue; // another process is running it
-    try {
-      if (lastTick(folder) >= tick) continue; // another process has already run it
-      await sleep(20); // stands for the report
-      lease.assertHeld();
-      // With a database: fencedUpdate(db, lease, { …, set: { tick } }), which refuses a late
-      // writer.
-      const register = join(folder, "last-tick");
-      writeFileSync(`${register}.new`, String(tick));
-      renameSync(`${register}.new`, register);
-      process.send?.({ tick, name, fence: String(lease.fence) });
-    } finally {
-      await lease.release();
-    }
-  }
-}
-
-/** @param {string} folder */
-function lastTick(folder) {
-  try {
-    return Number(readFileSync(join(folder, "last-tick"), "utf8"));
-  } catch {
-    return 0;
-  }
 }
 
 async function cluster() {

@@ -40,6 +40,7 @@ const groups = [
   { name: "simulator", test: /\/src\/simulator\//, priority: 8 },
   // Without the guard of Redis, which needs clients.
   { name: "fencing", test: /\/src\/fencing\/(?!redis)/, priority: 8 },
+  { name: "fencing-redis", test: /\/src\/fencing\/redis-/, priority: 8 },
   { name: "exec", test: /\/src\/cli\/exec\//, priority: 7, minShareCount: 2 },
   { name: "demo", test: /\/src\/cli\/demo\//, priority: 7, minShareCount: 2 },
   { name: "common", test: /\/src\/cli\//, priority: 6, minShareCount: 2 },

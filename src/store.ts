@@ -6,6 +6,7 @@
  * store does what the core relies on.
  */
 
+export { earlyMsMax, marksMax, replacesMark, type Mark, type RaiseOutcome } from "./core/mark.ts";
 export { isOwner, labelOf } from "./core/owners.ts";
 export type { Emitter } from "./core/events.ts";
 export type {

@@ -1,6 +1,7 @@
 import type { Finding } from "./report/doctor.ts";
 import type { HoldfastError, Holder, LossReason, Vote, VoteKind } from "./errors.ts";
 import type { Emitter } from "./events.ts";
+import type { Mark, RaiseOutcome } from "./mark.ts";
 import type { Instant, SteadyRuntime } from "./ports.ts";
 import type { Scheduler } from "./time/scheduler.ts";
 
@@ -10,6 +11,8 @@ export interface StoreCapabilities {
   readonly fencing: boolean;
   /** True if several resources can be acquired at once, all or nothing. */
   readonly multiResource: boolean;
+  /** True if the store keeps marks, which `holdfast/schedule` needs. Left out if it does not. */
+  readonly marks?: boolean;
 }
 
 /** Cancellation of one call, by the caller's signal or by the close of its manager. */
@@ -262,6 +265,14 @@ export interface OpenStore {
   list?(): Promise<readonly Inspection[]>;
   /** Deletes the lock on `resource` on each node where one of these owners has it. */
   break?(resource: string, owners: readonly string[]): Promise<BreakAnswer>;
+  /** Returns the mark of this name. Undefined if there is none. Left out if there are no marks. */
+  mark?(name: string): Promise<Mark | undefined>;
+  /**
+   * Raises a mark under the fence of a lease, by the rule of `replacesMark`. `dueMs` is the time,
+   * in ms since 1970, before which the value must not be stored. Rejects if the mark may have been
+   * raised or not. Left out if there are no marks.
+   */
+  raiseMark?(name: string, mark: Mark, dueMs: number): Promise<RaiseOutcome>;
   nodes(): Promise<readonly NodeStatus[]>;
   /** Returns problems of servers and set-up, for leases of `ttlMs`. Never rejects. */
   doctor(ttlMs: number): Promise<readonly Finding[]>;

@@ -5,6 +5,7 @@ import { fencing } from "./conformance/fencing.ts";
 import type { ConformanceCase } from "./conformance/harness.ts";
 import { inspecting } from "./conformance/inspecting.ts";
 import { listing } from "./conformance/listing.ts";
+import { marks } from "./conformance/marks.ts";
 import { naming } from "./conformance/naming.ts";
 import { several } from "./conformance/several.ts";
 import { using } from "./conformance/using.ts";
@@ -29,5 +30,6 @@ export const storeConformance: readonly ConformanceCase[] = [
   ...using,
   ...inspecting,
   ...listing,
+  ...marks,
   ...badInput,
 ];

@@ -294,6 +294,7 @@ export interface Holder {
 export interface StoreCapabilities {
     readonly fencing: boolean;
     readonly multiResource: boolean;
+    readonly marks?: boolean;
 }
 
 export type ReleaseOutcome = {

@@ -4,6 +4,27 @@ export interface Emitter {
     emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
 }
 
+export interface Mark {
+    readonly value: number;
+    readonly fence: bigint;
+}
+
+export type RaiseOutcome = {
+    readonly kind: "raised";
+}
+ | {
+    readonly kind: "refused";
+}
+ | {
+    readonly kind: "early";
+};
+
+export declare const earlyMsMax = 1000;
+
+export declare const marksMax = 10000;
+
+export declare function replacesMark(stored: Mark | undefined, next: Mark): boolean;
+
 export declare function labelOf(owner: string): string | undefined;
 
 export declare function isOwner(value: string): boolean;
@@ -160,6 +181,8 @@ export interface OpenStore {
     inspect(resource: string): Promise<Inspection>;
     list?(): Promise<readonly Inspection[]>;
     break?(resource: string, owners: readonly string[]): Promise<BreakAnswer>;
+    mark?(name: string): Promise<Mark | undefined>;
+    raiseMark?(name: string, mark: Mark, dueMs: number): Promise<RaiseOutcome>;
     nodes(): Promise<readonly NodeStatus[]>;
     doctor(ttlMs: number): Promise<readonly Finding[]>;
     close(): Promise<void>;

@@ -34,7 +34,7 @@ sideBySide({
     const directory = newDirectory();
     return {
       open: async (defaults) => createLocks(embedded(directory), defaults),
-      capabilities: { fencing: true, multiResource: true },
+      capabilities: { fencing: true, multiResource: true, marks: true },
       maxTtlMs,
       namespace: "each",
       shortTtlMs,

@@ -33,7 +33,8 @@ const layers: readonly { within: RegExp; mayImport: RegExp; own?: false }[] = [
   { within: /^fencing\//, mayImport: /^(core|clients)\// },
   { within: /^(testing|simulator)\//, mayImport: /^(core|stores)\/|^clients\/contract\.ts$/ },
   { within: /^once\//, mayImport: /^(core|clients|fencing|runtime)\// },
-  { within: /^(election|schedule|telemetry)\//, mayImport: /^core\// },
+  { within: /^schedule\//, mayImport: /^(core|clients|fencing)\// },
+  { within: /^(election|telemetry)\//, mayImport: /^core\// },
   { within: /^(cli|dashboard)\//, mayImport: /^(?!cli\/|dashboard\/)/ },
 ];
 

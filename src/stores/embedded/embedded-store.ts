@@ -1,5 +1,6 @@
 import { ClosedError, StoreError, type Holder } from "../../core/errors.ts";
 import { labelOf } from "../../core/owners.ts";
+import { earlyMsMax, type Mark, type RaiseOutcome } from "../../core/mark.ts";
 import type { Finding } from "../../core/report/doctor.ts";
 import type {
   AcquireRequest,
@@ -20,6 +21,7 @@ import { type Answer, DirectoryAccess } from "./directory-access.ts";
 import { ReplacedError } from "./environment.ts";
 import type { Fault } from "./faults.ts";
 import { faultFinding, machineFindings, memoryFinding, unusedFinding } from "./findings.ts";
+import { raiseMark, readMarks } from "./marks.ts";
 import { MachineClock } from "./machine-clock.ts";
 import type { Machine } from "./machine.ts";
 import type { Entry, Table } from "./table.ts";
@@ -160,6 +162,16 @@ export class EmbeddedStore implements OpenStore {
     return { kind: answer.result ? "broken" : "gone" };
   }
 
+  async mark(name: string): Promise<Mark | undefined> {
+    return resultOf(await this.#transact((table) => readMarks(table.directory).get(name)));
+  }
+
+  async raiseMark(name: string, mark: Mark, dueMs: number): Promise<RaiseOutcome> {
+    if (dueMs > this.#context.runtime.clock.wallMs() + earlyMsMax) return { kind: "early" };
+    const raise = (table: Table): boolean => raiseMark(table.directory, name, mark);
+    return { kind: resultOf(await this.#transact(raise)) ? "raised" : "refused" };
+  }
+
   async nodes(): Promise<readonly NodeStatus[]> {
     const answer = await this.#access.look((table) => table.check());
     if (answer?.ok !== false) this.#access.forgetFault();
@@ -260,4 +272,9 @@ export class EmbeddedStore implements OpenStore {
  */
 function failed({ error }: Fault): { kind: "gone" } | { kind: "failed"; error: Fault["error"] } {
   return error instanceof ReplacedError ? { kind: "gone" } : { kind: "failed", error };
+}
+
+function resultOf<Result>(answer: Answer<Result>): Result {
+  if (!answer.ok) throw answer.error;
+  return answer.result;
 }

@@ -27,7 +27,7 @@ export function embedded(directory: string, options: EmbeddedOptions = {}): Stor
   const path = resolve(directory);
   return {
     name: "embedded",
-    capabilities: { fencing: true, multiResource: true },
+    capabilities: { fencing: true, multiResource: true, marks: true },
     maxTtlMs,
     validityMs: (ttlMs) => ttlMs - allowanceMs,
     open: (context) => new EmbeddedStore(path, thisMachine, context),

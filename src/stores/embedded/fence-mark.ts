@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "../../core/errors.ts";
 
@@ -35,14 +35,19 @@ export function readMark(directory: string): bigint {
  * transaction, so that there is one writer at a time.
  */
 export function writeMark(directory: string, mark: bigint): void {
-  const path = join(directory, name);
+  writeSynced(directory, name, `${mark}\n`);
+}
+
+/** Replaces a file of the directory in one step, and waits until the disk has it. */
+export function writeSynced(directory: string, file: string, text: string): void {
+  const path = join(directory, file);
   const next = `${path}.next`;
-  const file = openSync(next, "w", 0o664);
+  const opened = openSync(next, "w", 0o664);
   try {
-    writeSync(file, `${mark}\n`);
-    fsyncSync(file);
+    writeFileSync(opened, text);
+    fsyncSync(opened);
   } finally {
-    closeSync(file);
+    closeSync(opened);
   }
   renameSync(next, path);
   syncDirectory(directory);

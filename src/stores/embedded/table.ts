@@ -47,7 +47,7 @@ export function fillNew(database: LmdbDatabase, directory: string, machine: Mach
 /** Locks of one directory. Every method runs inside a write transaction. */
 export class Table {
   readonly #database: LmdbDatabase;
-  readonly #directory: string;
+  readonly directory: string;
   readonly #machine: Machine;
   /** Queue of the calls that wait for these locks. */
   readonly queue: WaitQueue;
@@ -59,7 +59,7 @@ export class Table {
   constructor(database: LmdbDatabase, directory: string, machine: Machine) {
     this.queue = new WaitQueue(database, machine);
     this.#database = database;
-    this.#directory = directory;
+    this.directory = directory;
     this.#machine = machine;
   }
 
@@ -68,13 +68,13 @@ export class Table {
     const found = this.#database.get(keys.format);
     if (found !== format) {
       throw new StoreError(
-        `the lock database in ${this.#directory} has the format ${found}, not ${format}: ` +
+        `the lock database in ${this.directory} has the format ${found}, not ${format}: ` +
           "processes of different versions must not share a directory",
       );
     }
     if (this.#database.get(keys.time) !== this.#machine.timeNamespace) {
       throw new StoreError(
-        `the locks in ${this.#directory} belong to another time namespace: this process does not ` +
+        `the locks in ${this.directory} belong to another time namespace: this process does not ` +
           "share a monotonic clock with the others, and could not know when their locks expire",
       );
     }
@@ -89,7 +89,7 @@ export class Table {
 
   #findKey(key: string, nowMs: number): Entry | undefined {
     const text = this.#database.get(key);
-    const entry = text === undefined ? undefined : decode(text, this.#directory);
+    const entry = text === undefined ? undefined : decode(text, this.directory);
     return entry === undefined || this.#isOver(entry, nowMs) ? undefined : entry;
   }
 
@@ -100,7 +100,7 @@ export class Table {
     for (;;) {
       const page = [...this.#database.getRange({ start, end: entriesEnd, limit: sweepMax })];
       for (const { value } of page) {
-        const entry = decode(value, this.#directory);
+        const entry = decode(value, this.directory);
         if (!this.#isOver(entry, nowMs)) found.push(entry);
       }
       const last = page.at(-1);
@@ -118,7 +118,7 @@ export class Table {
   remove(resource: string, owner: string): void {
     const key = keyOf(resource);
     const text = this.#database.get(key);
-    if (text === undefined || decode(text, this.#directory).owner !== owner) return;
+    if (text === undefined || decode(text, this.directory).owner !== owner) return;
     this.#database.removeSync(key);
     this.#freed.add(key);
   }
@@ -151,9 +151,9 @@ export class Table {
     let fence = nextClockFence(this.#number(keys.fence), wallMs);
     this.#grants += 1;
     if (fence > this.#number(keys.reserved)) {
-      const mark = readMark(this.#directory);
+      const mark = readMark(this.directory);
       if (mark >= fence) fence = mark + 1n;
-      writeMark(this.#directory, fence + fencesPerMark);
+      writeMark(this.directory, fence + fencesPerMark);
       this.#database.putSync(keys.reserved, String(fence + fencesPerMark));
       this.#grants = grantsPerSweep;
     }
@@ -167,7 +167,7 @@ export class Table {
    * database was last used.
    */
   skipToMark(): void {
-    const mark = readMark(this.#directory);
+    const mark = readMark(this.directory);
     const reserved = this.#number(keys.reserved);
     const fence = String(mark > reserved ? mark : reserved);
     this.#database.putSync(keys.fence, fence);
@@ -182,7 +182,7 @@ export class Table {
     this.#grants = 0;
     const range = { start: entryPrefix, end: entriesEnd, limit: sweepMax };
     const over = [...this.#database.getRange(range)].filter(({ value }) =>
-      this.#isOver(decode(value, this.#directory), nowMs),
+      this.#isOver(decode(value, this.directory), nowMs),
     );
     for (const { key } of over) this.#database.removeSync(key);
   }
@@ -199,7 +199,7 @@ export class Table {
   #number(key: string): bigint {
     const text = this.#database.get(key);
     if (text === undefined || !/^\d+$/.test(text))
-      throw damaged(this.#directory, `${key} is ${text}`);
+      throw damaged(this.directory, `${key} is ${text}`);
     return BigInt(text);
   }
 }

@@ -1,5 +1,7 @@
 import { durationMs, type Duration } from "../../core/time/durations.ts";
-import type { Holder } from "../../core/errors.ts";
+import { type Holder, StoreError } from "../../core/errors.ts";
+import { earlyMsMax, marksMax, replacesMark } from "../../core/mark.ts";
+import type { Mark, RaiseOutcome } from "../../core/mark.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
 import { labelOf } from "../../core/owners.ts";
 import type { SteadyClock } from "../../core/ports.ts";
@@ -30,6 +32,7 @@ export interface MemoryOptions {
 interface Shared {
   readonly entries: Entries;
   lastFence: bigint;
+  readonly marks: Map<string, Mark>;
 }
 
 const node = "memory";
@@ -42,10 +45,10 @@ export function memory(options: MemoryOptions = {}): Store {
   knownOptions("options", options, ["maxTtl"]);
   const bounds = { minMs: ttlMinMs, maxMs: 86_400_000 };
   const maxTtlMs = durationMs("maxTtl", options.maxTtl ?? 30_000, bounds);
-  const shared: Shared = { entries: new Entries(), lastFence: 0n };
+  const shared: Shared = { entries: new Entries(), lastFence: 0n, marks: new Map() };
   return {
     name: "memory",
-    capabilities: { fencing: true, multiResource: true },
+    capabilities: { fencing: true, multiResource: true, marks: true },
     maxTtlMs,
     open: (context) => new MemoryStore(shared, context),
   };
@@ -123,6 +126,22 @@ class MemoryStore implements OpenStore {
     if (owner === undefined || !owners.includes(owner)) return Promise.resolve({ kind: "gone" });
     this.#shared.entries.delete(resource);
     return Promise.resolve({ kind: "broken" });
+  }
+
+  mark(name: string): Promise<Mark | undefined> {
+    return Promise.resolve(this.#shared.marks.get(name));
+  }
+
+  async raiseMark(name: string, mark: Mark, dueMs: number): Promise<RaiseOutcome> {
+    const { marks } = this.#shared;
+    if (dueMs > this.#clock.wallMs() + earlyMsMax) return { kind: "early" };
+    const stored = marks.get(name);
+    if (!replacesMark(stored, mark)) return { kind: "refused" };
+    if (stored === undefined && marks.size >= marksMax) {
+      throw new StoreError(`there are ${marksMax} marks already: too many names of schedules`);
+    }
+    marks.set(name, mark);
+    return { kind: "raised" };
   }
 
   nodes(): Promise<readonly NodeStatus[]> {

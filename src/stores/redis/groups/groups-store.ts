@@ -22,7 +22,7 @@ import type { LayoutGate, Refusal } from "./layout-gate.ts";
 import type { Rendezvous } from "./rendezvous.ts";
 
 /** The store of one group. */
-export interface GroupStore extends Required<OpenStore>, RaisingStore {
+export interface GroupStore extends Required<Omit<OpenStore, "mark" | "raiseMark">>, RaisingStore {
   /** Nodes of the group. Reading this property sends no request. */
   readonly members: readonly RedisNode[];
 }
