@@ -52,6 +52,7 @@ export const violationRules = [
   "wrong-reason",
   "stale-write",
   "orphan-key",
+  "kept-grant",
   "late-promise",
   "no-progress",
   "unexpected-error",

@@ -81,6 +81,13 @@ export type Fault =
       readonly atMs: number;
       readonly forMs: number;
       readonly client: number;
+    }
+  /** Closes the manager of a client with all its calls under way. A new process follows later. */
+  | {
+      readonly kind: "quit";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly client: number;
     };
 
 export type FaultKind = Fault["kind"];
@@ -101,6 +108,8 @@ export interface WorkPlan {
   readonly severalChance: number;
   readonly abandonChance: number;
   readonly abortChance: number;
+  /** Share of acquires that are aborted in the turn in which the store grants. @default 0 */
+  readonly abortAtGrantChance?: number;
   readonly extendChance: number;
   readonly proveChance: number;
   readonly lateWriteChance: number;

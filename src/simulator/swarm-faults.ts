@@ -253,6 +253,7 @@ function faultOf(random: SeededRandom, kind: FaultKind, sizes: Sizes): Fault {
     case "pause":
       return { kind, atMs, forMs, client, suspended: random.chance(0.3) };
     case "kill":
+    case "quit":
       return { kind, atMs, forMs, client };
     case "snapshot":
     case "flush":

@@ -1,5 +1,5 @@
 import { ttlMinMs } from "../core/options.ts";
-import type { Scenario, StorePlan } from "./scenario.ts";
+import type { Fault, Scenario, StorePlan } from "./scenario.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { faultsOf, type Temper } from "./swarm-faults.ts";
 
@@ -66,7 +66,7 @@ export function scenarioOf(seed: number): Scenario {
     // 8 TTLs before its client stops.
     livenessMs: 4 * quarantineMs + clientCount * loopsMax * 2 * 8 * ttlMs + 40_000,
   };
-  return crowded(withLives(scenario));
+  return withEndings(crowded(withLives(scenario)));
 }
 
 /**
@@ -105,6 +105,32 @@ function crowded(scenario: Scenario): Scenario {
       holdMs: random.pick([0.2, 1, 5]),
     },
     livenessMs: livenessMs * Math.ceil(loops / loopsMax),
+  };
+}
+
+/**
+ * In some worlds, lets managers close with calls under way, aborts calls in the turn of their
+ * grant, or uses drivers that keep no order. Uses its own random stream, so that the other worlds
+ * do not change.
+ */
+function withEndings(scenario: Scenario): Scenario {
+  const random = new SeededRandom(`endings ${scenario.seed}`);
+  const { safetyMs, clients, work, link } = scenario;
+  const quits = random.chance(0.15)
+    ? Array.from({ length: random.integer(1, 5) }, (): Fault => {
+        // What a manager leaves at the end of the phase is still there when all keys are checked.
+        const atMs = safetyMs * random.between(random.pick([0, 0.9]), 1);
+        const client = random.integer(0, clients.length - 1);
+        return { kind: "quit", atMs, forMs: random.between(0, work.ttlMs), client };
+      })
+    : [];
+  const abortAtGrantChance = random.chance(0.15) ? random.pick([0.05, 0.3]) : undefined;
+  const isUnordered = random.chance(0.1);
+  return {
+    ...scenario,
+    faults: [...scenario.faults, ...quits].sort((a, b) => a.atMs - b.atMs),
+    work: abortAtGrantChance === undefined ? work : { ...work, abortAtGrantChance },
+    link: isUnordered ? { ...link, resends: false, unordered: true } : link,
   };
 }
 

@@ -1,13 +1,12 @@
 import type { Locks } from "../core/locks.ts";
 import { lockManager } from "../core/lock-manager.ts";
 import type { Store } from "../core/store.ts";
-import { resolveStoreOptions } from "../stores/redis/options.ts";
-import { RedisStore } from "../stores/redis/store.ts";
 import { Assumptions } from "./assumptions.ts";
 import { Guarantees } from "./guarantees.ts";
 import { MissingScripts } from "./missing-scripts.ts";
 import { Link } from "./network/link.ts";
 import { SimulatedNode } from "./node/simulated-node.ts";
+import { simulatedStore } from "./process/simulated-store.ts";
 import { Orphans, type Inhabitant } from "./orphans.ts";
 import { RecordingStore } from "./process/recording-store.ts";
 import { SimulatedProcess } from "./process/simulated-process.ts";
@@ -137,6 +136,11 @@ export class World implements FaultTargets {
     this.#present[client] = undefined;
   }
 
+  quit(client: number): void {
+    this.#present[client]?.client.quit();
+    this.#present[client] = undefined;
+  }
+
   revive(client: number): void {
     if (this.#present[client] !== undefined || this.#phase === "over") return;
     const before = this.inhabitants.filter(({ machine }) => bornAs(machine) === client).length;
@@ -160,7 +164,9 @@ export class World implements FaultTargets {
       onReleasing: (owner, resources) => this.#releases.onReleasing(owner, resources),
       onReleased: (owner, outcome) => this.#releases.onReleased(owner, outcome),
     });
-    const recorded = recording.over(this.#store(links));
+    const recorded = recording.over(
+      simulatedStore(links, this.#scenario.store, this.#sabotage, scene),
+    );
     const locks = this.#locks(machine, this.#sabotage.recorded?.(recorded, scene) ?? recorded);
     const parts = { machine, locks, recording, storage, witness, promises, fencing };
     const onTenure = (): void => {
@@ -202,31 +208,7 @@ export class World implements FaultTargets {
   }
 
   #of(machine: SimulatedProcess): Inhabitant | undefined {
-    return this.#present.find((each) => each?.machine === machine);
-  }
-
-  #store(links: readonly Link[]): Store {
-    const { fencing, admission, maxTtlMs, driftFactor, driftFixedMs, nodeTimeoutMs } =
-      this.#scenario.store;
-    const options = resolveStoreOptions(
-      {
-        fencing,
-        admission,
-        maxTtl: maxTtlMs,
-        drift: { factor: driftFactor, fixed: driftFixedMs },
-        ...(nodeTimeoutMs === undefined ? {} : { nodeTimeout: nodeTimeoutMs }),
-      },
-      links.length,
-    );
-    const { connection, store } = this.#sabotage;
-    const connections = connection === undefined ? links : links.map((link) => connection(link));
-    const honest: Store = {
-      name: "simulated",
-      capabilities: { fencing, multiResource: true },
-      maxTtlMs,
-      open: (context) => new RedisStore(connections, options, context),
-    };
-    return store?.(honest, this.scene) ?? honest;
+    return this.inhabitants.find((each) => each.machine === machine);
   }
 
   #locks(machine: SimulatedProcess, store: Store): Locks {
@@ -279,9 +261,9 @@ export class World implements FaultTargets {
   }
 
   #watchClosing(untilMs: number): void {
-    const isDone = this.#present.every((each) => {
-      // Closing also waits for slow commands: they may take locks that the client then releases.
-      return each === undefined || (each.client.isDone && each.links.every((link) => link.isIdle));
+    // Closing also waits for slow commands: they may take locks that the client then releases.
+    const isDone = this.inhabitants.every(({ client, links }) => {
+      return client.isDone && links.every((link) => link.isIdle);
     });
     if (!isDone && this.scene.nowMs < untilMs) {
       this.scene.after(20, () => this.#watchClosing(untilMs));
@@ -289,6 +271,9 @@ export class World implements FaultTargets {
     }
     this.scene.after(50, () => {
       this.promises.reportUnsettled();
+      for (const { machine, recording } of this.inhabitants) {
+        if (!machine.hasCrashed) recording.unclaimed.report(this.witness, this.scene.nowMs);
+      }
       this.#orphans.report(this.inhabitants);
       this.#phase = "over";
     });

@@ -97,6 +97,20 @@ describe("a release while calls of the same manager wait", () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
+  test("sends a request to the store if maxHold has brought the end of the lease forward", async () => {
+    const table = reserving();
+    const holder = await table.locks.acquire("a");
+    const front = table.locks.acquire("a", { maxHold: 9_500 });
+    await settle();
+    const behind = table.locks.acquire("a");
+    await settle();
+    await holder.release();
+    const first = await front;
+    expect(first.remainingMs()).toBe(9_500);
+    expect(await first.release()).toEqual({ released: true });
+    expect((await taken(behind)).remainingMs()).toBe(10_000);
+  });
+
   test("sends a request to the store if the manager's turn is over", async () => {
     const table = reserving();
     const { first, calls } = await lineOf(table, 2);

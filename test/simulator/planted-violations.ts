@@ -1,5 +1,5 @@
 import type { RedisConnection } from "../../src/clients/contract.ts";
-import { LeaseLostError } from "../../src/core/errors.ts";
+import { ClosedError, LeaseLostError } from "../../src/core/errors.ts";
 import type { Locks } from "../../src/core/locks.ts";
 import type { Grant, OpenStore } from "../../src/core/store.ts";
 import type { Violation } from "../../src/simulator/history.ts";
@@ -122,7 +122,7 @@ function passing(link: Link, send: RedisConnection["send"]): RedisConnection {
   return {
     library: link.library,
     topology: link.topology,
-    line: () => link.line(),
+    line: () => link.line?.(),
     subscribe: (channel, listener) => link.subscribe(channel, listener),
     send,
   };
@@ -370,6 +370,16 @@ export const plants: Readonly<Record<Violation["rule"], readonly Plant[]>> = {
         passOn: () => false,
         release: () => Promise.resolve({ released: true }),
       })),
+    },
+  ],
+  "kept-grant": [
+    {
+      how: "the lease of a call that was aborted is dropped",
+      text: /^client-\d+ kept r \(/,
+      sabotage: acquireBy((honest) => async (...call) => {
+        await honest(...call);
+        throw new ClosedError();
+      }),
     },
   ],
   "late-promise": [

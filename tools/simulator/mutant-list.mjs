@@ -854,4 +854,16 @@ export const mutants = [
       },
     ],
   },
+  {
+    name: "aborted-grant-kept",
+    breaks: "a call that was aborted when its grant arrived gives the grant back",
+    changes: [
+      {
+        file: acquisition,
+        from: `          if (this.cancelled) return await this.#giveBack(grant);
+          waiter?.granted(grant, label);`,
+        to: `          waiter?.granted(grant, label);`,
+      },
+    ],
+  },
 ];

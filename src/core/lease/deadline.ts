@@ -88,6 +88,14 @@ export class Deadline implements Task {
     return Math.min(this.#untilMs - monotonicMs, this.#steadyUntilMs - steadyMs);
   }
 
+  /**
+   * Returns the validity that a hand-over can pass on: none if `maxHold` has brought the end
+   * forward, because that limits this lease only.
+   */
+  leftForNextMs(moment: Instant): number {
+    return this.isCutByMaxHold ? 0 : this.leftMs(moment);
+  }
+
   isOver(moment: Instant): boolean {
     return this.leftMs(moment) < leastLeftMs;
   }
@@ -144,6 +152,11 @@ export class Deadline implements Task {
     this.#renewAtMs = Math.floor(started.monotonicMs + afterMs);
   }
 
+  /** True if `maxHold` ends the lease before its validity does, or at the same time. */
+  private get isCutByMaxHold(): boolean {
+    return this.#untilMs >= this.#startedMs + this.terms.maxHoldMs;
+  }
+
   /** Returns the reason for the end of a lease that is over. */
   whyOver(isDoubtful: boolean): LossReason {
     const { monotonicMs, steadyMs } = this.terms.host.clock.now();
@@ -152,7 +165,7 @@ export class Deadline implements Task {
     // The wall clock has stepped only if the monotonic clock still has time left, and if slewing
     // cannot explain the difference between the two.
     if (leftMs > dueLeftMs(this.terms) && leftMs - steadyLeftMs >= clockStepMs) return "clock";
-    if (this.#untilMs >= this.#startedMs + this.terms.maxHoldMs) return "max-hold";
+    if (this.isCutByMaxHold) return "max-hold";
     return isDoubtful ? "unreachable" : "expired";
   }
 }

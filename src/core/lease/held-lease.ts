@@ -271,7 +271,7 @@ export class HeldLease implements Lease {
     this.judge(moment);
     const grant = this.#grant;
     const isQuiet = !activity.renewing && activity.extending === undefined;
-    const leftMs = this.#deadline.leftMs(moment);
+    const leftMs = this.#deadline.leftForNextMs(moment);
     const kept =
       stateOf(activity) === "held" && isQuiet
         ? queues.handOver(store, grant, this.terms, moment, leftMs)

@@ -12,6 +12,7 @@ import type {
 } from "../../core/store.ts";
 import type { Scene } from "../scene.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
+import { UnclaimedGrants } from "./unclaimed-grants.ts";
 
 /** Record of one attempt to acquire. `RecordingStore` reads the times, not the library. */
 export interface AttemptRecord {
@@ -63,10 +64,17 @@ export class RecordingStore {
    * object.
    */
   readonly byResources: WeakMap<readonly string[], AttemptRecord> = new WeakMap();
+  readonly unclaimed: UnclaimedGrants = new UnclaimedGrants();
   readonly #options: RecordingOptions;
+  #atGrant: (() => void) | undefined;
 
   constructor(options: RecordingOptions) {
     this.#options = options;
+  }
+
+  /** Calls `run` when the store has granted the next attempt, before the library receives it. */
+  atNextGrant(run: () => void): void {
+    this.#atGrant = run;
   }
 
   over(store: Store): Store {
@@ -144,7 +152,10 @@ export class RecordingStore {
       // A grant may create a new list on each access. `byResources` needs one list object.
       Object.defineProperty(outcome.grant, "resources", { value: resources });
       this.byResources.set(resources, record);
+      this.unclaimed.onGranted(record);
       onGranted(record);
+      this.#atGrant?.();
+      this.#atGrant = undefined;
     }
     return outcome;
   }
@@ -203,6 +214,7 @@ export class RecordingStore {
     const record = { ...before, completedMs: nowMs, fence: grant.fence };
     this.byOwner.set(grant.owner, record);
     this.byResources.set(grant.resources, record);
+    this.unclaimed.onGranted(record);
     this.#options.onGranted(record);
     return true;
   }
@@ -210,6 +222,7 @@ export class RecordingStore {
   /** Returns the store's own promise, so that the recording does not delay the release. */
   #release(inner: OpenStore, grant: Grant): Promise<ReleaseOutcome> {
     const { owner, resources } = grant;
+    this.unclaimed.onReleasing(owner);
     this.#options.onReleasing(owner, resources);
     const releasing = inner.release(grant);
     void releasing.then((outcome) => this.#options.onReleased(owner, outcome));

@@ -7,6 +7,7 @@ import type { SimulatedProcess } from "../process/simulated-process.ts";
 import type { WorkPlan } from "../scenario.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { Witness } from "../witness.ts";
+import { labelOf, lifeOf, longestOf } from "./plan-draws.ts";
 import { awakeMs, type Promises } from "./promises.ts";
 import type { Storage } from "./storage.ts";
 
@@ -64,6 +65,12 @@ export class SimulatedClient {
     this.#isStopping = true;
   }
 
+  /** Closes the manager while calls are under way. */
+  quit(): void {
+    this.#isStopping = true;
+    this.machine.enter("timer", () => void this.#close());
+  }
+
   /**
    * Removes the time limit of all later waits for locks. A client that never gets a lock is then
    * reported as `no-progress`.
@@ -90,9 +97,11 @@ export class SimulatedClient {
   }
 
   async #close(): Promise<void> {
-    const { locks, promises, plan } = this.#parts;
+    const { locks, promises, plan, witness, recording } = this.#parts;
     const { machine } = this;
-    this.#closingSinceMs = this.#parts.witness.closing(machine);
+    if (this.#closingSinceMs !== undefined) return;
+    this.#closingSinceMs = witness.closing(machine);
+    recording.unclaimed.report(witness, this.#closingSinceMs);
     await promises.watch(machine, "close", promises.closeMs(longestOf(plan)), locks.close());
     this.#isClosed = true;
   }
@@ -121,7 +130,7 @@ export class SimulatedClient {
     } else {
       const signal = random.chance(plan.abortChance)
         ? this.#abortLater(random, drawnMs)
-        : undefined;
+        : this.#abortAtGrant(random);
       const options = { ...common, wait, ...(signal === undefined ? {} : { signal }) };
       const call = locks.acquire(resources, options);
       signal?.addEventListener("abort", () => void this.#watchAborted(call));
@@ -185,6 +194,7 @@ export class SimulatedClient {
     const { recording, witness, onTenure } = this.#parts;
     const record = recording.byResources.get(lease.resources);
     if (record === undefined) throw new Error("a lease that no attempt was granted");
+    recording.unclaimed.onHanded(record);
     witness.acquired(this.machine, lease, record);
     onTenure();
   }
@@ -239,6 +249,20 @@ export class SimulatedClient {
     return controller.signal;
   }
 
+  /** Returns a signal that aborts in the turn of the next grant, a few microtasks after it. */
+  #abortAtGrant(random: SeededRandom): AbortSignal | undefined {
+    const { abortAtGrantChance = 0 } = this.#parts.plan;
+    if (abortAtGrantChance === 0 || !random.chance(abortAtGrantChance)) return undefined;
+    const controller = new AbortController();
+    const abort = (left: number): void => {
+      if (left > 0) queueMicrotask(() => abort(left - 1));
+      else controller.abort(new Aborted());
+    };
+    const microtasks = random.integer(0, 8);
+    this.#parts.recording.atNextGrant(() => abort(microtasks));
+    return controller.signal;
+  }
+
   /** Called when the signal of `call` aborts. Checks that the call has settled or does so now. */
   async #watchAborted(call: Promise<unknown>): Promise<void> {
     const { cancelMs } = this.#parts.promises;
@@ -252,24 +276,11 @@ export class SimulatedClient {
 
 class Aborted extends Error {}
 
-function lifeOf({ lives, ttlMs }: WorkPlan, random: SeededRandom): number {
-  return lives === undefined ? ttlMs : random.pick(lives);
-}
-
-function longestOf({ lives = [], ttlMs }: WorkPlan): number {
-  return Math.max(ttlMs, ...lives);
-}
-
 /** Extends the lease by its own TTL or by a random TTL of the plan. */
 function extended(lease: Lease, { lives }: WorkPlan, random: SeededRandom): Promise<void> {
   return lives === undefined || random.chance(0.2)
     ? lease.extend()
     : lease.extend(random.pick(lives));
-}
-
-function labelOf({ lives }: WorkPlan, random: SeededRandom): { readonly label?: string } {
-  if (lives === undefined || random.chance(0.5)) return {};
-  return { label: random.pick(["job", "a job|12", "größe@1"]) };
 }
 
 /**

@@ -20,6 +20,7 @@ export interface FaultTargets {
   onSuspended(machine: SimulatedProcess): void;
   onResumed(machine: SimulatedProcess): void;
   kill(client: number): void;
+  quit(client: number): void;
   revive(client: number): void;
 }
 
@@ -38,6 +39,7 @@ export function strike(targets: FaultTargets, fault: Fault): Undo | undefined {
       return strikeNetwork(targets, fault);
     case "pause":
     case "kill":
+    case "quit":
     case "step-client":
       return strikeClient(targets, fault);
     default: {
@@ -48,7 +50,7 @@ export function strike(targets: FaultTargets, fault: Fault): Undo | undefined {
 }
 
 type NetworkFault = Extract<Fault, { kind: "cut" | "ring" | "reset" | "lag" }>;
-type ClientFault = Extract<Fault, { kind: "pause" | "kill" | "step-client" }>;
+type ClientFault = Extract<Fault, { kind: "pause" | "kill" | "quit" | "step-client" }>;
 type NodeFault = Exclude<Fault, NetworkFault | ClientFault>;
 
 function strikeNetwork(targets: FaultTargets, fault: NetworkFault): Undo | undefined {
@@ -80,8 +82,8 @@ function strikeNetwork(targets: FaultTargets, fault: NetworkFault): Undo | undef
 }
 
 function strikeClient(targets: FaultTargets, fault: ClientFault): Undo | undefined {
-  if (fault.kind === "kill") {
-    targets.kill(fault.client);
+  if (fault.kind === "kill" || fault.kind === "quit") {
+    targets[fault.kind](fault.client);
     return () => targets.revive(fault.client);
   }
   const machine = targets.machine(fault.client);
