@@ -160,9 +160,13 @@ function decoded(text: string): string {
   }
 }
 
-export function describeServer({ host, port, database }: ServerAddress): string {
-  const name = host.includes(":") ? `[${host}]` : host;
-  return `${name}:${port}${database === 0 ? "" : `/${database}`}`;
+export function serverName({ host, port }: ServerAddress): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+export function describeServer(server: ServerAddress): string {
+  const { database } = server;
+  return `${serverName(server)}${database === 0 ? "" : `/${database}`}`;
 }
 
 export function describeStore(address: StoreAddress): string {

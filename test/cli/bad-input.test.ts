@@ -29,7 +29,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["exec r --wait -1s -- true", /--wait/],
   ["exec r --grace 20s -- true", /expected --grace to be a duration from 0 ms to 10s/],
   ["exec r --bogus -- true", /unknown option '--bogus'/],
-  ["exec r --ttl 40s -- true", /`ttl`/],
+  ["exec r --ttl 40s -- true", /longer than this store.s maxTtl, 30 s/],
   ["inspect", /missing required argument 'resource'/],
   ["inspect a b", /too many arguments/],
   ["ls a", /too many arguments/],
