@@ -4,6 +4,7 @@ import type { LockDefaults } from "./core/options.ts";
 import type { Runtime } from "./core/ports.ts";
 import type { Store } from "./core/store.ts";
 import { nodeRuntime } from "./runtime/node-runtime.ts";
+import { processLabel } from "./runtime/process-label.ts";
 
 export interface CreateLocksOptions extends LockDefaults {
   /**
@@ -18,7 +19,9 @@ export interface CreateLocksOptions extends LockDefaults {
  */
 export function createLocks(store: Store, options: CreateLocksOptions = {}): Locks {
   const { runtime, ...defaults } = options;
-  return lockManager(runtime ?? nodeRuntime, store, defaults);
+  if (runtime !== undefined) return lockManager(runtime, store, defaults);
+  const label = defaults.label === undefined ? processLabel() : defaults.label;
+  return lockManager(nodeRuntime, store, { ...defaults, label });
 }
 
 export { renderFindings } from "./core/report/doctor.ts";

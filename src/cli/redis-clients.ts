@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Redis, type RedisOptions } from "ioredis";
 import { Failure, isDenied } from "./failure.ts";
-import { describeServer, type ServerAddress, type TlsFiles } from "./store-address.ts";
+import { describeServer, serverName, type ServerAddress, type TlsFiles } from "./store-address.ts";
 
 export { Redis };
 
@@ -10,7 +10,8 @@ export const connectMs = 5_000;
 
 /** Server that could not be reached when the store was opened. */
 export interface Unreachable {
-  readonly index: number;
+  /** Name of the node in findings: the address without the database. */
+  readonly node: string;
   readonly address: string;
   readonly why: string;
 }
@@ -41,7 +42,9 @@ export async function openRedisClients(
   const settled = await settledOrEnough(outcomes, needed);
   const unreachable = servers.flatMap((server, index) => {
     const why = settled.get(index);
-    return why === undefined ? [] : [{ index, address: describeServer(server), why }];
+    return why === undefined
+      ? []
+      : [{ node: serverName(server), address: describeServer(server), why }];
   });
   // This count includes servers that are neither ready nor failed yet. There are such servers only
   // if enough others are ready.

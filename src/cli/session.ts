@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import type { Command } from "commander";
 import { durationMs } from "../core/time/durations.ts";
 import type { LockDefaults } from "../core/options.ts";
@@ -115,11 +114,6 @@ export function flagInteger(flag: string, text: string, min: number, max: number
     "misuse",
     `expected ${flag} to be a number from ${min} to ${max}, got "${text}"`,
   );
-}
-
-/** Returns the default label of a lock, for people who list locks. Stores keep no host or pid. */
-export function defaultLabel(): string {
-  return `${hostname()}:${process.pid}`;
 }
 
 /** State that the commands share during one run. */

@@ -8,6 +8,11 @@ export interface RedisConnection {
   readonly library: string;
   /** "standalone" for one server, "cluster" for a Redis Cluster that routes commands by key. */
   readonly topology: "standalone" | "cluster";
+  /**
+   * Address of the server for messages, such as "host:6379", without a user or a password. Missing
+   * if the client does not show it, and for a Cluster.
+   */
+  readonly address?: string | undefined;
 
   /**
    * Sends one command and resolves to its reply, with texts as strings. `key` is the key by which a
@@ -82,7 +87,9 @@ export interface SubscriptionListener {
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 
-  constructor(library: string, status: string) {
-    super(`the ${library} client is not connected (${status})`);
+  /** `cause` is the last error of the client, if it has reported one. */
+  constructor(library: string, status: string, cause?: unknown) {
+    const message = `the ${library} client is not connected (${status})`;
+    super(message, cause === undefined ? undefined : { cause });
   }
 }

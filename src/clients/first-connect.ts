@@ -1,4 +1,5 @@
 import { NotConnectedError } from "./contract.ts";
+import { reasonOf } from "./last-error.ts";
 
 /** The part of a client's event emitter that is used here. */
 export interface ConnectEmitter {
@@ -72,7 +73,10 @@ function connected(client: ConnectEmitter, watch: ConnectWatch): Promise<void> {
       act();
     };
     const fail = (cause?: unknown): void =>
-      settle(() => reject(new NotConnectedError(library, reasonOf(cause))));
+      settle(() => {
+        const why = cause instanceof Error ? reasonOf(cause) : "the first connect failed";
+        reject(new NotConnectedError(library, why, cause));
+      });
     listeners.set(readyEvent, () => settle(resolve));
     for (const event of failedEvents) listeners.set(event, () => fail());
     // Listens for "error" only if the user also does. Without listeners, an "error" event has a
@@ -80,16 +84,6 @@ function connected(client: ConnectEmitter, watch: ConnectWatch): Promise<void> {
     if (client.listenerCount("error") > 0 && failedEvents.length > 0) listeners.set("error", fail);
     for (const [event, listener] of listeners) client.on(event, listener);
   });
-}
-
-/**
- * Returns the text of a failed connect. An AggregateError (host with several addresses) has no
- * message, so the text is its code.
- */
-function reasonOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return "the first connect failed";
-  const { message, code } = cause as NodeJS.ErrnoException;
-  return message === "" ? (code ?? cause.name) : message;
 }
 
 function isEmitter(client: object): client is ConnectEmitter {

@@ -1,8 +1,9 @@
-import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import type { RedisConnection } from "./contract.ts";
 import { firstConnectOf } from "./first-connect.ts";
 import { hashSlot } from "./hash-slot.ts";
 import { openIoredisSubscriber, type IoredisDuplicator } from "./ioredis-subscriber.ts";
 import { connectWatch, library, refuse } from "./ioredis.ts";
+import { lastErrorOf, notConnectedTo } from "./last-error.ts";
 import { neverSubscribed, NodeSubscriptions } from "./subscriptions.ts";
 
 /** The part of a `Cluster` of ioredis 5 or 6, or of iovalkey, that is used here. */
@@ -34,6 +35,7 @@ type BuiltinCommand = (this: IoredisCluster, args: string[]) => Promise<unknown>
  */
 export function ioredisClusterConnection(client: IoredisCluster): RedisConnection {
   const commands = new Map<string, BuiltinCommand>();
+  lastErrorOf(client);
   const subscriptions = new NodeSubscriptions<ClusterMember>((node, events) =>
     openIoredisSubscriber(node, "sharded", events),
   );
@@ -58,7 +60,7 @@ export function ioredisClusterConnection(client: IoredisCluster): RedisConnectio
       const key = client.slots?.[hashSlot(channel)]?.[0] ?? "";
       const node = client.status === "ready" ? masterAt(client, key) : undefined;
       if (node !== undefined) return subscriptions.subscribe(key, node, channel, listener);
-      return neverSubscribed(listener, new NotConnectedError(library, client.status));
+      return neverSubscribed(listener, notConnectedTo(client, library, client.status));
     },
   };
 }

@@ -1,5 +1,7 @@
-import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { addressOf } from "./address.ts";
+import type { RedisConnection } from "./contract.ts";
 import { type ConnectWatch, firstConnectOf } from "./first-connect.ts";
+import { lastErrorOf, notConnectedTo } from "./last-error.ts";
 import { lowered, sharedCommands } from "./ioredis-command.ts";
 import { openIoredisSubscriber, type IoredisDuplicator } from "./ioredis-subscriber.ts";
 import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
@@ -9,6 +11,7 @@ import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
  */
 export interface IoredisClient extends IoredisDuplicator {
   readonly status: string;
+  readonly options?: object;
   readonly stream?: { readonly writable?: boolean } | null;
   call(name: string, args: string[]): Promise<unknown>;
   connect(): Promise<unknown>;
@@ -29,9 +32,11 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
     openIoredisSubscriber(client, "shared", events),
   );
   const sendShared = sharedCommands(client);
+  lastErrorOf(client);
   return {
     library,
     topology: "standalone",
+    address: addressOf(client.options),
     send(_key, command) {
       if (!isConnected(client)) return refuse(client);
       if (sendShared !== undefined) return sendShared(command);
@@ -44,7 +49,7 @@ export function ioredisConnection(client: IoredisClient): RedisConnection {
     line: () => client.stream ?? undefined,
     subscribe(channel, listener) {
       if (isConnected(client)) return subscriptions.subscribe(channel, listener);
-      return neverSubscribed(listener, new NotConnectedError(library, client.status));
+      return neverSubscribed(listener, notConnectedTo(client, library, client.status));
     },
   };
 }
@@ -78,7 +83,9 @@ export function connectWatch(client: Pick<IoredisClient, "status" | "connect">):
  * `lazyConnect`.
  */
 export function refuse(client: Pick<IoredisClient, "status" | "connect">): Promise<never> {
-  const error = new NotConnectedError(library, client.status);
+  // The status is "ready" for a moment after the socket closed.
+  const status = client.status === "ready" ? "closed" : client.status;
+  const error = notConnectedTo(client, library, status);
   // Ignores the rejection, because the client also reports the cause by its "error" event.
   if (client.status === "wait") client.connect().catch(() => undefined);
   return Promise.reject(error);

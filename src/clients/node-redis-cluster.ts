@@ -46,7 +46,7 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
     topology: "cluster",
     send(key, command) {
       const routed = prefix + key;
-      if (!isConnected(client, routed)) return refuse(client.isOpen);
+      if (!isConnected(client, routed)) return refuse(client, client.isOpen);
       const args = prefix === "" ? command : withKeyPrefix(prefix, key, command);
       return client.sendCommand(routed, false, args, options());
     },
@@ -67,7 +67,7 @@ export function nodeRedisClusterConnection(client: NodeRedisCluster): RedisConne
         ? client.slots[hashSlot(channel)]?.master
         : undefined;
       if (node?.client === undefined) {
-        return neverSubscribed(listener, notConnected(client.isOpen));
+        return neverSubscribed(listener, notConnected(client, client.isOpen));
       }
       return subscriptions.subscribe(node.address ?? "", node.client, channel, listener);
     },

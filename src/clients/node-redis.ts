@@ -1,6 +1,8 @@
-import { NotConnectedError, type RedisConnection } from "./contract.ts";
+import { addressOf } from "./address.ts";
+import type { NotConnectedError, RedisConnection } from "./contract.ts";
 import { firstConnectOf } from "./first-connect.ts";
 import { withKeyPrefix } from "./key-prefix.ts";
+import { lastErrorOf, notConnectedTo } from "./last-error.ts";
 import { commandOptionsOf, type DisconnectEmitter } from "./node-redis-options.ts";
 import { openNodeRedisSubscriber, type NodeRedisDuplicator } from "./node-redis-subscriber.ts";
 import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
@@ -11,6 +13,7 @@ interface NodeRedisBase extends DisconnectEmitter, Partial<NodeRedisDuplicator> 
   readonly isOpen: boolean;
   /** The `keyPrefix` option in node-redis 6, which the library does not apply to raw commands. */
   readonly _keyPrefix?: string | Buffer | undefined;
+  readonly options?: object;
 }
 
 /** Client of one server, from `createClient()`. */
@@ -79,11 +82,13 @@ function connection(
   send: (command: readonly string[]) => Promise<unknown>,
 ): RedisConnection {
   const prefix = String(client._keyPrefix ?? "");
+  lastErrorOf(client);
   const sender: RedisConnection = {
     library,
     topology: "standalone",
+    address: addressOf(client.options),
     send(key, command) {
-      if (!client.isReady) return refuse(client.isOpen);
+      if (!client.isReady) return refuse(client, client.isOpen);
       return send(prefix === "" ? command : withKeyPrefix(prefix, key, command));
     },
   };
@@ -105,7 +110,7 @@ function connection(
     }),
     subscribe(channel, listener) {
       if (client.isReady) return subscriptions.subscribe(channel, listener);
-      return neverSubscribed(listener, notConnected(client.isOpen));
+      return neverSubscribed(listener, notConnected(client, client.isOpen));
     },
   };
 }
@@ -114,10 +119,10 @@ function canDuplicate(client: NodeRedisBase): client is NodeRedisBase & NodeRedi
   return client.duplicate !== undefined;
 }
 
-export function refuse(isOpen: boolean): Promise<never> {
-  return Promise.reject(notConnected(isOpen));
+export function refuse(client: object, isOpen: boolean): Promise<never> {
+  return Promise.reject(notConnected(client, isOpen));
 }
 
-export function notConnected(isOpen: boolean): NotConnectedError {
-  return new NotConnectedError(library, isOpen ? "connecting" : "closed");
+export function notConnected(client: object, isOpen: boolean): NotConnectedError {
+  return notConnectedTo(client, library, isOpen ? "connecting" : "closed");
 }

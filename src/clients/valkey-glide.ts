@@ -1,3 +1,4 @@
+import { addressOf } from "./address.ts";
 import { NotConnectedError, type RedisConnection } from "./contract.ts";
 import { neverSubscribed, Subscriptions } from "./subscriptions.ts";
 import { serverError } from "./valkey-glide-errors.ts";
@@ -35,7 +36,8 @@ export function glideConnection(
         : { decoder: decodeStrings, route: { type: "primarySlotKey", key } };
     return client.customCommand(command, options).catch(rethrow);
   };
-  const connection: RedisConnection = { library, topology, send };
+  const address = topology === "standalone" ? addressOf(client.config) : undefined;
+  const connection: RedisConnection = { library, topology, address, send };
   if (!canSubscribe(client, topology)) return connection;
   const subscriptions = new Subscriptions((events) =>
     openGlideSubscriber({ client, topology, send }, events),

@@ -114,13 +114,14 @@ export class QuorumError extends HoldfastError {
     votes: readonly Vote[],
     details: { quorum: number; cause?: unknown; hint?: string | undefined },
   ) {
-    super(
-      "QUORUM",
-      `could not ${action} ${list(resources)}: needs ${details.quorum} of ${votes.length} nodes; ` +
-        textOf(votes) +
-        (details.hint === undefined ? "" : `. ${details.hint}`),
-      { resources, cause: details.cause },
-    );
+    const what = resources.length === 0 ? "the locks" : list(resources);
+    const needed = votes.length > 1 ? `needs ${details.quorum} of ${votes.length} nodes; ` : "";
+    const why = votes.length === 0 ? "" : `: ${needed}${textOf(votes)}`;
+    const hint = details.hint === undefined ? "" : `. ${details.hint}`;
+    super("QUORUM", `could not ${action} ${what}${why}${hint}`, {
+      resources,
+      cause: details.cause,
+    });
     this.votes = votes;
   }
 }
@@ -247,8 +248,12 @@ export class ClosedError extends HoldfastError {
 export class InvalidOptionError extends HoldfastError {
   readonly option: string;
 
-  constructor(option: string, expected: string, got: unknown) {
-    super("INVALID_OPTION", `Expected \`${option}\` to be ${expected}, got ${shown(got)}`);
+  /** `message` replaces the usual sentence. */
+  constructor(option: string, expected: string, got: unknown, message?: string) {
+    super(
+      "INVALID_OPTION",
+      message ?? `Expected \`${option}\` to be ${expected}, got ${shown(got)}`,
+    );
     this.option = option;
   }
 }

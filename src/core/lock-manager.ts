@@ -25,6 +25,7 @@ import { Owners } from "./owners.ts";
 import type { Runtime, Stalls } from "./ports.ts";
 import { sortFindings, stallFinding, type Finding } from "./report/doctor.ts";
 import { loggable } from "./report/loggable.ts";
+import { withCallerFrames } from "./report/caller-frames.ts";
 import { resourcesOf } from "./resources.ts";
 import type { Inspection, NodeStatus, OpenStore, Store, StoreCapabilities } from "./store.ts";
 import { steadyRuntime } from "./time/instant.ts";
@@ -255,6 +256,8 @@ class LockManager implements Locks {
     this.#underWay.add(call);
     try {
       return await call;
+    } catch (error) {
+      return await withCallerFrames(error);
     } finally {
       this.#underWay.delete(call);
     }

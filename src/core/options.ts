@@ -1,5 +1,8 @@
-import { durationMs, type Duration } from "./time/durations.ts";
+import { durationMs, msOf, type Duration } from "./time/durations.ts";
 import { InvalidOptionError } from "./errors.ts";
+import { knownOptions } from "./known-options.ts";
+
+export { knownOptions } from "./known-options.ts";
 
 /** Limits for the random pauses between attempts (decorrelated jitter). */
 export interface RetryOptions {
@@ -43,7 +46,11 @@ export interface LockOptions {
   readonly retry?: RetryOptions;
   /** Signal that ends the wait. It does not end a lease that was already granted. */
   readonly signal?: AbortSignal;
-  /** Text that other clients receive with the holder of a held resource. Up to 200 characters. */
+  /**
+   * Text that other clients receive with the holder of a held resource. Up to 200 characters; an
+   * empty text is no label.
+   * @default "host:pid", or none if a `runtime` is given
+   */
   readonly label?: string;
 }
 
@@ -102,7 +109,7 @@ export function resolveOptions(
   bounds: StoreBounds,
 ): ResolvedOptions {
   const { maxTtlMs } = bounds;
-  if (given === undefined) return checkedTtl(defaults, maxTtlMs);
+  if (given === undefined) return withinTtl(defaults, maxTtlMs);
   knownOptions("options", given, lockOptionNames);
   const { ttl, wait, renew, maxHold, retry, signal, label } = given;
   if (retry !== undefined) knownOptions("retry", retry, ["minDelay", "maxDelay"]);
@@ -114,7 +121,7 @@ export function resolveOptions(
     retryMinMs,
     dayMs,
   );
-  const ttlMs = orDefault("ttl", ttl, Math.min(defaults.ttlMs, maxTtlMs), ttlMinMs, maxTtlMs);
+  const ttlMs = ttl === undefined ? Math.min(defaults.ttlMs, maxTtlMs) : checkedTtl(ttl, maxTtlMs);
   return {
     ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
@@ -130,19 +137,26 @@ export function resolveOptions(
 /**
  * Reduces a default TTL to the store's limit. A TTL that the user gives must not exceed the limit.
  */
-function checkedTtl(defaults: ResolvedOptions, maxTtlMs: number): ResolvedOptions {
+function withinTtl(defaults: ResolvedOptions, maxTtlMs: number): ResolvedOptions {
   return defaults.ttlMs <= maxTtlMs ? defaults : { ...defaults, ttlMs: maxTtlMs };
 }
 
-/** Throws InvalidOptionError for an unknown name: a misspelled option would have no effect. */
-export function knownOptions(option: string, given: object, names: readonly string[]): void {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new InvalidOptionError(option, "an object of options", given);
-  }
-  for (const name of Object.keys(given)) {
-    if (!names.includes(name)) {
-      throw new InvalidOptionError(name, `one of the known options (${names.join(", ")})`, name);
-    }
+/** Returns a TTL of the user. Throws InvalidOptionError with the remedy if it is too long. */
+export function checkedTtl(ttl: Duration, maxTtlMs: number): number {
+  try {
+    return durationMs("ttl", ttl, { minMs: ttlMinMs, maxMs: maxTtlMs });
+  } catch (error) {
+    const ms = msOf(ttl);
+    if (ms === undefined || !Number.isSafeInteger(ms) || ms <= maxTtlMs) throw error;
+    const limit = maxTtlMs % 1_000 === 0 ? `${maxTtlMs / 1_000} s` : `${maxTtlMs} ms`;
+    const given = typeof ttl === "string" ? `"${ttl}"` : `${ms} ms`;
+    throw new InvalidOptionError(
+      "ttl",
+      `at most ${limit}`,
+      ttl,
+      `ttl ${given} is longer than this store's maxTtl, ${limit}. Leases are renewed while you ` +
+        "work; if you need more, set maxTtl, the same on every client",
+    );
   }
 }
 

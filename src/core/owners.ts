@@ -17,6 +17,9 @@ const shape = /^hf:[\w-]{22}-[1-9a-z][0-9a-z]{0,10}(?:@[\w.!~*'()%-]+)?$/;
 export class Owners {
   readonly #base: string;
   #count = 0;
+  /** perf (sequential): the last label with its encoding, because most calls have one label. */
+  #label: string | undefined;
+  #encoded = "";
 
   constructor(random: Random) {
     this.#base = mark + random.uniqueBase();
@@ -36,7 +39,12 @@ export class Owners {
     this.#count += 1;
     const unique = `${this.#base}-${this.#count.toString(36)}`;
     // The wire format uses `|` and spaces as separators, so the label is encoded without them.
-    return label === undefined || label === "" ? unique : `${unique}@${encodeURIComponent(label)}`;
+    if (label === undefined || label === "") return unique;
+    if (label !== this.#label) {
+      this.#encoded = encodeURIComponent(label);
+      this.#label = label;
+    }
+    return `${unique}@${this.#encoded}`;
   }
 }
 

@@ -111,7 +111,7 @@ export declare class ClosedError extends HoldfastError {
 
 export declare class InvalidOptionError extends HoldfastError {
     readonly option: string;
-    constructor(option: string, expected: string, got: unknown);
+    constructor(option: string, expected: string, got: unknown, message?: string);
 }
 
 export interface LockEvents {

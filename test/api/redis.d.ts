@@ -1,6 +1,7 @@
 export interface RedisConnection {
     readonly library: string;
     readonly topology: "standalone" | "cluster";
+    readonly address?: string | undefined;
     send(key: string, command: readonly string[]): Promise<unknown>;
     firstConnect?(): Promise<void> | undefined;
     line?(): object | undefined;
@@ -16,7 +17,7 @@ export interface SubscriptionListener {
 
 export declare class NotConnectedError extends Error {
     readonly name = "NotConnectedError";
-    constructor(library: string, status: string);
+    constructor(library: string, status: string, cause?: unknown);
 }
 
 export interface IoredisLike {

@@ -169,6 +169,12 @@ export type Fault = {
     readonly atMs: number;
     readonly forMs: number;
     readonly client: number;
+}
+ | {
+    readonly kind: "quit";
+    readonly atMs: number;
+    readonly forMs: number;
+    readonly client: number;
 };
 
 export type FaultKind = Fault["kind"];
@@ -187,6 +193,7 @@ export interface WorkPlan {
     readonly severalChance: number;
     readonly abandonChance: number;
     readonly abortChance: number;
+    readonly abortAtGrantChance?: number;
     readonly extendChance: number;
     readonly proveChance: number;
     readonly lateWriteChance: number;
@@ -269,7 +276,7 @@ interface Held {
 }
 
 // not exported
-declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "false-release", "unreported-loss", "wrong-reason", "stale-write", "orphan-key", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
+declare const violationRules: readonly ["stale-confirmation", "fence-order", "fence-unique", "mutex-model", "late-signal", "trust-beyond-validity", "too-few-votes", "vote-given-up", "false-loss", "false-release", "unreported-loss", "wrong-reason", "stale-write", "orphan-key", "kept-grant", "late-promise", "no-progress", "unexpected-error", "unhandled-rejection"];
 
 // not exported
 interface LinkPlan {
@@ -279,6 +286,7 @@ interface LinkPlan {
     readonly strayChance: number;
     readonly strayMs: number;
     readonly resends: boolean;
+    readonly unordered?: boolean;
 }
 
 // not exported

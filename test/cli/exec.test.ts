@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { embedded } from "../../src/stores/embedded/index.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { required } from "../support/requirements.ts";
 import { builtCli, isRunning, linesOf, until, worker } from "./cli-process.ts";
 
 const cli = builtCli();
@@ -52,6 +53,39 @@ describe("the command of exec", () => {
     expect(stderr).toMatch(/^holdfast: .*permission denied\n$/);
     // Neither run leaves the lock behind.
     expect((await cli.run(["exec", "r", "--wait", "0", "--", "true"])).code).toBe(0);
+  });
+
+  test.each([{}, { "odd.name": "x" }])(
+    "is a script of a program that does not exist, and exec ends with 126 (%j)",
+    async (env) => {
+      const script = join(cli.folder(), "script");
+      writeFileSync(script, "#!/no/such/program -x\n", { mode: 0o755 });
+      const { code, stderr } = await cli.run(["exec", "r", "--", script], { env });
+      expect(code).toBe(126);
+      expect(stderr).toBe(
+        `holdfast: ${script}: cannot be executed: there is no /no/such/program\n`,
+      );
+    },
+  );
+
+  test("is not found in a folder of PATH that cannot be searched", async (context) => {
+    required(context, "the rights of root", process.getuid?.() === 0 ? 0 : undefined);
+    const folder = cli.folder();
+    writeFileSync(join(folder, "hidden"), "#!/bin/sh\n", { mode: 0o755 });
+    chmodSync(folder, 0o700);
+    const asOther = (command: readonly string[]): readonly string[] => {
+      return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command];
+    };
+    const env = { PATH: `${folder}:${process.env["PATH"]}` };
+    const ended = await cli.run(["exec", "r", "--", "hidden"], { env, through: asOther });
+    expect(ended).toMatchObject({ code: 127, stderr: "holdfast: hidden: command not found\n" });
+  });
+
+  test("gets a grace that fits, with a note, if --grace is longer than that", async () => {
+    const args = ["exec", "r", "--ttl", "3s", "--grace", "2s", "--debug", "--", "true"];
+    const { code, stderr } = await cli.run(args);
+    expect(code).toBe(0);
+    expect(stderr).toContain("only 1.0s of --grace fit into the lease: use a longer --ttl");
   });
 
   test("is found behind folders of PATH that are no folders", async () => {
@@ -283,7 +317,9 @@ describe("a killed or stopped exec", () => {
     for (const one of pids) await until(`${one} has ended`, () => !isRunning(Number(one)));
     expect((await linesOf(file, 3))[2]).toBe("term");
     process.kill(pid, "SIGCONT");
-    expect((await ended).code).toBe(76);
+    const { code, stderr } = await ended;
+    expect(code).toBe(76);
+    expect(stderr).toMatch(/^holdfast: the lease [^\n]*\n$/);
   });
 
   test("starts a new watchdog if the watchdog was killed", async () => {

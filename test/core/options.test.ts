@@ -69,7 +69,9 @@ describe("options", () => {
     const short = { maxTtlMs: 2_000 };
     expect(resolveOptions(undefined, builtInDefaults, short).ttlMs).toBe(2_000);
     expect(resolveOptions({ wait: 0 }, builtInDefaults, short).ttlMs).toBe(2_000);
-    expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow("`ttl`");
+    expect(() => resolveOptions({ ttl: 2_001 }, builtInDefaults, short)).toThrow(
+      "ttl 2001 ms is longer than this store's maxTtl, 2 s",
+    );
   });
 
   test("raise the default maxDelay if minDelay is above it", () => {

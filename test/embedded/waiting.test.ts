@@ -216,3 +216,23 @@ function mailboxes(directory: string): readonly string[] {
     .filter((folder) => existsSync(folder))
     .flatMap((folder) => readdirSync(folder));
 }
+
+describe("an inspection", () => {
+  test("counts the waiters, and has the time left in whole milliseconds", async () => {
+    const port = new Port(newDirectory());
+    const grant = await port.take("job");
+    const [one, two] = [new Waiter(port, "job"), new Waiter(port, "job", "other")];
+    await one.queued();
+    await two.queued();
+    const seen = await port.store.inspect("job");
+    expect(seen).toMatchObject({ state: "held", waiters: 2 });
+    expect(Number.isInteger(seen.remainingMs)).toBe(true);
+    expect(await port.store.list()).toMatchObject([{ resource: "job", waiters: 2 }]);
+    expect(await port.store.inspect("other")).toMatchObject({ state: "free", waiters: 1 });
+    await one.leave();
+    await two.leave();
+    expect(await port.store.inspect("job")).toMatchObject({ waiters: 0 });
+    await port.store.release(grant);
+    await port.store.close();
+  });
+});

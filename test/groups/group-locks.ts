@@ -3,14 +3,16 @@ import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { createLocks, type CreateLocksOptions, type Locks } from "../../src/index.ts";
 import { Rendezvous } from "../../src/stores/redis/groups/rendezvous.ts";
 import { type GroupsOptions, redlockGroups } from "../../src/stores/redis/index.ts";
-import { connect, type RedisBench } from "../support/redis-harness.ts";
+import { connect, numbered, type RedisBench } from "../support/redis-harness.ts";
 
 /** Short, because the wait for a new layout is as long as the longest lease. */
 export const maxTtl = 1_000;
 
 /** Connects a client to each of these servers. */
 export function clientsOf(redis: RedisBench, indices: readonly number[]): Promise<RedisClient[]> {
-  return Promise.all(indices.map((index) => connect(redis.server(index).port)));
+  return Promise.all(
+    indices.map(async (index) => numbered(await connect(redis.server(index).port))),
+  );
 }
 
 /** Opens a manager over groups of the servers, closed when the test is over. */

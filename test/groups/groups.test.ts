@@ -3,7 +3,7 @@ import type { RedisClient } from "../../src/clients/redis-client.ts";
 import { InvalidOptionError, QuorumError, StoreError } from "../../src/index.ts";
 import { redlockGroups } from "../../src/stores/redis/index.ts";
 import { eventually } from "../support/redis-eventually.ts";
-import { collect, rejection, shareRedis } from "../support/redis-harness.ts";
+import { collect, numbered, rejection, shareRedis } from "../support/redis-harness.ts";
 import { clientsOf, nameOf, namesOf, openGroups } from "./group-locks.ts";
 
 const redis = shareRedis(6);
@@ -181,7 +181,10 @@ describe("with one group down", () => {
       send: () => Promise.reject(new Error("connection refused")),
     }));
     const { createLocks } = await import("../../src/index.ts");
-    const store = redlockGroups([clients, gone], { admission: "off", nodeTimeout: "5s" });
+    const store = redlockGroups([clients, gone.map(numbered)], {
+      admission: "off",
+      nodeTimeout: "5s",
+    });
     const locks = createLocks(store, { ttl: "20s" });
     try {
       await (await locks.acquire(one, { wait: 0 })).release();
@@ -224,7 +227,7 @@ describe("redlockGroups refuses", () => {
     expect(refused([[a]], { ids: ["a b"] })).toContain("`ids`");
     expect(refused([[a], [b]], { ids: ["a", "a"] })).toContain("`ids`");
     expect(refused([[a]], { ids: ["a"], retired: { a: [] } })).toContain("`ids`");
-    expect(refused([[a]], { groups: 2 })).toContain("known options");
+    expect(refused([[a]], { groups: 2 })).toContain('no option "groups"');
     const cluster = { library: "x", topology: "cluster" as const, send: async () => null };
     expect(refused([[cluster]])).toContain("a client of one server");
   });

@@ -112,7 +112,8 @@ describe("bad options", () => {
     const client = await connect(master.port);
     const make = () => redis(client, options);
     expect(make).toThrow(InvalidOptionError);
-    expect(make).toThrow(`\`${option}\``);
+    expect(make).toThrow(/`\S+`|there is no option/);
+    expect(make).toThrow(expect.objectContaining({ option }));
   });
 
   test("several nodes, a Cluster, groups, and clients that promise no order", async () => {
@@ -205,7 +206,7 @@ describe.each([{ fencing: true }, { fencing: false }])("with fencing $fencing", 
     expect(await master.command("EXISTS", key, "a", "b", "c")).toBe(0);
     const found = warnings.filter(({ code }) => code === "acks-missing");
     expect(found).toHaveLength(1);
-    expect(found[0]).toMatchObject({ node: "redis", level: "error" });
+    expect(found[0]).toMatchObject({ node: master.url.replace("redis://", ""), level: "error" });
     // Waiting for the replica succeeds.
     const waiting = locks.acquire(key, { wait: "20s" });
     replica.resume();
@@ -306,7 +307,7 @@ describe("a server that accepts no writes", () => {
 describe("the doctor", () => {
   test("reports that more acks are required than replicas are connected", async () => {
     const found = await diagnose(await openHere({ replicas: { acks: 2 } }), "acks-missing");
-    expect(found).toMatchObject({ level: "error", node: "redis" });
+    expect(found).toMatchObject({ level: "error", node: master.url.replace("redis://", "") });
     expect(found.what).toContain("replicas.acks is 2, and 1 replica(s) are connected");
     const enough = await (await openHere()).doctor();
     expect(enough.map(({ code }) => code)).not.toContain("acks-missing");

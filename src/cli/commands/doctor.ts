@@ -29,11 +29,10 @@ async function doctor(session: Session, ttl: string): Promise<"ok" | "no" | "err
   const { output } = session;
   const ttlMs = flagDuration("--ttl", ttl, 100, 86_400_000);
   return await session.using(
-    async ({ locks, description, unreachable, kind }) => {
-      const nameOf = (index: number): string => (kind === "redis" ? kind : `node-${index + 1}`);
+    async ({ locks, description, unreachable }) => {
       const found = await locks.doctor();
       const findings = found.map((finding) => {
-        const server = unreachable.find(({ index }) => nameOf(index) === finding.node);
+        const server = unreachable.find(({ node }) => node === finding.node);
         return server === undefined ? finding : withReason(finding, server);
       });
       if (output.json) output.document({ store: description, findings });

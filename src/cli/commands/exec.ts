@@ -1,13 +1,9 @@
+import { processLabel } from "../../runtime/process-label.ts";
 import { Failure, failureOf } from "../failure.ts";
+import { inheritedDescriptors } from "../exec/inherited.ts";
 import { onceWaitMaxMs } from "../exec/hold.ts";
 import type { ExecPlan } from "../exec/run-exec.ts";
-import {
-  defaultLabel,
-  flagDuration,
-  flagInteger,
-  type AddCommand,
-  type Session,
-} from "../session.ts";
+import { flagDuration, flagInteger, type AddCommand, type Session } from "../session.ts";
 import type { StoreAddress } from "../store-address.ts";
 import { shortDuration } from "../words.ts";
 
@@ -122,9 +118,10 @@ function planOf(
     maxHoldMs,
     oncePerMs,
     minHoldMs: flagDuration("--min-hold", flags.minHold ?? "0ms", 0, maxHoldMs),
-    label: flags.label ?? config.label ?? defaultLabel(),
+    label: flags.label ?? config.label ?? processLabel(),
     fencing: flags.fence,
     quiet: flags.quiet ?? false,
+    inherited: inheritedDescriptors(),
   };
 }
 

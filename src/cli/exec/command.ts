@@ -1,9 +1,9 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { signalBase } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { gated, gateDescriptor, isPassedOn } from "./gate.ts";
+import { freeGate, gated, isPassedOn } from "./gate.ts";
 import { findProcess } from "./process-list.ts";
 import { ProcessTree } from "./process-tree.ts";
 import type { Target } from "./target.ts";
@@ -22,10 +22,10 @@ export class RunningCommand {
   readonly ended: Promise<CommandEnd>;
   readonly #gate: Writable | undefined;
 
-  private constructor(child: ChildProcess, target: Target) {
+  private constructor(child: ChildProcess, target: Target, gate: number | undefined) {
     this.target = target;
     this.tree = new ProcessTree(target);
-    this.#gate = (child.stdio[gateDescriptor] ?? undefined) as Writable | undefined;
+    this.#gate = (gate === undefined ? undefined : child.stdio[gate]) as Writable | undefined;
     // The error is ignored: if the child was killed at the gate, its exit event reports that.
     this.#gate?.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
@@ -49,19 +49,20 @@ export class RunningCommand {
     file: string,
     args: readonly string[],
     env: NodeJS.ProcessEnv,
-    mark: string,
+    { mark, inherited }: { readonly mark: string; readonly inherited: readonly number[] },
   ): Promise<RunningCommand> {
     const kind = targetKind();
-    const isGated = isPassedOn(env);
-    const [program = "", ...rest] = isGated ? gated(file, args) : [file, ...args];
+    const gate = isPassedOn(env) ? freeGate(inherited) : undefined;
+    const [program = "", ...rest] = gate === undefined ? [file, ...args] : gated(gate, file, args);
     const child = spawn(program, rest, {
-      stdio: ["inherit", "inherit", "inherit", ...(isGated ? (["pipe"] as const) : [])],
+      stdio: streams(inherited, gate),
       detached: kind === "group",
       env,
     });
     const { pid } = child;
     if (pid === undefined) throw await notStarted(child, file);
-    return new RunningCommand(child, { pid, kind, mark, started: findProcess(pid)?.started });
+    const target = { pid, kind, mark, started: findProcess(pid)?.started };
+    return new RunningCommand(child, target, gate);
   }
 
   /** Opens the gate: the waiting shell becomes the command. */
@@ -86,6 +87,15 @@ export class RunningCommand {
     this.tree.kill();
     await this.ended;
   }
+}
+
+/** Returns the descriptors of the command: its own three, what it inherits, and the gate. */
+function streams(inherited: readonly number[], gate: number | undefined): StdioOptions {
+  const count = 1 + Math.max(2, gate ?? 0, ...inherited);
+  return Array.from({ length: count }, (_, number) => {
+    if (number === gate) return "pipe";
+    return number < 3 || inherited.includes(number) ? number : "ignore";
+  });
 }
 
 export function targetKind(): Target["kind"] {

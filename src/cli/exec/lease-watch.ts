@@ -31,6 +31,8 @@ export class LeaseWatch {
     if (this.#over) return;
     clearTimeout(this.#timer);
     const spareMs = this.#lease.remainingMs() - stopLeftMs(this.#terms);
+    // The reading may have ended the lease, and its signal has then called `onEnd`.
+    if (this.#over) return;
     if (this.#lease.state === "lost") return this.#finish("lost");
     if (spareMs <= 0) return this.#finish("doubtful");
     this.#timer = setTimeout(this.#look, Math.min(lookMsMax, Math.ceil(spareMs)));

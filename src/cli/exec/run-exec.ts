@@ -29,6 +29,8 @@ export interface ExecPlan extends StopTerms, HoldTerms {
   readonly maxHoldMs: number;
   readonly label: string;
   readonly fencing: boolean;
+  /** Descriptors above 2 that the caller has opened for the command. */
+  readonly inherited: readonly number[];
   /** If true, writes no messages about the store and about waiting. */
   readonly quiet: boolean;
 }
@@ -43,6 +45,10 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
   handOverSignals();
   const { output } = session;
   const isForPeople = !plan.quiet && !output.json && isatty(process.stderr.fd);
+  const fitsMs = Math.floor(plan.ttlMs / 3);
+  if (plan.graceMs > fitsMs && (isForPeople || output.debug)) {
+    output.note(`only ${shortDuration(fitsMs)} of --grace fit into the lease: use a longer --ttl`);
+  }
   try {
     return await session.using(
       async (connected) => {
@@ -120,7 +126,8 @@ class Execution {
       // start, the watchdog finds the command by its mark.
       const [mark, kind] = [this.#mark, targetKind()];
       this.#send(watchdog, { target: { pid: 0, kind, mark, started: undefined } });
-      const command = await RunningCommand.start(file, args, this.#environment(), mark);
+      const how = { mark, inherited: this.#plan.inherited };
+      const command = await RunningCommand.start(file, args, this.#environment(), how);
       this.#send(watchdog, command);
       command.letGo();
       return await this.#attend(command, watchdog, relay);

@@ -6,6 +6,7 @@ import type { HeldLease } from "../lease/held-lease.ts";
 import type { Keeper } from "../lease/keeper.ts";
 import type { LocalQueues } from "./local-queue.ts";
 import type { ResolvedOptions } from "../options.ts";
+import { withCallerFrames } from "../report/caller-frames.ts";
 import type { Owners } from "../owners.ts";
 import type { Instant, SteadyRuntime } from "../ports.ts";
 import type { AttemptOutcome, Grant, OpenStore } from "../store.ts";
@@ -79,7 +80,7 @@ export class Acquisition extends CallCancellation {
   /** Returns the caller's promise. It rejects as soon as the call is cancelled. */
   start<Result>(take: Take<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#reject = reject;
+      this.#reject = (reason) => void withCallerFrames(reason).then(resolve, reject);
       this.#done = this.#run(take, resolve);
     });
   }

@@ -1,6 +1,7 @@
 import { LeaseReleasedError, ReplicationError, type ClosedError } from "../errors.ts";
 import type { LeaseLostError } from "../errors.ts";
 import type { Instant } from "../ports.ts";
+import { withCallerFrames } from "../report/caller-frames.ts";
 import type { ReleaseOutcome } from "../store.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 
@@ -139,7 +140,7 @@ export function inTurn(
   };
   const queue = extended.then(settled, settled);
   activity.extending = queue;
-  return extended;
+  return extended.catch(withCallerFrames);
 }
 
 /**

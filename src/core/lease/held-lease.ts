@@ -22,10 +22,11 @@ import {
   showLeases,
 } from "./lease-report.ts";
 import type { Lease, LeaseState, LeaseTerms } from "./lease.ts";
-import { ttlMinMs } from "../options.ts";
+import { checkedTtl } from "../options.ts";
+import { withCallerFrames } from "../report/caller-frames.ts";
 import type { Instant } from "../ports.ts";
 import type { ExtendOutcome, Grant, ProveOutcome, ReleaseOutcome } from "../store.ts";
-import { durationMs, type Duration } from "../time/durations.ts";
+import type { Duration } from "../time/durations.ts";
 
 /**
  * Problem: replies can be late or lost, and a process can stop for longer than its lease lasts.
@@ -100,13 +101,12 @@ export class HeldLease implements Lease {
     const doubts = doubtCountOf(this.#activity);
     const outcome = await this.terms.host.store.prove(this.#grant);
     const error = this.apply(outcome, doubts, this.terms.host.clock.now());
-    if (error !== undefined && error !== this.#activity?.loss) throw error;
+    if (error !== undefined && error !== this.#activity?.loss) await withCallerFrames(error);
     return error === undefined;
   }
 
   async extend(ttl?: Duration): Promise<void> {
-    const bounds = { minMs: ttlMinMs, maxMs: this.terms.host.maxTtlMs };
-    const ttlMs = ttl === undefined ? this.terms.ttlMs : durationMs("ttl", ttl, bounds);
+    const ttlMs = ttl === undefined ? this.terms.ttlMs : checkedTtl(ttl, this.terms.host.maxTtlMs);
     this.assertHeld();
     const activity = this.own;
     const extend = (): Promise<void> => {

@@ -13,7 +13,7 @@ export interface DurationBounds {
 
 /** Turns a duration into whole milliseconds, or throws an error that names the option. */
 export function durationMs(option: string, value: unknown, bounds: DurationBounds): number {
-  const ms = parse(value);
+  const ms = msOf(value);
   if (ms === undefined || !Number.isSafeInteger(ms) || ms < bounds.minMs || ms > bounds.maxMs) {
     throw new InvalidOptionError(
       option,
@@ -32,7 +32,8 @@ const keptLengthMax = 20;
 /** perf (sequential): parsed texts with their values, because most calls repeat a few texts. */
 const kept = new Map<string, number>();
 
-function parse(value: unknown): number | undefined {
+/** Returns the milliseconds of a duration; undefined if the text is no duration. */
+export function msOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value !== "string") return undefined;
   const known = kept.get(value);

@@ -133,22 +133,29 @@ export class EmbeddedStore implements OpenStore {
    */
   async inspect(resource: string): Promise<Inspection> {
     const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
-    const answer = await this.#access.look((table) => table.find(resource, this.#clock.nowMs()));
+    const answer = await this.#access.look((table) => ({
+      entry: table.find(resource, this.#clock.nowMs()),
+      waiters: table.waitersOf(resource),
+    }));
     if (answer?.ok === false) {
       const { error, retryable } = answer;
       if (!retryable) throw error;
       return { ...nothing, state: "unknown", nodes: [{ node, vote: "failed", cause: error }] };
     }
-    if (answer?.result === undefined) {
-      return { ...nothing, state: "free", nodes: [{ node, vote: "free" }] };
+    const { entry, waiters = 0 } = answer?.result ?? {};
+    if (entry === undefined) {
+      return { ...nothing, state: "free", waiters, nodes: [{ node, vote: "free" }] };
     }
-    return this.#inspection(answer.result);
+    return this.#inspection(entry, waiters);
   }
 
   async list(): Promise<readonly Inspection[]> {
-    const answer = await this.#access.look((table) => table.all(this.#clock.nowMs()));
+    const answer = await this.#access.look((table) => {
+      const held = table.all(this.#clock.nowMs());
+      return held.map((entry) => ({ entry, waiters: table.waitersOf(entry.resource) }));
+    });
     if (answer?.ok === false) throw answer.error;
-    return (answer?.result ?? []).map((entry) => this.#inspection(entry));
+    return (answer?.result ?? []).map(({ entry, waiters }) => this.#inspection(entry, waiters));
   }
 
   async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
@@ -249,15 +256,15 @@ export class EmbeddedStore implements OpenStore {
     });
   }
 
-  #inspection(entry: Entry): Inspection {
+  #inspection(entry: Entry, waiters: number): Inspection {
     const holder = this.#holder(entry);
     const { label, fence, remainingMs } = holder;
     const nodes = [{ node, vote: "held", holder }] as const;
-    return { resource: entry.resource, state: "held", label, fence, remainingMs, nodes };
+    return { resource: entry.resource, state: "held", label, fence, remainingMs, waiters, nodes };
   }
 
   #holder({ owner, fence, expiresMs }: Entry): Holder {
-    const remainingMs = Math.max(0, expiresMs - this.#clock.nowMs());
+    const remainingMs = Math.max(0, Math.floor(expiresMs - this.#clock.nowMs()));
     const label = labelOf(owner);
     return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
   }

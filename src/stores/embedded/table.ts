@@ -110,6 +110,11 @@ export class Table {
     }
   }
 
+  /** Returns the number of calls that wait for `resource`. */
+  waitersOf(resource: string): number {
+    return this.queue.waitersOf(keyOf(resource));
+  }
+
   put(entry: Omit<Entry, "holder">): void {
     this.#database.putSync(keyOf(entry.resource), encode({ ...entry, holder: this.#machine.self }));
   }

@@ -35,6 +35,8 @@ const placePrefix = "w/";
  * notified, and depend on their attempts at intervals.
  */
 const lookedAtMax = 64;
+/** Limit for the number of waiters that is reported. */
+const countedMax = 1_000;
 /**
  * Number of digits of a ticket. Leading zeros make tickets sort as texts in the order of numbers.
  */
@@ -93,6 +95,18 @@ export class WaitQueue {
       if (found !== undefined) notified.set(found.ticket, found.address);
     }
     return [...notified.values()];
+  }
+
+  /** Returns the number of waits for a key, without those of dead processes. Changes nothing. */
+  waitersOf(key: string): number {
+    if (this.#counts().waiting === 0) return 0;
+    const start = placeKey(key, "");
+    const range = { start, end: `${start}~`, limit: countedMax };
+    const tickets = [...this.#database.getRange(range)].map((item) => item.key.slice(start.length));
+    return tickets.filter((ticket) => {
+      const stored = this.#ticket(ticket);
+      return stored !== undefined && !this.#machine.isDead(stored.process);
+    }).length;
   }
 
   #firstFor(

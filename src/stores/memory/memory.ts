@@ -195,7 +195,7 @@ class MemoryStore implements OpenStore {
 
   #holder(entry: Entry): Holder {
     const { owner, fence, expiresMs } = entry;
-    const remainingMs = Math.max(0, expiresMs - this.#nowMs());
+    const remainingMs = Math.max(0, Math.floor(expiresMs - this.#nowMs()));
     const label = labelOf(owner);
     return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
   }

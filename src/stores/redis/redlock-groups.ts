@@ -1,5 +1,6 @@
 import type { RedisClient } from "../../clients/redis-client.ts";
 import type { OpenStore, Store, StoreContext } from "../../core/store.ts";
+import { nodeNames } from "./node/node-names.ts";
 import { RedisNode } from "./node/node.ts";
 import { RedisStore } from "./store.ts";
 import { resolveGroups, type GroupsOptions, type ResolvedGroups } from "./groups-options.ts";
@@ -41,8 +42,9 @@ function openGroups({ version, groups, retired, options }: ResolvedGroups, conte
   });
   const { scheduler, events } = context;
   const retiredPlaces = retired.map(({ id, connections }) => {
+    const names = nodeNames(connections, `group-${id}/`);
     const nodes = connections.map((connection, index) => {
-      const name = `group-${id}/node-${index + 1}`;
+      const name = names[index] ?? "";
       return new RedisNode(name, connection, {
         clock: scheduler.clock,
         events,

@@ -31,6 +31,7 @@ import { acknowledged, acksWarning } from "./failover/acknowledged.ts";
 import { FailoverWatch } from "./failover/failover-watch.ts";
 import { HeldGrants } from "./failover/held-grants.ts";
 import { MixedAdmission } from "./node/mixed-admission.ts";
+import { nodeNames } from "./node/node-names.ts";
 import { RedisNode } from "./node/node.ts";
 import { ServerClocks } from "./node/server-clocks.ts";
 import { Survey } from "./node/survey.ts";
@@ -253,9 +254,9 @@ function nodesOf(
     silentMsMax: nodeTimeoutMs(options, Math.min(ttlMaxMs, usualTtlMs)),
     allowance: { factor: driftFactor, fixedMs: driftFixedMs },
   };
+  const names = nodeNames(connections, place);
   return connections.map((given, index) => {
-    const single = connections.length === 1 && place === "";
-    const name = single ? "redis" : `${place}node-${index + 1}`;
+    const name = names[index] ?? "";
     const connection =
       replicas === undefined
         ? given
