@@ -46,6 +46,12 @@ export async function connect(address: StoreAddress, options: ConnectOptions): P
     const locks = createLocks(store, options.defaults);
     return { ...about, locks, fencing: true, unreachable: [], close: () => locks.close() };
   }
+  if (address.kind === "postgres") {
+    const { connectPostgres } = await import("./postgres-pool.ts");
+    const { defaults, withoutServers = false } = options;
+    const opened = await connectPostgres(address, defaults, withoutServers);
+    return { ...about, ...opened, fencing: true, unreachable: [] };
+  }
   const { openRedisClients } = await import("./redis-clients.ts");
   const { redis, redlock } = await import("../stores/redis/index.ts");
   const settings = storeOptions(address.settings, options.fencing);

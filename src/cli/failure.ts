@@ -37,9 +37,14 @@ export class Interrupted extends Error {
   }
 }
 
-const refusals = ["WRONGPASS", "NOAUTH", "NOPERM", "ERR invalid password", "ERR AUTH"];
+const redisRefusals = ["WRONGPASS", "NOAUTH", "NOPERM", "ERR invalid password", "ERR AUTH"];
+const beginnings = [
+  "no permission to keep locks",
+  "Postgres refused the user",
+  "the user lacks a right",
+];
 const deniedPattern = new RegExp(
-  `^no permission to keep locks|\\b(${refusals.join("|")}|ERR Client sent AUTH)\\b`,
+  `^(${beginnings.join("|")})|\\b(${redisRefusals.join("|")}|ERR Client sent AUTH)\\b`,
 );
 
 /** True if the text reports refused credentials or missing rights. A retry does not help then. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { Failure } from "./failure.ts";
+import { parsePostgresAddress, type PostgresAddress } from "./postgres-address.ts";
 
 /** One server of a store address. */
 export interface ServerAddress {
@@ -30,6 +31,7 @@ export interface StoreSettings {
 }
 
 export type StoreAddress =
+  | PostgresAddress
   | {
       readonly kind: "embedded";
       readonly directory: string;
@@ -44,7 +46,7 @@ export type StoreAddress =
 
 const settingNames = ["prefix", "maxTtl", "nodeTimeout", "admission", "fencing"];
 const tlsNames = ["ca", "cert", "key", "servername"];
-const forms = "embedded:DIR, redis://HOST, rediss://HOST or redlock:URL,URL,URL";
+const forms = "embedded:DIR, redis://HOST, rediss://HOST, redlock:URL,URL,URL or postgres://HOST";
 const escapingHint = "write special characters of a password as %40 (@), %2F (/), %2C (,), %25 (%)";
 
 /**
@@ -64,6 +66,7 @@ export function parseStoreAddress(text: string, base: string): StoreAddress {
     }
     return { kind: "redlock", ...serversOf(urls, base) };
   }
+  if (/^postgres(ql)?:\/\//.test(text)) return parsePostgresAddress(text);
   if (/^rediss?:\/\//.test(text)) return { kind: "redis", ...serversOf([text], base) };
   throw new Failure("misuse", `expected the store to be ${forms}; ${escapingHint}`);
 }
@@ -168,13 +171,14 @@ export function describeServer(server: ServerAddress): string {
 
 export function describeStore(address: StoreAddress): string {
   if (address.kind === "embedded") return `embedded:${address.directory}`;
+  if (address.kind === "postgres") return `postgres ${address.server}`;
   return `${address.kind} ${address.servers.map(describeServer).join(", ")}`;
 }
 
 export function hasPassword(address: StoreAddress): boolean {
-  return (
-    address.kind !== "embedded" && address.servers.some(({ password }) => password !== undefined)
-  );
+  if (address.kind === "embedded") return false;
+  if (address.kind === "postgres") return address.hasPassword;
+  return address.servers.some(({ password }) => password !== undefined);
 }
 
 /**
@@ -182,11 +186,17 @@ export function hasPassword(address: StoreAddress): boolean {
  * locks that an outer `exec` holds.
  */
 export function storeIdentity(address: StoreAddress): string {
-  const parts =
-    address.kind === "embedded"
-      ? ["embedded", realPath(address.directory)]
-      : ["redis", address.settings.prefix ?? "", ...address.servers.map(describeServer).toSorted()];
-  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
+  const text = JSON.stringify(identityParts(address));
+  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+}
+
+function identityParts(address: StoreAddress): readonly string[] {
+  if (address.kind === "embedded") return ["embedded", realPath(address.directory)];
+  if (address.kind === "postgres") {
+    return ["postgres", address.settings.schema ?? "", address.server];
+  }
+  const { servers, settings } = address;
+  return ["redis", settings.prefix ?? "", ...servers.map(describeServer).toSorted()];
 }
 
 function realPath(path: string): string {

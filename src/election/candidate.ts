@@ -195,10 +195,14 @@ export class StandingCandidate implements Candidate {
     const { name } = this;
     const about = { name, label: lease.label, fence: knownFence(locks, lease) };
     const beganMs = clock.monotonicMs();
+    // Stopped after the grant, and before the term began.
+    if (this.#stopping.signal.aborted) {
+      await lease.release();
+      return undefined;
+    }
     const term = new CurrentTerm(lease);
     this.#term = term;
-    if (this.#stopping.signal.aborted) term.end(name, "stopped");
-    else this.#listeners.emit("elected", { ...about, waitedMs });
+    this.#listeners.emit("elected", { ...about, waitedMs });
     const settled: Settled = term.signal.aborted ? { error: undefined } : await term.run(work);
     const isLost = lease.state === "lost";
     const outcome = await lease.release();

@@ -52,7 +52,7 @@ const misuses: readonly (readonly [string, RegExp])[] = [
   ["completion", /missing required argument 'shell'/],
   ["completion csh", /expected one of bash, zsh, fish, got "csh"/],
   ["help nothing", /no help about "nothing"/],
-  ["ls --store postgres://x", /expected the store to be embedded:DIR/],
+  ["ls --store mysql://x", /expected the store to be embedded:DIR/],
   ["ls --store embedded:", /lacks its directory/],
   ["ls --store redlock:redis://a", /at least two addresses/],
   ["ls --store redis://a/db", /expected a database number/],

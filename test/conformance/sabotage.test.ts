@@ -88,6 +88,34 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
     noticedBy: "gives each holder a greater fence, or says that it cannot",
     store: { capabilities: { fencing: false, multiResource: true } },
   },
+  "keeps the greatest mark, without regard to its fence (M-c1)": {
+    noticedBy: "refuses the same value of another lease (M-c1)",
+    open: (store) => ({
+      async raiseMark(name, mark, dueMs) {
+        const stored = await store.mark?.(name);
+        if (stored?.value === mark.value) return { kind: "raised" };
+        return (await store.raiseMark?.(name, mark, dueMs)) ?? { kind: "refused" };
+      },
+    }),
+  },
+  "lets an earlier holder raise a mark": {
+    noticedBy: "refuses a greater value of an earlier lease",
+    open: (store) => ({
+      raiseMark: async (name, { value }, dueMs) =>
+        (await store.raiseMark?.(name, { value, fence: 1n }, dueMs)) ?? { kind: "refused" },
+    }),
+  },
+  "raises a mark for any time (M-c4)": {
+    noticedBy: "refuses a value whose time is far ahead of the store's clock (M-c4)",
+    open: (store) => ({
+      raiseMark: async (name, mark) =>
+        (await store.raiseMark?.(name, mark, 0)) ?? { kind: "refused" },
+    }),
+  },
+  "claims no marks and has them": {
+    noticedBy: "has no mark before the first is raised, and then shows it to all",
+    store: { capabilities: { fencing: true, multiResource: true, marks: false } },
+  },
   "takes what it can get of several": {
     noticedBy: "takes none of several when one of them is held",
     open: (store) => ({
@@ -208,6 +236,9 @@ function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): Confor
           break: (resource, owners) =>
             opened.break?.(resource, owners) ?? Promise.resolve({ kind: "gone" }),
         }),
+        mark: async (name) => await opened.mark?.(name),
+        raiseMark: async (name, mark, dueMs) =>
+          (await opened.raiseMark?.(name, mark, dueMs)) ?? { kind: "refused" },
         nodes: () => opened.nodes(),
         doctor: (ttlMs) => opened.doctor(ttlMs),
         close: () => opened.close(),

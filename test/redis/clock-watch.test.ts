@@ -7,7 +7,8 @@ import { compileClockLibrary } from "../../faults/clock-library.ts";
 import { NodeServer } from "../../faults/node-server.ts";
 import { steadyClock } from "../../src/core/time/instant.ts";
 import { LeaseLostError } from "../../src/index.ts";
-import { ClockWatch, stampOf } from "../../src/stores/redis/node/clock-watch.ts";
+import { ClockWatch } from "../../src/core/time/clock-watch.ts";
+import { stampOf } from "../../src/stores/redis/node/stamp.ts";
 import { collect, connect, openLocks, rejection } from "../support/redis-harness.ts";
 import { required } from "../support/requirements.ts";
 

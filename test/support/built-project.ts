@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { buildPrograms } from "../../scripts/build.mjs";
 import { projectRoot } from "./source-files.ts";
 
-/** The project as a fresh clone has it after its build, in a folder of its own. */
+/** A copy of the project as a fresh clone has it after its build. */
 export interface BuiltProject {
   readonly folder: string;
   remove(): void;
 }
 
-/** Built from these sources and not from an old dist/, without types; `more` are folders to copy. */
+/** Builds from these sources into another folder, without types. `more` are folders to copy. */
 export async function buildProject(more: readonly string[] = []): Promise<BuiltProject> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-built-"));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });

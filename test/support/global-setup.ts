@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** Says once, plainly, what would otherwise be hundreds of failed tests. */
+/** Reports a missing server once, instead of in hundreds of failed tests. */
 export default function setup(): void {
   const { status, error } = spawnSync("redis-server", ["--version"], { stdio: "ignore" });
   if (status === 0 && error === undefined) return;

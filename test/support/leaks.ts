@@ -5,10 +5,10 @@ import { beforeEach } from "vitest";
 
 /**
  * Call `watchLeaks()` once, at the top of a test file or a describe block. Each test then fails
- * when it leaves behind, after all of its hooks, what was not there when it began:
+ * if it leaves something behind, after all of its hooks, that was not there when it began:
  *
- * - a timer, also an unref'd one if the library set it (those would go unnoticed;
- *   only the timers of `node:timers/promises` go unseen);
+ * - a timer, also an unref'd one if the library set it (timers of `node:timers/promises` are not
+ *   seen);
  * - a socket, server, pipe or child process;
  * - whatever `also` returns, for example keys on a server.
  *
@@ -37,13 +37,13 @@ export function watchLeaks(options: WatchOptions = {}): void {
 }
 
 export interface WatchOptions {
-  /** How long closing may take. @default 2000 */
+  /** Limit for the time that closing takes. @default 2000 */
   readonly graceMs?: number;
-  /** More to look for; each string returned is a leak. */
+  /** Returns more leaks, for example keys on a server. */
   readonly also?: () => readonly string[] | Promise<readonly string[]>;
 }
 
-/** Of what keeps the event loop alive, the types that a test could have left there. */
+/** Types of resources that keep the event loop alive and that a test can leave behind. */
 const watchedResources = new Set([
   "FSEventWrap",
   "PipeServerWrap",
@@ -75,7 +75,7 @@ async function findLeaks(
   return leaks;
 }
 
-/** What keeps the event loop alive right now, by type. */
+/** Counts what keeps the event loop alive right now, by type. */
 function countResources(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const type of process.getActiveResourcesInfo()) {
@@ -85,9 +85,9 @@ function countResources(): Map<string, number> {
 }
 
 /**
- * Node counts only timers that keep the process alive; the library's own never do. So the timer
- * functions note what they hand out, with the place it was asked for. A set-up file loads this one
- * before the library, which keeps the functions that it finds.
+ * Timers, each with the place that set it. Node counts only timers that keep the process alive,
+ * which those of the library do not. So the timer functions are replaced. A set-up file loads this
+ * module before the library, which keeps the functions that it finds.
  */
 const timers = new Map<NodeJS.Timeout, Error>();
 let watching = false;
@@ -106,7 +106,7 @@ function track(original: typeof setTimeout): typeof setTimeout {
     }
     return timer;
   };
-  // Keeps what else hangs on the function, such as the promisified form.
+  // Copies the properties of the function, such as its promisified form.
   return Object.defineProperties(tracked, Object.getOwnPropertyDescriptors(original)) as never;
 }
 
@@ -117,7 +117,7 @@ timersModule.setTimeout = globalThis.setTimeout;
 timersModule.setInterval = globalThis.setInterval;
 syncBuiltinESMExports();
 
-/** Fired or cleared; Node has no public way to ask. */
+/** True if the timer has fired or was cleared. Node has no public way to find out. */
 function isOver(timer: NodeJS.Timeout): boolean {
   return (timer as unknown as { readonly _destroyed: boolean })._destroyed;
 }

@@ -32,7 +32,7 @@ process.on("unhandledRejection", onRejection);
 process.on("uncaughtExceptionMonitor", onException);
 process.on("warning", onWarning);
 
-// Hooks run last in, first out: this one sees what the file's own clean-up did.
+// The first hook that is registered runs last: it sees the effects of the file's own clean-up.
 afterAll(async () => {
   // Node reports rejections and warnings a turn after their cause.
   await setImmediate();

@@ -6,19 +6,19 @@ import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs
 const slotCount = 16_384;
 
 export interface RedisCluster {
-  /** The masters, in the order of the slots they own. */
+  /** Masters, in the order of the slots they own. */
   readonly nodes: readonly RedisServer[];
-  /** One for each master, in the same order, where they were asked for. */
+  /** Replicas, one for each master in the same order; none unless requested. */
   readonly replicas: readonly RedisServer[];
-  /** The node that was given the slot of `key` at the start. */
+  /** Returns the node that had the slot of `key` at the start. */
   nodeOf(key: string): Promise<RedisServer>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts a Redis Cluster of masters, each with a replica if asked for, and waits until each of them
- * calls it complete. A node that is killed takes its own slots down and no others, until its
- * replica has taken them over.
+ * Starts a Redis Cluster of masters, each with a replica if requested, and waits until each of them
+ * reports it complete. If a node is killed, only its own slots are down, until its replica has
+ * taken them over.
  */
 export async function startRedisCluster(count = 3, withReplicas = false): Promise<RedisCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
@@ -50,7 +50,7 @@ export async function startRedisCluster(count = 3, withReplicas = false): Promis
         const id = await idOf(master);
         await eventually(() => replica.command("CLUSTER", "REPLICATE", id));
         await untilInStep(replica);
-        // All masters have to know of it before they can vote for it.
+        // A master can vote for a replica only once it knows that replica.
         await Promise.all(nodes.map((node) => eventually(() => knowsReplicaOf(node, id))));
       }),
     );
@@ -71,14 +71,14 @@ export async function startRedisCluster(count = 3, withReplicas = false): Promis
   };
 }
 
-/** What the cluster calls a node. */
+/** Returns the id of a node in its cluster. */
 export async function idOf(node: RedisServer): Promise<string> {
   return String(await node.command("CLUSTER", "MYID"));
 }
 
 /**
- * Makes a replica the master of its slots. A failover that found too few votes is given up by the
- * server after five seconds and not tried again, so it is asked for until it has happened.
+ * Makes a replica the master of its slots. The server gives up a failover that has too few votes
+ * after five seconds and does not repeat it. So the request is repeated until it has succeeded.
  */
 export async function failOverTo(replica: RedisServer): Promise<void> {
   for (let round = 0; round < 6 && !(await isMaster(replica)); round += 1) {
@@ -88,7 +88,7 @@ export async function failOverTo(replica: RedisServer): Promise<void> {
   await eventually(() => isMaster(replica));
 }
 
-/** Moves a slot with all that is in it, key after key, as redis-cli does. */
+/** Moves a slot with its keys, one key after another, as redis-cli does. */
 export async function moveSlot(
   cluster: RedisCluster,
   slot: number,
@@ -104,7 +104,7 @@ export async function moveSlot(
     if (keys.length === 0) break;
     await from.command("MIGRATE", to.host, String(to.port), "", "0", "5000", "KEYS", ...keys);
   }
-  // The new owner first: until it knows, no other node may receive the change.
+  // The new owner is notified first: no other node may receive the change before it.
   await to.command("CLUSTER", "SETSLOT", number, "NODE", target);
   await from.command("CLUSTER", "SETSLOT", number, "NODE", target);
   for (const node of cluster.nodes) {

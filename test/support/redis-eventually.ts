@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Polls until `attempt` resolves, and to anything but false; otherwise rejects with its last error
- * after `withinMs`. A bound for what must happen at some time, not a claim about when.
+ * Polls until `attempt` resolves to a value other than false. Rejects with its last error after
+ * `withinMs`, which is a limit for a test that fails and no claim about time.
  */
 export async function eventually<Result>(
   attempt: () => Promise<Result> | Result,

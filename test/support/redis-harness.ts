@@ -11,10 +11,10 @@ import { watchLeaks } from "./leaks.ts";
 import { eventually } from "./redis-eventually.ts";
 import { type RedisServer, startRedisServers } from "../../tools/redis/redis-server.mjs";
 
-/** The one key that stays on a node for good. */
+/** Key that stays on a node for good. It is the only one. */
 export const nodeRecordKey = "holdfast:node";
 
-/** Servers of one test file. Each test has to leave them running and without a key. */
+/** Servers of one test file. Each test leaves them running and without a key. */
 export class RedisBench {
   readonly servers: RedisServer[] = [];
 
@@ -24,12 +24,12 @@ export class RedisBench {
     return server;
   }
 
-  /** A client of each of the first `count` servers. */
+  /** Connects a client to each of the first `count` servers. */
   connectAll(count: number = this.servers.length, options?: RedisOptions): Promise<Redis[]> {
     return Promise.all(this.servers.slice(0, count).map(({ port }) => connect(port, options)));
   }
 
-  /** A manager over the first `count` servers, each with a client of its own. */
+  /** Opens a manager on the first `count` servers, each with a client of its own. */
   async locks(
     count: number = this.servers.length,
     store: RedisStoreOptions = {},
@@ -38,12 +38,12 @@ export class RedisBench {
     return openLocks(await this.connectAll(count), store, defaults);
   }
 
-  /** What each server has under `key`; null where it has nothing. */
+  /** Returns the value of `key` on each server; null if the key is missing there. */
   values(key: string): Promise<unknown[]> {
     return Promise.all(this.servers.map((server) => server.command("GET", key)));
   }
 
-  /** The same, once every server has something: a quorum is enough for the lease itself. */
+  /** Waits until every server has `key`, because a lease needs only a quorum. */
   async valuesEverywhere(key: string): Promise<unknown[]> {
     return await eventually(async () => {
       const values = await this.values(key);
@@ -52,7 +52,7 @@ export class RedisBench {
     });
   }
 
-  /** Lets every node meet the manager and its scripts: their first use costs an extra question. */
+  /** Makes every node know the manager and its scripts: the first use costs more requests. */
   async warmUp(locks: Locks): Promise<void> {
     const nodes = await locks.nodes();
     const lease = await locks.acquire("warm-up");
@@ -65,7 +65,7 @@ export class RedisBench {
     await this.untilFree();
   }
 
-  /** Takes `key` on some servers, as a client that knows nothing of Holdfast would. */
+  /** Sets `key` on some servers, as a client without Holdfast does. */
   async holdByForeigner(indices: readonly number[], key: string, value = "foreign"): Promise<void> {
     for (const index of indices) {
       await this.server(index).command("SET", key, value, "NX", "PX", "60000");
@@ -76,7 +76,7 @@ export class RedisBench {
     for (const index of indices) await this.server(index).command("DEL", key);
   }
 
-  /** Stops the processes of some servers until the test is over, or they are thawed before. */
+  /** Stops the processes of some servers until they are thawed, at the latest after the test. */
   freeze(...indices: readonly number[]): void {
     for (const index of indices) {
       const server = this.server(index);
@@ -89,7 +89,7 @@ export class RedisBench {
     for (const index of indices) this.server(index).resume();
   }
 
-  /** Resolves when no lock is left, sooner than the TTL of 20 s would see to it. */
+  /** Resolves when no lock is left. Rejects before locks expire by their TTL of 20 s. */
   async untilFree(): Promise<void> {
     await eventually(async () => {
       const left = await this.keysLeft();
@@ -97,7 +97,7 @@ export class RedisBench {
     }, 18_000);
   }
 
-  /** Each lock key on each server, for people to read. */
+  /** Returns a sentence for each lock key on each server. */
   async keysLeft(): Promise<string[]> {
     const found = await Promise.all(
       this.servers.map(async (server, index) => {
@@ -119,14 +119,14 @@ export function shareRedis(count: number, args: readonly string[] = []): RedisBe
   afterAll(async () => {
     await Promise.all(bench.servers.map((server) => server.stop()));
   });
-  // What a failed test left must not fail the next one.
+  // Keys that a failed test left must not make the next one fail.
   beforeEach(async () => {
     await Promise.all(bench.servers.map((server) => server.command("FLUSHALL")));
   });
   watchLeaks({
     async also() {
       const left = await bench.keysLeft();
-      // The sockets that were just used to look take a turn to close.
+      // The sockets of these commands take a turn to close.
       await setImmediate();
       await setImmediate();
       return left;
@@ -135,13 +135,13 @@ export function shareRedis(count: number, args: readonly string[] = []): RedisBe
   return bench;
 }
 
-/** A client that is not connected yet, closed when the test is over. */
+/** Returns a client that begins to connect. It is closed when the test is over. */
 export function dial(port: number, options: RedisOptions = {}): Redis {
   const client = new Redis({
     host: "127.0.0.1",
     port,
     retryStrategy: () => 50,
-    // How long its own timer may outlive it.
+    // Limit for the life of the client's own timer after its end.
     disconnectTimeout: 100,
     ...options,
   });
@@ -150,7 +150,7 @@ export function dial(port: number, options: RedisOptions = {}): Redis {
   return client;
 }
 
-/** A client that is connected, closed when the test is over. */
+/** Returns a connected client. It is closed when the test is over. */
 export async function connect(port: number, options: RedisOptions = {}): Promise<Redis> {
   const client = dial(port, options);
   await eventually(() => client.status === "ready");
@@ -158,8 +158,8 @@ export async function connect(port: number, options: RedisOptions = {}): Promise
 }
 
 /**
- * A manager, closed when the test is over. Admission is off unless asked for, because fresh servers
- * would have to be older than the longest TTL before they may vote.
+ * Opens a manager. It is closed when the test is over. Admission is off by default, because fresh
+ * servers may vote only when they are older than the longest TTL.
  */
 export function openLocks(
   clients: readonly RedisClient[],
@@ -180,20 +180,20 @@ export function numbered(client: RedisClient): RedisClient {
   return connection === undefined ? client : { ...connection, address: undefined };
 }
 
-/** Every event of one kind from now on. */
+/** Returns a list that receives every event of one kind from now on. */
 export function collect<Name extends LockEventName>(locks: Locks, name: Name): LockEvents[Name][] {
   const seen: LockEvents[Name][] = [];
   locks.on(name, (event) => seen.push(event));
   return seen;
 }
 
-/** A connection that records what was sent through it and what has not been answered. */
+/** A connection that records its commands, and counts those without a reply. */
 export interface WatchedConnection extends RedisConnection {
   readonly sent: (readonly string[])[];
   unanswered: number;
 }
 
-/** Wraps a client; what is about a lock waits for `gate` before it is sent. */
+/** Wraps a client. Commands about locks wait for `gate` before they are sent. */
 export function watchConnection(client: RedisClient, gate?: Promise<unknown>): WatchedConnection {
   const inner = connectionOf(client);
   if (inner === undefined) throw new Error("the client was not recognised");
@@ -216,7 +216,7 @@ export function watchConnection(client: RedisClient, gate?: Promise<unknown>): W
   return watched;
 }
 
-/** The error that a promise must reject with. */
+/** Returns the error of a promise that must reject. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;

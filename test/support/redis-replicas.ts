@@ -3,7 +3,7 @@ import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs
 
 /** Starts `count` replicas of a master, and waits until they are in step with it. */
 export async function startReplicas(master: RedisServer, count: number): Promise<RedisServer[]> {
-  // A replica takes its first full copy at once instead of after five seconds.
+  // The first full copy begins at once instead of after five seconds.
   await master.command("CONFIG", "SET", "repl-diskless-sync-delay", "0");
   const args = ["--replicaof", "127.0.0.1", String(master.port)];
   const replicas = await Promise.all(Array.from({ length: count }, () => startRedis({ args })));

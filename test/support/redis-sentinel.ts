@@ -13,19 +13,19 @@ import { type RedisServer, startRedis } from "../../tools/redis/redis-server.mjs
 const masterName = "holdfast";
 
 export interface RedisSentinel {
-  /** The name the sentinels know the master by. */
+  /** Name of the master in the configuration of the sentinels. */
   readonly name: string;
   readonly master: RedisServer;
-  /** The first of the replicas. */
+  /** First of the replicas. */
   readonly replica: RedisServer;
-  /** All servers that hold data, the first master first. */
+  /** Servers with data, the first master first. */
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
-  /** The port that the sentinels name as the master's now. */
+  /** Returns the master's port as the sentinels report it now. */
   masterPort(): Promise<number>;
-  /** The server at that port. */
+  /** Returns the server at that port. */
   masterNow(): Promise<RedisServer>;
-  /** Asks for a failover and waits until the sentinels name the other server. */
+  /** Requests a failover and waits until the sentinels report another server. */
   failover(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -39,9 +39,9 @@ export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<R
   const started = await Promise.all(
     Array.from({ length: count }, () => startSentinel(master.port, Math.floor(count / 2) + 1)),
   );
-  const ask = (...command: string[]) => redisCommand(started[0]?.port ?? 0, command);
+  const send = (...command: string[]) => redisCommand(started[0]?.port ?? 0, command);
   const masterPort = async () => {
-    const address = await ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName);
+    const address = await send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName);
     return Number((address as string[])[1]);
   };
   await Promise.all(
@@ -67,7 +67,7 @@ export async function startRedisSentinel(count = 1, replicaCount = 1): Promise<R
     },
     async failover() {
       const before = await masterPort();
-      await eventually(() => ask("SENTINEL", "FAILOVER", masterName));
+      await eventually(() => send("SENTINEL", "FAILOVER", masterName));
       await eventually(async () => (await masterPort()) !== before);
     },
     async stop() {
@@ -95,7 +95,7 @@ export async function connectBySentinel(sentinel: RedisSentinel): Promise<Redis>
 async function startSentinel(masterPort: number, quorum: number) {
   const port = await freePort();
   const dir = makeFolder("holdfast-redis-");
-  // A sentinel keeps what it learns in its own configuration file, so it needs a real one.
+  // A sentinel writes its state into its configuration file, so it needs a real one.
   const file = join(dir, "sentinel.conf");
   const lines = [
     `port ${port}`,

@@ -28,8 +28,9 @@ function cleanUpAtExit() {
   isWatching = true;
   process.once("exit", cleanUp);
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
-    process.once(signal, () => {
-      // Another listener decides whether the process ends. If it does, "exit" cleans up.
+    process.prependOnceListener(signal, () => {
+      // This listener is the first, so it still sees those that run once. Others decide whether the
+      // process ends. If it does, "exit" cleans up.
       if (process.listenerCount(signal) > 0) return;
       cleanUp();
       // This listener is removed, so the signal now has its usual effect.

@@ -530,7 +530,7 @@ export const mutants = [
     breaks: "a node's clock that was set forward is seen in its next reply",
     changes: [
       {
-        file: "stores/redis/node/clock-watch.ts",
+        file: "core/time/clock-watch.ts",
         from: `return stepped ? stepMs : 0;`,
         to: `return stepped ? stepMs * 0 : 0;`,
       },

@@ -23,6 +23,11 @@ export async function openDemoStore(address: StoreAddress): Promise<DemoStore> {
   if (address.kind === "embedded") {
     return { store: embedded(address.directory, embeddedOptions(address)), close: () => undefined };
   }
+  if (address.kind === "postgres") {
+    const { openPostgres } = await import("../postgres-pool.ts");
+    const { store, end } = openPostgres(address);
+    return { store, close: () => void end() };
+  }
   const { Redis, redisOptions } = await import("../redis-clients.ts");
   const [first, ...rest] = address.servers.map((server) => new Redis(redisOptions(server)));
   if (first === undefined) throw new Failure("misuse", "the store has no server");

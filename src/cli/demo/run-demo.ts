@@ -83,6 +83,10 @@ async function checkStore(given: StoreAddress | undefined): Promise<void> {
     loadLmdb();
     return;
   }
+  if (given.kind === "postgres") {
+    const { connectPostgres } = await import("../postgres-pool.ts");
+    return await (await connectPostgres(given, undefined, false)).close();
+  }
   const { openRedisClients } = await import("../redis-clients.ts");
   const { servers } = given;
   (await openRedisClients(servers, Math.floor(servers.length / 2) + 1)).close();
@@ -142,6 +146,7 @@ const storeNames: { readonly [kind in StoreAddress["kind"]]: string } = {
   embedded: "embedded store",
   redis: "one Redis server",
   redlock: "a quorum of Redis servers",
+  postgres: "Postgres",
 };
 
 function accountLines(record: Record, facts: Facts): readonly string[] {

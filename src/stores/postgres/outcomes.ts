@@ -38,7 +38,7 @@ function holderOf({ owner, fence, left }: Result): Holder | undefined {
     owner,
     ...(label === undefined ? {} : { label }),
     ...(typeof fence === "string" ? { fence: BigInt(fence) } : {}),
-    ...(typeof left === "number" ? { remainingMs: Math.max(0, left) } : {}),
+    ...(typeof left === "number" ? { remainingMs: Math.max(0, Math.floor(left)) } : {}),
   };
 }
 

@@ -18,6 +18,7 @@ import type {
 import { leftMs } from "../../core/time/instant.ts";
 import type { RunQuery } from "../../fencing/postgres-query.ts";
 import { type Answer, Connection } from "./connection.ts";
+import { examine } from "./doctor.ts";
 import type { PostgresGrant } from "./grant.ts";
 import type { Listen } from "./listener.ts";
 import { fencesPerGrant, type Result } from "./operation.ts";
@@ -60,7 +61,7 @@ export class PostgresStore implements OpenStore {
     const { timeoutMs } = settings;
     this.#context = context;
     this.#settings = settings;
-    this.#watch = new ServerWatch(context);
+    this.#watch = new ServerWatch(context, settings.drift);
     this.#connection = new Connection(query, scheduler, settings, this.#watch);
     this.#outbox = new Outbox(this.#connection, runtime.clock, timeoutMs);
     this.#owed = new OwedReleases(this.#outbox, scheduler);
@@ -249,7 +250,11 @@ export class PostgresStore implements OpenStore {
   }
 
   async doctor(): Promise<readonly Finding[]> {
-    return [];
+    const { schema } = this.#settings;
+    const findings = await examine(this.#connection, schema, this.#watch.steppedMs);
+    const isWorking = findings.every(({ level }) => level !== "error");
+    const deaf = isWorking ? await this.#wakeUps.examine() : undefined;
+    return deaf === undefined ? findings : [...findings, deaf];
   }
 
   async close(): Promise<void> {

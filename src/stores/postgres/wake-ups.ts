@@ -41,6 +41,8 @@ export class WakeUps {
   #idle: Task | undefined;
   #nextTryMs = -Infinity;
   #warned = false;
+  /** Why the last try to listen failed. */
+  #why = "";
   /** True from the arrival of the probe until the session ends. */
   isListening = false;
 
@@ -80,6 +82,17 @@ export class WakeUps {
     });
   }
 
+  /** Returns a finding if waiting calls receive no notifications, though they should. */
+  async examine(): Promise<Finding | undefined> {
+    if (this.#listen === undefined || this.isListening) return undefined;
+    this.#nextTryMs = Math.min(this.#nextTryMs, this.#scheduler.clock.monotonicMs());
+    this.#open();
+    await this.#opening;
+    const finding = this.isListening ? undefined : noWakeUps(this.#why);
+    if (this.#waits.size === 0) await this.#end();
+    return finding;
+  }
+
   async close(): Promise<void> {
     if (this.#idle !== undefined) this.#scheduler.cancel(this.#idle);
     this.#idle = undefined;
@@ -105,12 +118,12 @@ export class WakeUps {
       onMessage: (payload: string) => this.#onMessage(payload),
       onGap: () => this.#onGap(),
     };
-    let why = "the test notification did not arrive: is a pooler in between?";
+    this.#why = "the test notification did not arrive: is a pooler in between?";
     try {
       this.#listener = await listen(this.channel, handlers, this.#timeoutMs);
       this.isListening = await this.#probe();
     } catch (error) {
-      why = messageOf(error);
+      this.#why = messageOf(error);
     }
     if (this.isListening) {
       // They have waited without a channel in their queue entry: the next attempt adds it.
@@ -120,7 +133,7 @@ export class WakeUps {
     await this.#end();
     if (this.#warned || this.#nextTryMs === Infinity) return;
     this.#warned = true;
-    this.#events.emit("warning", noWakeUps(why));
+    this.#events.emit("warning", noWakeUps(this.#why));
   }
 
   /** Resolves to true if a notification arrives that goes the way of all others. */
@@ -152,7 +165,7 @@ export class WakeUps {
     else this.#waits.get(payload)?.onNotified();
   }
 
-  /** The session has ended or was replaced, and notifications may be lost: it is opened again. */
+  /** Opens a new session: the old one ended or was replaced, and may have lost notifications. */
   #onGap(): void {
     if (!this.isListening) return;
     this.#nextTryMs = -Infinity;

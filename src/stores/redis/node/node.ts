@@ -4,7 +4,7 @@ import type { SteadyClock } from "../../../core/ports.ts";
 import type { Lists } from "../commands/operation-call.ts";
 import type { NodeCall } from "../commands/node-call.ts";
 import type { Operation } from "../commands/operation.ts";
-import type { DriftAllowance } from "./clock-watch.ts";
+import type { DriftAllowance } from "../../../core/time/clock-watch.ts";
 import { Health } from "./health.ts";
 import type { MixedAdmission } from "./mixed-admission.ts";
 import { noLongerWanted } from "./node-reply.ts";

@@ -1,6 +1,6 @@
 import type { Emitter } from "../../../core/events.ts";
 import type { Scheduler } from "../../../core/time/scheduler.ts";
-import { newsMs, type ClockWatch } from "./clock-watch.ts";
+import { newsMs, type ClockWatch } from "../../../core/time/clock-watch.ts";
 import { duration, aboutNode, type NodeFinding } from "./node-finding.ts";
 import type { RedisNode } from "./node.ts";
 

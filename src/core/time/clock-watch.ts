@@ -1,22 +1,22 @@
 /**
  * Watches one server's clock through the time in its replies.
  *
- * Problem: keys expire by the server's clock. If that clock is set forward, a key expires before
- * the lease ends by our clock, and another owner may acquire the lock.
+ * Problem: locks expire by the server's clock. If that clock is set forward, a lock expires before
+ * the lease ends by our clock, and another owner may acquire it.
  *
  * Idea: each reply gives the offset between the server's clock and ours, with an error of half the
  * round trip. A change of the offset that neither errors nor drift explain is a step. A step counts
  * only if both of our clocks (monotonic and steady) show it, because a suspend of our machine
  * changes only one of them. Votes given before a step forward do not count any more. A step back
- * does no harm: keys only live longer.
+ * does no harm: locks only live longer.
  *
  * Limits: a step is noticed at the next reply. That shortens the dangerous time, but cannot remove
  * it. Steps within the drift allowance are not noticed.
  */
 
-import type { Instant, SteadyClock } from "../../../core/ports.ts";
+import type { Instant, SteadyClock } from "../ports.ts";
 
-/** First line of a script's reply: the process that replied (run id), and the time of its clock. */
+/** Part of a reply: the process that replied (run id), and the time of its clock. */
 export interface Stamp {
   readonly runId: string;
   readonly serverMs: number;
@@ -105,52 +105,4 @@ export class ClockWatch {
     }
     return stepped ? stepMs : 0;
   }
-}
-
-const space = 32;
-const runIdLength = 12;
-
-/**
- * Parses the first line of a reply: "S sec usec rid". perf (sequential): uses no regular
- * expression, because every reply of a script that grants has such a line.
- */
-export function stampOf(reply: unknown): Stamp | undefined {
-  if (typeof reply !== "string" || reply.charAt(0) !== "S") return undefined;
-  const secondsEnd = digitsEnd(reply, 2);
-  const microsEnd = digitsEnd(reply, secondsEnd + 1);
-  const end = reply.indexOf("\n");
-  if (microsEnd < 0 || end < 0) return undefined;
-  const runId = reply.slice(microsEnd + 1, end);
-  if (runId !== "-" && !isRunId(runId)) return undefined;
-  const seconds = numberIn(reply, 2, secondsEnd);
-  const micros = numberIn(reply, secondsEnd + 1, microsEnd);
-  return { runId, serverMs: seconds * 1_000 + micros / 1_000 };
-}
-
-/** Returns the index of the space after the digits that begin at `start`; -1 if there is none. */
-function digitsEnd(text: string, start: number): number {
-  let index = start;
-  while (isDigit(text.charCodeAt(index))) index += 1;
-  return start > 0 && index > start && text.charCodeAt(index) === space ? index : -1;
-}
-
-function numberIn(text: string, start: number, end: number): number {
-  let number = 0;
-  for (let index = start; index < end; index += 1) {
-    number = number * 10 + text.charCodeAt(index) - 48;
-  }
-  return number;
-}
-
-function isRunId(text: string): boolean {
-  if (text.length !== runIdLength) return false;
-  for (let index = 0; index < runIdLength; index += 1) {
-    const code = text.charCodeAt(index);
-    if (!isDigit(code) && (code < 97 || code > 102)) return false;
-  }
-  return true;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
 }
