@@ -111,7 +111,6 @@ export class Acquisition extends CallCancellation {
       const gapMs = store.gapRemainingMs?.(resources) ?? 0;
       if (this.#isBehindOthers()) waiter = new Waiter(this.#context, this);
       else if (gapMs > 0) await leaveGap(this.#context, this, gapMs);
-      const isAlone = waiter === undefined && gapMs <= 0;
       for (let attempts = 1; ; attempts += 1) {
         if (waiter !== undefined) {
           // perf (contended): pauses in this loop, not in a function: one more promise would make
@@ -133,7 +132,7 @@ export class Acquisition extends CallCancellation {
         }
         waiter?.attemptBegins();
         // Validity counts from before the first byte is sent.
-        const started = isAlone && attempts === 1 ? began : clock.now();
+        const started = attempts === 1 && waiter === undefined && gapMs <= 0 ? began : clock.now();
         const { ttlMs, label } = options;
         const owner = owners.next(label);
         const request = { resources, owner, ttlMs, started, waitEndsMs, cancellation: this };
