@@ -23,7 +23,7 @@ const retryMsMin = 1_000;
 const retryMsMax = 30_000;
 /** Limit for ticks that came during a run and are reported one by one. */
 const skippedMax = 100;
-/** Step by which a process corrects a clock that is ahead. */
+/** Time that is added to `#aheadMs` each time that the ledger refuses a tick as too early. */
 const aheadStepMs = 1_000;
 const finishTries = 3;
 
@@ -124,6 +124,8 @@ export class RunningSchedule implements Schedule {
       }
       // The next tick looks again at what is left.
       if (againMs === undefined || this.#nowMs + againMs >= untilMs) return;
+      // An end of the pause that came before the pause has no effect on it.
+      if (this.#isStopping) return;
       await this.#pause.sleep(againMs);
       delayMs = Math.min(retryMsMax, delayMs * 2);
     }

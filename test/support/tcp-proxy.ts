@@ -3,8 +3,8 @@ import { onTestFinished } from "vitest";
 import { listen, TcpProxy } from "../../tools/network/tcp-proxy.mjs";
 
 /**
- * What happens to the bytes of one direction: they `pass`, they are kept until they may (`hold`), or
- * they are lost (`drop`). A connection that has lost a byte of a reply gets no more of them: the
+ * What happens to the bytes of one direction: they `pass`, they are kept until they may (`hold`),
+ * or they are lost (`drop`). A connection that has lost a byte of a reply gets no more of them: the
  * client would take a later reply for the missing one.
  */
 export type Passage = "pass" | "hold" | "drop";

@@ -18,7 +18,7 @@ export class Flow {
   breaksAtNext = false;
   #to;
   #events;
-  /** @type {{ readonly chunk: Buffer | undefined, readonly dueMs: number }[]} no chunk is the end */
+  /** @type {{ readonly chunk: Buffer | undefined, readonly dueMs: number }[]} no chunk: the end */
   #waiting = [];
   #bytes = 0;
   #isHeld = false;

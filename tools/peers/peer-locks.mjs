@@ -26,7 +26,10 @@ import { opened } from "./scoped-lock.mjs";
  * @typedef {object} RedlockErrors
  * @property {(event: string, listener: () => void) => unknown} on
  */
-/** @typedef {{ unlock(): PromiseLike<unknown>, extend(ttlMs: number): PromiseLike<unknown> }} Lock4 */
+/**
+ * @typedef {{ unlock(): PromiseLike<unknown>,
+ *   extend(ttlMs: number): PromiseLike<unknown> }} Lock4
+ */
 /**
  * @typedef {RedlockErrors
  *   & { lock(resource: string, ttlMs: number): PromiseLike<Lock4> }} Redlock4
@@ -34,7 +37,8 @@ import { opened } from "./scoped-lock.mjs";
 /** @typedef {{ release(): Promise<unknown> }} Lock5 */
 /**
  * @typedef {RedlockErrors & { acquire(resources: string[], ttlMs: number): Promise<Lock5>,
- *   using(resources: string[], ttlMs: number, work: () => Promise<void>): Promise<unknown> }} Redlock5
+ *   using(resources: string[], ttlMs: number,
+ *     work: () => Promise<void>): Promise<unknown> }} Redlock5
  */
 /** @typedef {{ acquire(): Promise<void>, release(): Promise<void> }} Mutex */
 /**

@@ -29,8 +29,8 @@ function cleanUpAtExit() {
   process.once("exit", cleanUp);
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
     process.prependOnceListener(signal, () => {
-      // This listener is the first, so it sees those that run once. If there are others, they decide
-      // whether the process ends. If it does, "exit" cleans up.
+      // This listener is the first, so it still sees those that run once. Others decide whether the
+      // process ends. If it does, "exit" cleans up.
       if (process.listenerCount(signal) > 0) return;
       cleanUp();
       // This listener is removed, so the signal now has its usual effect.

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The simulator's commands run a build of their own, made from the sources as they are: neither a
- * stale dist/ nor a Node that can strip types is needed. Builds are kept by a hash of the sources.
+ * Builds the simulator for its commands from the present sources. So neither a stale dist/ matters,
+ * nor whether Node can strip types. Builds are kept by a hash of the sources.
  */
 
 import { spawnSync } from "node:child_process";
@@ -26,13 +26,13 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 // Not below node_modules, from where the compiler would take the files of another package.
 const place = createHash("sha1").update(root).digest("hex").slice(0, 8);
 const cache = join(tmpdir(), `holdfast-simulator-${place}`);
-/** What the simulator and the code under it consist of. */
+/** Folders of the simulator and of the code that it runs. */
 const folders = ["core", "stores", "clients", "simulator"];
 
 /** @typedef {typeof import("../../src/simulator/index.ts")} Simulator */
 
 /**
- * Compiles the sources, after `change` had its way with a copy of them, and returns the folder.
+ * Compiles the sources after `change` has edited a copy of them. Returns the folder.
  *
  * @param {(folder: string) => void} [change]
  * @param {string} [source] a folder like src/
@@ -75,7 +75,7 @@ function keep(from, to) {
   }
 }
 
-/** Copies the sources, because a long run builds from them repeatedly and they may be edited meanwhile. */
+/** Copies the sources, because a long run builds from them repeatedly while they are edited. */
 export function snapshotSources() {
   const copy = mkdtempSync(join(tmpdir(), "holdfast-sources-"));
   for (const folder of folders) {

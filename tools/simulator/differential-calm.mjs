@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Commands that find things as their sender left them, which most commands of a real client do:
- * a free lock is acquired, one that is held is renewed, touched or given back by its holder. Drawn
- * at random, they hardly ever are so, and the short ways of the scripts hardly ever decide.
+ * Draws commands that find a lock as their sender left it, as most commands of a real client do: a
+ * free lock is acquired, and a held one is renewed or released by its holder. Random commands
+ * hardly ever fit the state of a lock, so the short ways of the scripts would hardly ever decide.
  */
 
 import { listOf } from "./differential-runs.mjs";
@@ -17,8 +17,8 @@ const record = "holdfast:node";
 const kinds = ["fenced", "fenced", "fenced", "plain", "plain", "cluster"];
 
 /**
- * Returns a command, or nothing if the node is in no state for one. All commands before it have to
- * be executed.
+ * Returns a command, or undefined if the state of the node allows none. All earlier commands have
+ * to be executed before.
  *
  * @param {object} sides
  * @param {SimulatedServer} sides.simulated
@@ -35,7 +35,7 @@ export function drawCalm({ simulated, scripts, random }, keys, ttls) {
   const isPlain = kind === "plain";
   const deployment = kind === "fenced" ? deploymentOf(simulated, random) : [];
   if (deployment === undefined) {
-    // Begins anew with a record that any client may make.
+    // Deletes the record, so that the next command can create it.
     return random.chance(0.3) ? { kind: "calm DEL", command: ["DEL", record] } : undefined;
   }
   const isLone = random.chance(0.5);
@@ -48,7 +48,13 @@ export function drawCalm({ simulated, scripts, random }, keys, ttls) {
   return { kind: `calm ${kind}${isLone ? " one" : ""}`, command };
 }
 
-/** @param {Lock} lock @param {SeededRandom} random @param {string} ttl @param {string} kind @returns {Part} */
+/**
+ * @param {Lock} lock
+ * @param {SeededRandom} random
+ * @param {string} ttl
+ * @param {string} kind of script
+ * @returns {Part}
+ */
 function partOf({ key, value, owner, fence }, random, ttl, kind) {
   const locks = [key];
   const shards = kind === "fenced" ? [String(random.integer(0, 3))] : [];
@@ -61,13 +67,18 @@ function partOf({ key, value, owner, fence }, random, ttl, kind) {
     return { code: waits ? "W" : "A", locks, ttl, args };
   }
   if (random.chance(0.4)) return { code: "R", locks, ttl: "0", args: [value] };
-  // Some are behind, and have to be raised.
+  // Some values are behind the fence of their lease, and have to be raised.
   const raised = `${owner}|${Number(fence) + 7}`;
   const whole = kind !== "plain" && random.chance(0.2) ? raised : value;
   return { code: "T", locks, ttl: random.chance(0.2) ? "0" : ttl, args: [whole, ...shards] };
 }
 
-/** Under which the node may vote, as its record stands; else nothing. @param {SimulatedServer} server @param {SeededRandom} random */
+/**
+ * Returns settings with which the node may vote, as its record is now; undefined if there are none.
+ *
+ * @param {SimulatedServer} server
+ * @param {SeededRandom} random
+ */
 function deploymentOf(server, random) {
   const kept = hashAt(server);
   if (kept === undefined) return ["1", random.pick(["off", "strict"]), "1:crc16:1024", "80000"];
@@ -87,7 +98,14 @@ function hashAt(server) {
   }
 }
 
-/** Nothing if it is held by what is no owner. @param {SimulatedServer} server @param {string} key @param {boolean} isPlain @returns {Lock | undefined} */
+/**
+ * Returns the lock at a key; undefined if its value is not that of a lease.
+ *
+ * @param {SimulatedServer} server
+ * @param {string} key
+ * @param {boolean} isPlain
+ * @returns {Lock | undefined}
+ */
 function lockAt(server, key, isPlain) {
   const value = server.data.textOf(key);
   if (value === undefined) return { key, value, owner: "", fence: "" };
@@ -106,7 +124,7 @@ let proposal = 1_000;
 /** Returns a proposal, mostly greater than all before. @param {SeededRandom} random */
 function fenceFrom(random) {
   proposal += random.integer(0, 3);
-  // A low one is below the counters, or below the floor of a node that was admitted.
+  // A low proposal is below the counters, or below the floor of a node that was admitted.
   const isLow = random.chance(0.3);
   return String(isLow ? random.integer(1, 100) : proposal - random.pick([0, 0, 1, 5]));
 }

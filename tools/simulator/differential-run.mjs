@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Is the simulated node honest? Sends the same random commands to it and to a real server and
- * compares the replies and what is left of the keys' lives, with moments and run ids made
- * comparable.
+ * Compares the simulated node with a real server: sends the same random commands to both, and
+ * compares the replies and the remaining lives of the keys. Times and run ids differ between the
+ * two, so they are compared with a tolerance, or only as present or missing.
  */
 
 import { createHash } from "node:crypto";
@@ -15,7 +15,10 @@ import { countsTaken, waysOf, withCountedWays } from "./short-ways.mjs";
 /** @typedef {import("../../src/simulator/node/scripts.ts").KnownScript} KnownScript */
 /** @typedef {import("../../src/simulator/seeded-random.ts").SeededRandom} SeededRandom */
 /** @typedef {import("./differential-runs.mjs").Part} Part */
-/** @typedef {(commands: readonly (readonly string[])[]) => Promise<unknown[]>} SendAll errors as values */
+/**
+ * @typedef {(commands: readonly (readonly string[])[]) => Promise<unknown[]>} SendAll with errors
+ *   as values
+ */
 
 /** @typedef {object} Sides
  * @property {SimulatedServer} simulated
@@ -27,7 +30,7 @@ import { countsTaken, waysOf, withCountedWays } from "./short-ways.mjs";
 const record = "holdfast:node";
 const format = "1:crc16:1024";
 const batchSize = 64;
-/** Some are further apart than the sides are, so that a life that was cut short shows. */
+/** They differ by more than `toleranceMs`, so that a life of the wrong length is noticed. */
 const ttls = [60_000, 65_000, 70_000, 80_000, 90_000];
 const toleranceMs = 2_000;
 const allKeys = ["a", "b", "c", "d", "e", "f"];
@@ -36,7 +39,8 @@ const lives = allKeys.map((key) => ["PTTL", key]);
 /**
  * @param {Sides} sides
  * @param {number} count
- * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>, ways: Map<string, import("./short-ways.mjs").Ways>, differences: string[] }>}
+ * @returns {Promise<{ commands: number, kinds: Map<string, number>, answers: Map<string, number>,
+ *   ways: Map<string, import("./short-ways.mjs").Ways>, differences: string[] }>}
  */
 export async function compare(sides, count) {
   const { simulated, random } = sides;
@@ -70,7 +74,7 @@ export async function compare(sides, count) {
   };
   while (commands < count && differences.length < 20) {
     if (random.chance(0.4)) {
-      // It is drawn from what is there now.
+      // The command depends on the present state of the locks.
       await flush();
       const calm = drawCalm(sides, allKeys, ttls);
       if (calm !== undefined) {
@@ -85,7 +89,7 @@ export async function compare(sides, count) {
     if (kind === "admit") {
       commands += 1;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-      // Each side kept a moment and a run id of its own.
+      // Each side has its own run id and start of the quarantine, which the command repeats.
       await flush();
       const [seen] = await sendAll([
         ["EVAL", "return redis.call('HMGET', KEYS[1], 'rid', 'since')", "1", record],
@@ -109,7 +113,7 @@ export async function compare(sides, count) {
     if (command[0]?.startsWith("EVAL") && !isShort && random.chance(0.3)) batch.push(...lives);
     if (batch.length < batchSize && !isShort) continue;
     await flush();
-    // Nothing is asked of a short life until it is over on both sides.
+    // A short life ends at slightly different times, so nothing is sent until it is over on both.
     if (isShort) await sleep(25);
   }
   await flush();
@@ -118,7 +122,7 @@ export async function compare(sides, count) {
 }
 
 /**
- * By their own text and by its SHA-1: the same scripts, which count their ways.
+ * Returns the scripts with counts of their ways, by their own text and by its SHA-1.
  *
  * @param {readonly KnownScript[]} scripts
  */
@@ -136,7 +140,8 @@ function countedScripts(scripts) {
 }
 
 /**
- * As the real server gets it. The counts are in another database, and stay where all is flushed.
+ * Returns a command for the real server. The counts are in another database, so only the database
+ * of the test is flushed.
  *
  * @param {ReadonlyMap<string, string>} counted @param {readonly string[]} command
  */
@@ -179,7 +184,7 @@ function draw({ scripts }, random) {
   const args = argumentsOf(script.name, random, ttl);
   const head = random.chance(0.8) ? ["EVALSHA", script.sha] : ["EVAL", script.source];
   if (script.name === "admit") {
-    // Sent as EVAL, because the places of rid and since are counted from the front.
+    // Sent as EVAL, because the arguments rid and since are replaced by their index.
     const [mode = "", ...rest] = args;
     const command = ["EVAL", script.source, "1", record, mode, "rid", "since", ...rest];
     return { kind: "admit", command, isShort: false };
@@ -202,7 +207,7 @@ function keysOf(random) {
   return [...new Set(Array.from({ length }, () => random.pick(allKeys)))];
 }
 
-/** µs; beyond what a server lets a counter rise to. */
+/** Fence in µs, beyond the limit for a rise of the counter. */
 const farAhead = "4000000000000000";
 
 /** @type {{ keys: string[], owner: string, number: string } | undefined} */
@@ -243,14 +248,14 @@ function argumentsOf(name, random, ttl) {
 }
 
 /**
- * No waiters: moments decide about queues, and both sides have their own. They are compared in
- * test/simulator/queues.test.ts, where both get the same time.
+ * Draws one operation without a queue entry. Queues depend on exact times, which differ between the
+ * sides. They are compared in test/simulator/queues.test.ts, where both get the same time.
  *
  * @param {string} name @param {SeededRandom} random @param {string} ttl
  * @returns {import("./differential-runs.mjs").Part}
  */
 function partOf(name, random, ttl) {
-  // Often about the same keys and owner as before, or few would find a key of their own.
+  // Often uses the same keys and owner as before, or few operations would find their own key.
   const again = random.chance(0.6) ? last : undefined;
   const locks = again?.keys ?? keysOf(random);
   const owner = again?.owner ?? random.pick(["o1", "o2", "o3", "o1-1"]);
@@ -270,12 +275,12 @@ function partOf(name, random, ttl) {
     return { code, locks, ttl: own, args: [owner, ...(hasFences ? [number] : []), ...shards] };
   }
   if (code === "T") {
-    // The fence that was granted last, perhaps, or a greater one.
+    // Possibly the last fence that was granted, or a greater one.
     const fence = Number(number) + random.pick([0, 30]);
     const whole = hasFences ? `${owner}|${fence}` : owner;
     return { code, locks, ttl: random.chance(0.5) ? own : "0", args: [whole, ...shards] };
   }
-  // As it should stand there, or only the owner.
+  // The whole value of the key, or only its owner.
   const whole = random.chance(0.5) ? owner : `${owner}|${random.integer(1, 90)}`;
   return { code, locks, ttl: "0", args: code === "P" ? [whole, "-w"] : [whole] };
 }
@@ -285,7 +290,7 @@ const long = `${"foreign ".repeat(40)}\n`;
 const short = ["o1", "o2|7", "o1|3", "foreign value", "x|y|12", "|5", "o3|", "line\nbreak", "grün"];
 const cut = [long, `hf:${long}`, `hf:${"x".repeat(3_000)}`];
 const values = [...short, own, ...cut];
-/** As `_exactly.lua` gives those that it does not give as they are. */
+/** The form in which `_exactly.lua` returns values that are too long. */
 const shownValues = cut.map((value) => {
   const sha1 = createHash("sha1").update(value).digest("hex");
   const beginning = value.slice(0, 128).replaceAll(/[^ -~]/g, "?");
@@ -357,7 +362,7 @@ function pairs(reply) {
   return lines.sort().join(" ");
 }
 
-/** Takes one line apart: what depends on the clock, and the rest. @param {string} line */
+/** Splits a line into what depends on the clock, and the rest. @param {string} line */
 function wordsOf(line) {
   const words = line.split(" ");
   const [kind] = words;
@@ -368,7 +373,7 @@ function wordsOf(line) {
   if (kind === "I") return { times: [words[2]], rest: masked(2) };
   if (kind === "H") return { times: [words[1]], rest: masked(1) };
   if (kind === "B") return { times: [], rest: masked(1) };
-  // A run id is masked, its absence is not.
+  // A run id is masked, but a missing one is compared.
   if (kind === "S") return { times: [], rest: masked(1, 2, words[3] === "-" ? 0 : 3) };
   return { times: [], rest: line };
 }

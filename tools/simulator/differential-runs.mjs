@@ -41,7 +41,7 @@ export function listOf(script, parts, deployment) {
   return [String(keys.length), ...keys, ...head, ...runsOf(parts)];
 }
 
-/** What follows one another and is of one kind goes together. @param {readonly Part[]} parts */
+/** Joins adjacent operations of one kind to a run. @param {readonly Part[]} parts */
 function runsOf(parts) {
   /** @type {{ head: string[], args: string[], count: number }[]} */
   const runs = [];

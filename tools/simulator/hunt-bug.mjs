@@ -1,5 +1,5 @@
 // @ts-check
-/** Plants one bug in a copy of the sources, and counts the seeds until a checker objects. */
+/** Plants one bug in a copy of the sources, and counts the seeds until a rule is broken. */
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

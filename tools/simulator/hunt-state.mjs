@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * What hunts have done so far, kept in a file outside of the project, so that a hunt of many hours
- * can be stopped and go on. Seeds are given out in blocks. A block counts when it is finished, so
- * one that was interrupted is run again, and no seed counts twice. Changed sources begin anew.
+ * Keeps the results of hunts in a file outside of the project, so that a hunt of many hours can be
+ * stopped and continued. Threads get seeds in blocks. A block counts when it is finished, so an
+ * interrupted block runs again, and no seed counts twice. Changed sources begin a new hunt.
  */
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

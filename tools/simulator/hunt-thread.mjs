@@ -38,7 +38,7 @@ async function runBlock(first) {
 
 /** @param {Report} report @returns {Totals} */
 function totalsOf({ eventCount, history, unfenced, fenced, breaks }) {
-  // Fences are not promised where counters were lost against the assumptions.
+  // Fences have no promise if counters were lost against the assumptions.
   const isExcused = breaks.some(({ promise }) => promise === "fences");
   return {
     seeds: 1,

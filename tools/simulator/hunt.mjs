@@ -32,7 +32,7 @@ const { values } = parseArgs({
   },
 });
 
-/** One bug must not fill the file: of each rule so many are kept. */
+/** Limit for the seeds that are kept per rule, so that one bug does not fill the file. */
 const keptPerRule = 3;
 const file = join(root, "test", "simulator", "seeds.json");
 

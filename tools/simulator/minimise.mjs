@@ -1,5 +1,5 @@
 // @ts-check
-/** Takes away faults from a failing scenario, as long as the same rule is still broken. */
+/** Removes faults from a failing scenario while the same rule is still broken. */
 
 import { outsideMicrotasks } from "./node-host.mjs";
 

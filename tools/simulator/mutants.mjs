@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Plants one bug after the other and counts the seeds until a checker of the simulator objects. A
- * bug that survives is a hole in the checkers.
+ * Plants one bug after the other and counts the seeds until a checker of the simulator reports a
+ * violation. A bug without one shows a gap in the checkers.
  *
  *   npm run sim:mutants                        all of them, on all cores
  *   npm run sim:mutants -- --only no-raise     one, or several with commas between
@@ -70,7 +70,7 @@ async function main() {
   const queue = chosen();
   /** @type {Hunted[]} */
   const all = [];
-  // A long run builds again and again: an edit of the sources meanwhile must not change it.
+  // A long run builds many times. Edits of the sources meanwhile must not change it.
   const source = snapshotSources();
   const work = async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** How Node runs what waits in the microtask queue, for the simulator. */
+/** Runs the microtask queue of Node for the simulator. */
 
 /** @type {unknown[]} */
 let unhandled = [];
@@ -11,8 +11,8 @@ export function nodeHost() {
     isListening = true;
     process.on("unhandledRejection", (reason) => unhandled.push(reason));
   }
-  // Not documented, but there since Node 0.x: runs ticks and microtasks until none is left. Sixty
-  // times faster than a turn of the event loop, and as exact. A test compares the two.
+  // Runs ticks and microtasks until none is left. Not documented, but present since Node 0.x. It is
+  // sixty times faster than a turn of the event loop, and as exact. A test compares the two.
   const { _tickCallback: tick } = /** @type {{ _tickCallback?: () => void }} */ (
     /** @type {unknown} */ (process)
   );

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Chooses which planted bugs one run of `npm test` looks for. All of them take an hour of one
- * processor, because some need a thousand worlds. So each commit gets a sample of those that are
- * found soon: another commit gets another one, and one commit always the same.
+ * Chooses the planted bugs that one run of `npm test` looks for. All of them would take an hour of
+ * one processor, because some need a thousand worlds. So each commit gets a sample of the bugs that
+ * are found soon. One commit always gets the same sample, and other commits get others.
  */
 
 import { createHash } from "node:crypto";
@@ -40,8 +40,8 @@ export function sampleOf(commit, known, budgetSeconds) {
 }
 
 /**
- * Returns the limit for the seeds of a sampled bug. A change of the code moves the seeds, so it is
- * far above what was known: a bug that is not found by then is not found by luck.
+ * Returns the limit for the seeds of a sampled bug. A change of the code changes which seeds find
+ * it, so the limit is far above the known number.
  *
  * @param {number} known
  */

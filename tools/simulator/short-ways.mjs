@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * Counts which way decided inside the scripts that have a short one. A comparison of scripts shows
- * little about a way that hardly ever decides.
+ * Counts how often the short ways inside a script decided, and how often the engine. A comparison
+ * of scripts proves little about a way that hardly ever decides.
  */
 
 /**
- * How often each way decided: `one` and `touch` (an operation on one lock, as its sender expects),
+ * Number of decisions of each way: `one` and `touch` (an operation on one lock, as its sender expects),
  * `held` (one acquire that is refused), `usual` (a list, as its sender expects), `engine`.
  *
  * @typedef {Map<string, number>} Ways
  */
 
-/** Statements before which the count stands: each has to occur exactly once in a script. */
+/** Statements in front of which a count is inserted. Each occurs exactly once in its script. */
 const places = /** @type {const} */ ({
   fenced: {
     one: "call('HSET', KEYS[1], ARGV[10], ARGV[9])\n",
@@ -33,7 +33,7 @@ const places = /** @type {const} */ ({
   },
 });
 
-/** In another database, so that it is no key of the test's. A flush has to be one of database 0. */
+/** Differs from the database of the test's keys. A flush must be one of database 0 only. */
 const countsDatabase = "1";
 const countsKey = "ways";
 
@@ -61,7 +61,7 @@ export function withCountedWays(name, source) {
   return text;
 }
 
-/** Beginnings of the short ways. */
+/** First statements of the short ways. */
 const entrances = [
   "if ARGV[5] == '1' and (kind",
   "if not refusal and not has_queues then",
@@ -70,7 +70,7 @@ const entrances = [
   "if ARGV[1] == '1' and (ARGV[4]",
 ];
 
-/** Returns the source without its short ways: the engine decides all of it. @param {string} source */
+/** Returns the source without its short ways: the engine decides. @param {string} source */
 export function withoutShortWays(source) {
   let text = source;
   for (const entrance of entrances) {
@@ -80,7 +80,7 @@ export function withoutShortWays(source) {
   return text;
 }
 
-/** Returns, as EVAL takes it, what gives the counts and begins anew. */
+/** Command that returns the counts and sets them to 0. */
 export const countsTaken = Object.freeze([
   "EVAL",
   `redis.call('SELECT', '${countsDatabase}')
