@@ -5,8 +5,8 @@ import { hasInEnvironment, listProcesses } from "./process-list.ts";
  * Problem: the embedded store frees the locks of a killed `exec` at once, but its watchdog needs a
  * moment to end the command. The next holder could start its command meanwhile.
  *
- * Idea: a watchdog has the locks of its run in its environment, and lives until the command is gone.
- * The next holder of one of these locks waits for its end.
+ * Idea: a watchdog has the locks of its run in its environment, and lives until the command is
+ * gone. The next holder of one of these locks waits for its end.
  *
  * Limits: only on Linux, where environments can be read, and only for processes of the same user.
  */

@@ -19,7 +19,10 @@ export class Watchdog {
   readonly #env: NodeJS.ProcessEnv;
   readonly #onGone: () => void;
 
-  /** `env` is its whole environment. Calls `onGone` if the watchdog was killed and is not started again. */
+  /**
+   * `env` is the whole environment of the watchdog. Calls `onGone` if the watchdog was killed and is
+   * not started again.
+   */
   constructor(env: NodeJS.ProcessEnv, onGone: () => void) {
     this.#env = env;
     this.#onGone = onGone;

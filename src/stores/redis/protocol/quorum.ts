@@ -30,8 +30,8 @@ export interface Admissions {
 /** Countdown of new nodes, which may not vote yet. */
 export interface VoteCountdown {
   /**
-   * Called when too few nodes may vote. Returns the time until enough of them may; undefined if that
-   * is not known. Emits a warning, once per countdown.
+   * Called when too few nodes may vote. Returns the time until enough of them may; undefined if
+   * that is not known. Emits a warning, once per countdown.
    */
   leftMs(): number | undefined;
 }
