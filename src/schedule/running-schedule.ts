@@ -124,6 +124,8 @@ export class RunningSchedule implements Schedule {
       }
       // The next tick looks again at what is left.
       if (againMs === undefined || this.#nowMs + againMs >= untilMs) return;
+      // An end of the pause that came before the pause has no effect on it.
+      if (this.#isStopping) return;
       await this.#pause.sleep(againMs);
       delayMs = Math.min(retryMsMax, delayMs * 2);
     }

@@ -416,6 +416,21 @@ describe("the end of a schedule", () => {
     expect(seen).toEqual(["done 12:00:10"]);
   });
 
+  test("does not wait for another try of a run that failed meanwhile", async () => {
+    const { clock, open } = scene();
+    let fail: (error: Error) => void = () => undefined;
+    const running = schedule(open(), "a", { every: "10s", tries: 2 }, async () => {
+      await new Promise((_, reject) => (fail = reject));
+    });
+    const seen = collect(running, "tick-failed");
+    await clock.advance(10 * second);
+    const stopped = running.stop();
+    fail(new Error("no database"));
+    await stopped;
+    expect(seen).toEqual(["failed 12:00:10"]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("comes with the signal, and with the close of the manager", async () => {
     const { clock, open } = scene();
     const controller = new AbortController();
