@@ -2,12 +2,16 @@
 /** Holdfast as built into dist/, with its defaults apart from TTL and wait. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { ioredisClients, nodeRedisClients } from "./clients.mjs";
 
 /** @import { Contender, Settings } from "../types.ts" */
 /** @import { Lease, Locks } from "../../src/index.ts" */
 
 const dist = process.env["HOLDFAST_BENCH_DIST"] ?? new URL("../../dist/", import.meta.url).href;
+
+/** Folder of the build of another checkout, which is measured as "before" beside this one. */
+export const before = process.env["HOLDFAST_BENCH_BEFORE"];
 
 /** Returns the address of a file of the build. @param {string} path */
 export function addressOf(path) {
@@ -19,14 +23,16 @@ const admissionMaxMs = 60_000;
 
 /**
  * @param {Settings} settings
- * @param {{ fencing: boolean, client: "ioredis" | "node-redis" }} kind
+ * @param {{ fencing: boolean, client: "ioredis" | "node-redis", build?: string }} kind `build` is
+ *   the folder of another build
  * @returns {Promise<Contender>}
  */
-export async function openHoldfast(settings, { fencing, client }) {
+export async function openHoldfast(settings, { fencing, client, build }) {
+  const from = build === undefined ? dist : `${pathToFileURL(build).href}/`;
   /** @type {typeof import("../../src/index.ts")} */
-  const { createLocks } = await import(addressOf("index.js"));
+  const { createLocks } = await import(new URL("index.js", from).href);
   /** @type {typeof import("../../src/stores/redis/index.ts")} */
-  const { redis, redlock } = await import(addressOf("stores/redis/index.js"));
+  const { redis, redlock } = await import(new URL("stores/redis/index.js", from).href);
   const { ports, ttlMs, waitMs, renewEveryMs } = settings;
   const open = client === "ioredis" ? ioredisClients : nodeRedisClients;
   const clients = await open(ports, settings);

@@ -2,7 +2,7 @@
 /** All contenders. */
 
 import { openFloor } from "./floor.mjs";
-import { openHoldfast } from "./holdfast.mjs";
+import { before, openHoldfast } from "./holdfast.mjs";
 import { openLimit } from "./limit.mjs";
 import { openRedisSemaphore, openRedlock4, openRedlock5 } from "./peers.mjs";
 import { openRedlockUniversal, openVerrou } from "./peers.mjs";
@@ -17,10 +17,12 @@ const oneOrFive = [1, 5];
  * @param {string} title
  * @param {boolean} fencing
  * @param {"ioredis" | "node-redis"} client
+ * @param {string} [build]
  * @returns {ContenderKind}
  */
-function holdfast(id, title, fencing, client) {
-  const open = (/** @type {Settings} */ settings) => openHoldfast(settings, { fencing, client });
+function holdfast(id, title, fencing, client, build) {
+  const kind = { fencing, client, ...(build === undefined ? {} : { build }) };
+  const open = (/** @type {Settings} */ settings) => openHoldfast(settings, kind);
   return { id, title, peer: false, nodes: oneOrFive, open };
 }
 
@@ -37,6 +39,12 @@ export const contenderKinds = [
   { id: "limit", title: "limit, raw socket", peer: false, nodes: oneOrFive, open: openLimit },
   holdfast("fenced", "Holdfast, fenced", true, "ioredis"),
   holdfast("unfenced", "Holdfast, unfenced", false, "ioredis"),
+  ...(before === undefined
+    ? []
+    : [
+        holdfast("fenced-before", "Holdfast before, fenced", true, "ioredis", before),
+        holdfast("unfenced-before", "Holdfast before, unfenced", false, "ioredis", before),
+      ]),
   holdfast("fenced-node-redis", "Holdfast, fenced, node-redis", true, "node-redis"),
   holdfast("unfenced-node-redis", "Holdfast, unfenced, node-redis", false, "node-redis"),
   { id: "redlock4", title: "redlock 4", peer: true, nodes: oneOrFive, open: openRedlock4 },

@@ -123,10 +123,34 @@ const bytes = Buffer;
 /** RESP headers of words, by the length of the word. A header includes the line end before it. */
 const lengths = Array.from({ length: 64 }, (_, length) => `\r\n$${length}\r\n`);
 
+/**
+ * Encoded beginnings of EVALSHA commands, by number of words and script: the number of words and
+ * the first two. perf (sequential): a program uses few of them again and again.
+ */
+const beginnings: (Map<string, string> | undefined)[] = [];
+/** Limit for the number of words of a command whose beginning is kept. */
+const keptWordsMax = 64;
+
+function scriptCallOf(script: string, wordCount: number): string {
+  const known = beginnings[wordCount]?.get(script);
+  if (known !== undefined) return known;
+  const text = `*${wordCount}${lined("EVALSHA")}${lined(script)}`;
+  if (wordCount <= keptWordsMax) {
+    (beginnings[wordCount] ??= new Map<string, string>()).set(script, text);
+  }
+  return text;
+}
+
+function lined(word: string): string {
+  return (lengths[word.length] ?? `\r\n$${word.length}\r\n`) + word;
+}
+
 function encoded(words: readonly string[]): string {
-  let text = `*${words.length}`;
-  for (const word of words) {
-    text += (lengths[word.length] ?? `\r\n$${word.length}\r\n`) + word;
+  const [name, script] = words;
+  const isCall = name === "EVALSHA" && script !== undefined;
+  let text = isCall ? scriptCallOf(script, words.length) : `*${words.length}`;
+  for (let index = isCall ? 2 : 0; index < words.length; index += 1) {
+    text += lined(words[index] ?? "");
   }
   text += "\r\n";
   // perf: counts the bytes of the whole text at once. Multi-byte characters make the header lengths

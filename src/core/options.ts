@@ -171,7 +171,8 @@ function orDefault(
 }
 
 /**
- * Checks `renew`. Also checks a default, whose interval may be too long for the TTL of this call.
+ * Checks `renew`. A default is checked again for each call, because its interval may be too long
+ * for the TTL of that call.
  */
 function checkedRenew(
   value: boolean | Duration | undefined,

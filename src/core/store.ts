@@ -233,8 +233,9 @@ export interface OpenStore {
    */
   waiting?(resources: readonly string[]): Waiting | undefined;
   /**
-   * Returns for how much longer this manager leaves the resources to clients of other libraries: it
-   * sends no attempts in this gap. 0 if there is no gap. Left out if there are no such clients.
+   * Returns the time left in the gap of these resources: a pause in which this manager sends no
+   * attempts, so that clients of other libraries get a turn. 0 if there is no gap. Left out if the
+   * store has no such clients.
    */
   gapRemainingMs?(resources: readonly string[]): number;
   /**

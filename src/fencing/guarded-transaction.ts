@@ -14,8 +14,8 @@ export interface WithGuardOptions extends GuardFenceOptions {
   readonly isolation?: "read committed" | "repeatable read" | "serializable";
   /**
    * Limit for each wait for a lock and for each pause between two statements. After this time the
-   * server ends the statement, or the transaction with its connection.
-   * @default the lease's remaining time at BEGIN; 30 s for a plain fence
+   * server cancels the statement, or closes the connection, which rolls the transaction back.
+   * @default the lease's remaining time at BEGIN; 30 s if only a fence was given
    */
   readonly timeout?: Duration;
   /** Limit for repetitions after a conflict with another transaction. @default 3 */

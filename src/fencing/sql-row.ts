@@ -65,7 +65,7 @@ export interface FencedDeleteResult {
 export interface LoweredRow extends FencedRow {
   /**
    * How far in the future a stored fence, as a time in microseconds since 1970, may be. A greater
-   * one is replaced.
+   * one was never granted, and would reject every holder for good: this write replaces it.
    * @default "24h"
    */
   readonly maxFenceAhead?: Duration;

@@ -23,7 +23,7 @@ const retryMsMin = 1_000;
 const retryMsMax = 30_000;
 /** Limit for ticks that came during a run and are reported one by one. */
 const skippedMax = 100;
-/** Step by which a process corrects a clock that is ahead. */
+/** Time that is added to `#aheadMs` each time that the ledger refuses a tick as too early. */
 const aheadStepMs = 1_000;
 const finishTries = 3;
 

@@ -27,7 +27,7 @@ export interface ScheduleEvents {
     readonly error: unknown;
     readonly retryInMs: number | undefined;
   };
-  /** A tick was not run, or not to its end, and is not run any more. */
+  /** A tick was not run, or its run did not finish, and it will not be tried again. */
   "tick-missed": AboutTick & { readonly reason: MissedReason };
   /** A tick came while the run of an earlier one went on, and `overlap` is `skip`. */
   "tick-skipped": AboutTick;

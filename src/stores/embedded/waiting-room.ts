@@ -60,7 +60,10 @@ export class WaitingRoom {
     this.#mailbox = undefined;
   }
 
-  /** Starts the checks of the holder that blocks `wait`. The checks end when the wait leaves. */
+  /**
+   * Checks at intervals whether the process of the holder that blocks `wait` is alive, until that
+   * call no longer waits.
+   */
   watch(wait: EmbeddedWaiting): void {
     this.#numberOf(wait);
     this.#cancelLook ??= this.#clock.setTimer(lookEveryMs, false, () => this.#look());

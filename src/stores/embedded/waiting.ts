@@ -55,7 +55,8 @@ export class EmbeddedWaiting implements Waiting {
     this.#listener = listener;
     if (listener === undefined || !this.#missed) return;
     this.#missed = false;
-    // The listener is called after this call has returned, because the caller does not wait yet.
+    // Notifies only after this call has returned: before that, the caller does not wait yet, and
+    // would miss it.
     void Promise.resolve().then(() => this.notify());
   }
 

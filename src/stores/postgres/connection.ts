@@ -61,7 +61,8 @@ export class Connection {
         this.#observer.onReply(answer.value, sent);
         return { ok: true, value: answer.value };
       }
-      // Another server than the one that granted last: it begins its generation first.
+      // This is another server than the one that granted last, perhaps a copy that lacks the latest
+      // fences. It first begins a new generation: greater leading digits for all its fences.
       const entry = await this.send(this.#enterSql, [], () => undefined);
       if (!entry.ok) return entry;
       if (entered) return this.#failed(new Error("the server changes all the time"), entry);

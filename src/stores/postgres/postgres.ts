@@ -10,8 +10,8 @@ import { PostgresStore } from "./postgres-store.ts";
  * PGlite, or a query function; the store never ends it. Run `migrate` or the SQL of `migrationSql`
  * once before: without its schema every call fails with a PostgresError.
  *
- * Locks hold as those of one Redis do: until the server forgets a commit, in a failover to a copy
- * that lacks the latest ones. Fences grow even then.
+ * A lock is as safe as on a single Redis: it can be lost in a failover to a copy that lacks the
+ * latest commits. Fences grow even then.
  */
 export function postgres(db: PostgresDatabase, options: PostgresStoreOptions = {}): Store {
   const settings = resolvePostgresOptions(options);

@@ -165,7 +165,7 @@ export class WakeUps {
     else this.#waits.get(payload)?.onNotified();
   }
 
-  /** The session has ended or was replaced, and notifications may be lost: it is opened again. */
+  /** Opens a new session: the old one ended or was replaced, and may have lost notifications. */
   #onGap(): void {
     if (!this.isListening) return;
     this.#nextTryMs = -Infinity;

@@ -13,7 +13,7 @@ export function encode(
   verify: boolean,
   byText = false,
 ): string[] {
-  const own = operations.some(({ kind }) => kind !== "release") ? mode : (mode.releases ?? mode);
+  const own = hasOnlyReleases(operations) ? (mode.releases ?? mode) : mode;
   const { script, record, counterOf, queueOf, strict } = own;
   const command = byText ? ["EVAL", script.source, ""] : ["EVALSHA", script.sha, ""];
   if (record !== undefined) command.push(record.key);
@@ -41,30 +41,38 @@ export function encode(
   return command;
 }
 
+function hasOnlyReleases(operations: readonly Operation[]): boolean {
+  for (const { kind } of operations) if (kind !== "release") return false;
+  return true;
+}
+
 /**
  * Adds the operations in runs. Consecutive operations of one kind form a run: they share code,
  * number of keys and TTL.
  */
 function addRuns(mode: Mode, command: string[], operations: readonly Operation[]): void {
-  let [code, locks, ttlMs, count, countAt] = ["", 0, 0, 0, 0];
-  for (const operation of operations) {
-    const own = codeOf(operation);
-    const ownTtlMs = operation.kind === "release" ? 0 : operation.ttlMs;
-    if (own !== code || operation.keys.length !== locks || ownTtlMs !== ttlMs || count === 0) {
-      if (count > 0) command[countAt] = `${code} ${count} ${locks}`;
-      [code, locks, ttlMs, count, countAt] = [
-        own,
-        operation.keys.length,
-        ownTtlMs,
-        0,
-        command.length,
-      ];
-      command.push("", String(ttlMs));
+  let from = 0;
+  while (from < operations.length) {
+    const first = operations[from];
+    if (first === undefined) return;
+    const code = codeOf(first);
+    const ttlMs = ttlOf(first);
+    const headAt = command.length;
+    command.push("", String(ttlMs));
+    let next = from;
+    for (let each: Operation | undefined = first; each !== undefined; each = operations[next]) {
+      const isSame = each.keys.length === first.keys.length && ttlOf(each) === ttlMs;
+      if (!isSame || codeOf(each) !== code) break;
+      addArguments(mode, command, each);
+      next += 1;
     }
-    count += 1;
-    addArguments(mode, command, operation);
+    command[headAt] = `${code} ${next - from} ${first.keys.length}`;
+    from = next;
   }
-  command[countAt] = `${code} ${count} ${locks}`;
+}
+
+function ttlOf(operation: Operation): number {
+  return operation.kind === "release" ? 0 : operation.ttlMs;
 }
 
 /**

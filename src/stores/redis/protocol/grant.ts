@@ -238,7 +238,8 @@ class ShortOwners {
    */
   #base: string | undefined;
   /**
-   * Last owner that was shortened, and its number. perf: usually this owner is needed again next.
+   * Last owner that was stored as a number, and that number. perf: usually the next call needs the
+   * text of this owner again.
    */
   #last = "";
   #lastNumber = -1;

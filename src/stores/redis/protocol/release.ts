@@ -129,8 +129,8 @@ class Release implements RoundListener<ReleaseReply>, BegunRelease {
   /** Number of nodes that had all the owner's keys, and deleted them. */
   #deleted = 0;
   /**
-   * Number of nodes that lacked a key in the first run of the request. Before a second run, the
-   * first one may have deleted the key.
+   * Number of nodes that lacked a key when the request ran for the first time. In a second run a
+   * missing key proves nothing: the first run may have deleted it.
    */
   #missing = 0;
 

@@ -136,7 +136,7 @@ export class NodeListening {
     subscription.openSinceMs = undefined;
     this.#isBad = true;
     if (isNotConnected(cause)) {
-      // A missing connection is reported as a fault of the node, so there is no warning here.
+      // No warning here: the missing connection is already reported as a fault of the node.
       this.#nextMs = this.#nowMs + disconnectedPauseMs;
     } else {
       this.#nextMs = this.#nowMs + this.#nextPauseMs();

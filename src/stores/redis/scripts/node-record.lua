@@ -1,10 +1,12 @@
--- Reads the whole node record, after checking that it belongs to this very process.
+-- Reads the whole node record, after checking that it was written for the server process that runs
+-- now, and not before a restart.
 -- KEYS: [1] node record
 -- ARGV: [1] verify (send 1), [2] admission, [3] format, [4] maxTtl ms
 -- Returns: "W sec usec uptime field value field value ..."   the record, uptime in seconds
 --          "X CODE detail"                                   refused, waiting does not help
 -- @include record
--- Without INFO nothing can be verified, so this refusal changes no record: the node goes on voting.
+-- Without INFO nothing can be verified. Only this call is refused: the record stays unchanged, so
+-- that the node goes on voting.
 -- The script may be cached all the same, because it grants nothing.
 if ARGV[2] == 'strict' and not server_run_id() then return 'X NOINFO' end
 local time = redis.call('TIME')
