@@ -1,4 +1,5 @@
 import { badInput } from "./conformance/bad-input.ts";
+import { contending } from "./conformance/contending.ts";
 import { excluding } from "./conformance/excluding.ts";
 import { expiring } from "./conformance/expiring.ts";
 import { fencing } from "./conformance/fencing.ts";
@@ -23,6 +24,7 @@ import { waiting } from "./conformance/waiting.ts";
 export const storeConformance: readonly ConformanceCase[] = [
   ...excluding,
   ...waiting,
+  ...contending,
   ...expiring,
   ...fencing,
   ...several,

@@ -7,6 +7,8 @@ export interface ConformanceHarness {
     readonly namespace: string;
     readonly shortTtlMs?: number;
     readonly settleMs?: number;
+    readonly servesInOrder?: boolean;
+    cleanUp?(): Promise<void>;
     advance?(ms: number): Promise<void>;
 }
 

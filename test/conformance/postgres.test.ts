@@ -2,6 +2,7 @@ import { PGlite } from "@electric-sql/pglite";
 import { Pool } from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { queryOf } from "../../src/fencing/postgres-query.ts";
 import { createLocks } from "../../src/index.ts";
 import { migrate, postgres, type PostgresDatabase } from "../../src/stores/postgres/index.ts";
 import type { ConformanceHarness } from "../../src/testing/index.ts";
@@ -44,6 +45,10 @@ function harness(namespace: string, db: () => PostgresDatabase): () => Conforman
       maxTtlMs,
       namespace,
       shortTtlMs: 1_000,
+      servesInOrder: true,
+      cleanUp: async () => {
+        await queryOf(db())("SELECT holdfast.sweep_v1(interval '0', 1000)", []);
+      },
     };
   };
 }

@@ -41,6 +41,7 @@ export function redisHarness(
     maxTtlMs,
     namespace,
     shortTtlMs: 1_000,
+    servesInOrder: true,
   };
 }
 

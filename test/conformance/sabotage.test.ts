@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { OpenStore, Store } from "../../src/core/store.ts";
-import { createLocks } from "../../src/index.ts";
+import type { OpenStore, Store, Waiting } from "../../src/core/store.ts";
+import { createLocks, StoreError } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import {
   type ConformanceHarness,
@@ -116,6 +116,40 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
     noticedBy: "has no mark before the first is raised, and then shows it to all",
     store: { capabilities: { fencing: true, multiResource: true, marks: false } },
   },
+  "fails two waiting attempts of three": {
+    noticedBy: "fails no attempt while managers take turns on a healthy store",
+    open: (store) => ({ waiting: () => unreliableWait(store) }),
+  },
+  "counts fences for each lock, and forgets them when it is free": {
+    noticedBy: "gives greater fences over many holds and clean-ups",
+    open: (store) => {
+      let hold = 0n;
+      return {
+        attempt: async (request) => {
+          const outcome = await store.attempt(request);
+          if (outcome.kind !== "granted") return outcome;
+          hold = (hold + 1n) % 50n;
+          return { kind: "granted", grant: { ...outcome.grant, fence: hold + 1n } };
+        },
+      };
+    },
+  },
+  "lets a manager have a lock twice": {
+    noticedBy: "gives a resource to one manager at a time",
+    open: (store) => {
+      const ours = new Set<string | undefined>();
+      return {
+        attempt: async (request) => {
+          const outcome = await store.attempt(request);
+          if (outcome.kind === "granted") ours.add(request.owner);
+          if (outcome.kind !== "held" || !ours.has(outcome.holder?.owner)) return outcome;
+          const { resources, owner, ttlMs } = request;
+          const grant = { resources, owner, fence: 1_000n, validityMs: ttlMs };
+          return { kind: "granted", grant };
+        },
+      };
+    },
+  },
   "takes what it can get of several": {
     noticedBy: "takes none of several when one of them is held",
     open: (store) => ({
@@ -217,6 +251,21 @@ const sabotages: Readonly<Record<string, Sabotage>> = {
   },
 };
 
+/** A wait that fails two of three attempts, as a store with a wrong query would. */
+function unreliableWait(store: OpenStore): Waiting {
+  let attempts = 0;
+  return {
+    attempt: async (request) => {
+      attempts += 1;
+      if (attempts % 3 === 0) return await store.attempt(request);
+      const error = new StoreError("the query is wrong");
+      return { kind: "failed", error, retryable: true, cleanup: undefined };
+    },
+    listen: () => undefined,
+    leave: async () => undefined,
+  };
+}
+
 function sabotaged({ store: changes = {}, open = () => ({}) }: Sabotage): ConformanceHarness {
   const sound = memory();
   const { runtime, clock } = manualRuntime();
@@ -260,6 +309,29 @@ test.each(Object.entries(sabotages))("the suite detects a store that %s", async 
   if (noticing === undefined) throw new Error(`there is no case "${sabotage.noticedBy}"`);
   await expect(noticing.run(sabotaged({ noticedBy: "" }))).resolves.toBeUndefined();
   await expect(noticing.run(sabotaged(sabotage))).rejects.toThrow();
+});
+
+test("the suite detects a store that serves the first waiting manager last", async () => {
+  const name = "serves waiting managers in their order, if it says so";
+  const noticing = storeConformance.find((each) => each.name === name);
+  let [managers, grants] = [0, 0];
+  const harness = sabotaged({
+    noticedBy: name,
+    open: (store) => {
+      managers += 1;
+      // The first manager holds the lock, the second one waits first.
+      const isLast = managers === 2;
+      return {
+        attempt: async (request) => {
+          if (isLast && grants < 4) return { kind: "held", holder: undefined, cleanup: undefined };
+          const outcome = await store.attempt(request);
+          if (outcome.kind === "granted") grants += 1;
+          return outcome;
+        },
+      };
+    },
+  });
+  await expect(noticing?.run({ ...harness, servesInOrder: true })).rejects.toThrow("the order");
 });
 
 test("every case has a unique name", () => {

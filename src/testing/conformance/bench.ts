@@ -39,6 +39,7 @@ export class Bench {
   readonly maxTtlMs: number;
   readonly shortTtlMs: number;
   readonly settleMs: number;
+  readonly servesInOrder: boolean;
   readonly #harness: ConformanceHarness;
   readonly #opened: Locks[] = [];
   readonly #resources: string[] = [];
@@ -52,6 +53,7 @@ export class Bench {
     this.maxTtlMs = harness.maxTtlMs;
     this.shortTtlMs = harness.shortTtlMs ?? 400;
     this.settleMs = harness.settleMs ?? 50;
+    this.servesInOrder = harness.servesInOrder ?? false;
   }
 
   /** TTL of a lease that does not expire while a case runs. */
@@ -85,6 +87,11 @@ export class Bench {
     const name = `{${this.#run}}${suffix}`;
     this.#resources.push(name);
     return name;
+  }
+
+  /** Lets the store delete what it keeps of free locks. */
+  async cleanUp(): Promise<void> {
+    await this.#harness.cleanUp?.();
   }
 
   /** Lets `ms` go by. */

@@ -25,6 +25,16 @@ export interface ConformanceHarness {
   readonly shortTtlMs?: number;
   /** Time for which a case waits to check that an event does not happen. @default 50 */
   readonly settleMs?: number;
+  /**
+   * True if the store serves waiting managers in the order in which they came. The cases test it
+   * then. @default false
+   */
+  readonly servesInOrder?: boolean;
+  /**
+   * Deletes what the store keeps of free locks, as it may do by itself after a while. Fences must
+   * grow all the same. @default nothing
+   */
+  cleanUp?(): Promise<void>;
   /** Lets time go by, for a store with a manual clock. @default real time */
   advance?(ms: number): Promise<void>;
 }
