@@ -31,7 +31,7 @@ const specifiers = subpaths.map((subpath) => subpath.replace(/^\./, "holdfast"))
 
 /** Limits for an installation: files to write, and bytes. */
 const filesMax = 74;
-const unpackedBytesMax = 1_030_000;
+const unpackedBytesMax = 1_060_000;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
 const staging = join(folder, "staging");
 const consumer = join(folder, "consumer");
