@@ -20,8 +20,8 @@ export class Watchdog {
   readonly #onGone: () => void;
 
   /**
-   * `env` is the whole environment of the watchdog. Calls `onGone` if the watchdog was killed and is
-   * not started again.
+   * `env` is the whole environment of the watchdog. Calls `onGone` if the watchdog was killed and
+   * is not started again.
    */
   constructor(env: NodeJS.ProcessEnv, onGone: () => void) {
     this.#env = env;
