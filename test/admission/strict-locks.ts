@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import type { RedisClient } from "../../src/clients/redis-client.ts";
 import type { CreateLocksOptions, Locks } from "../../src/index.ts";
 import type { RedisStoreOptions } from "../../src/stores/redis/index.ts";
 import { wireFormat } from "../../src/stores/redis/commands/keys.ts";
 import { dial, openLocks, type RedisBench } from "../support/redis-harness.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import type { RedisServer } from "../../tools/redis/redis-server.mjs";
 
 /**
@@ -34,7 +33,7 @@ export async function admit(server: RedisServer, ttlMaxMs = maxTtl): Promise<voi
   await server.command("HSET", "holdfast:node", "rid", rid, ...state, ...format);
 }
 
-/** The same on servers that are already admitted. */
+/** Opens such a manager on servers that are already admitted. */
 export async function openAdmitted(
   redis: RedisBench,
   store: RedisStoreOptions & { readonly maxTtl?: number } = {},
@@ -62,40 +61,20 @@ export async function field(server: RedisServer, name: string): Promise<string |
   return (await server.command("HGET", "holdfast:node", name)) as string | null;
 }
 
-/** A proxy with a fixed port, which can lead to one server after another. */
+/** A proxy that can lead to one server after another. */
 export interface Door {
   readonly port: number;
   leadTo(port: number): void;
 }
 
+/** Opens a proxy to the server on `target`. It is closed when the test is over. */
 export async function openDoor(target: number): Promise<Door> {
-  let behind = target;
-  const sockets = new Set<Socket>();
-  const listener = createServer((client) => {
-    const server = connect({ port: behind, host: "127.0.0.1" });
-    for (const socket of [client, server]) {
-      sockets.add(socket);
-      socket.on("error", () => undefined);
-      socket.on("close", () => {
-        sockets.delete(socket);
-        client.destroy();
-        server.destroy();
-      });
-    }
-    client.pipe(server).pipe(client);
-  });
-  listener.listen({ port: 0, host: "127.0.0.1" });
-  await once(listener, "listening");
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    listener.close();
-    await once(listener, "close");
-  });
+  const proxy = await startTcpProxy(target);
   return {
-    port: (listener.address() as AddressInfo).port,
+    port: proxy.port,
     leadTo(port) {
-      behind = port;
-      for (const socket of sockets) socket.destroy();
+      proxy.target = port;
+      proxy.reset();
     },
   };
 }
