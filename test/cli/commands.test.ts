@@ -232,6 +232,31 @@ describe("completion", () => {
     expect(complete("holdfast exec some --gr")).toEqual(["--grace"]);
     expect(complete("holdfast fence ch")).toEqual(["check"]);
     expect(complete("holdfast fence check --f")).toEqual(["--file"]);
+    // Without the package bash-completion, the name of a command is completed.
+    expect(complete("holdfast exec some -- bas")).toContain("bash");
+  });
+
+  test("of bash completes the names of held resources, and runs nothing in them", async () => {
+    const folder = cli.folder();
+    const ran = join(folder, "ran");
+    const locks = createLocks(embedded(join(folder, "locks")));
+    await locks.acquire("nightly-report");
+    await locks.acquire(`nightly $(touch ${ran})`);
+    await locks.acquire("other");
+    const names = ["ls", "--names", "--store", `embedded:${join(folder, "locks")}`];
+    expect((await cli.run(names)).stdout).toBe(`nightly $(touch ${ran})\nnightly-report\nother\n`);
+    const { stdout } = await cli.run(["completion", "bash"]);
+    const input = `holdfast() { "${process.execPath}" "${cli.program}" "$@"; }
+      ${stdout}
+      COMP_WORDS=(holdfast exec nightly); COMP_CWORD=2; _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const env = { ...process.env, HOLDFAST_STORE: `embedded:${join(folder, "locks")}` };
+    const completed = spawnSync("bash", ["--norc"], { input, encoding: "utf8", env });
+    expect(completed.stdout.trim().split("\n")).toEqual([
+      `nightly\\ \\$\\(touch\\ ${ran}\\)`,
+      "nightly-report",
+    ]);
+    expect(existsSync(ran)).toBe(false);
+    await locks.close();
   });
 });
 

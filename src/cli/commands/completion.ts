@@ -59,7 +59,10 @@ function entriesOf(program: Command): readonly Entry[] {
   return entries;
 }
 
-/** Returns the bash script. After `--`, bash completes the command of `exec` as usual. */
+/**
+ * Returns the bash script. It completes the names of held resources. After `--`, bash completes the
+ * command of `exec` as usual; without the package bash-completion, only the command's name.
+ */
 function bash(entries: readonly Entry[]): string {
   const cases = entries.map(({ path, commands, options }) => {
     const words = [...commands.map(({ name }) => name), ...options.map(({ flag }) => flag)];
@@ -72,7 +75,11 @@ _holdfast() {
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
     if [[ $word == -- ]]; then
-      _command_offset $((index + 1))
+      if declare -F _command_offset > /dev/null; then
+        _command_offset $((index + 1))
+      elif ((COMP_CWORD == index + 1)); then
+        COMPREPLY=($(compgen -c -- "$current"))
+      fi
       return
     fi
     for known in ${names.join(" ")}; do
@@ -82,6 +89,14 @@ _holdfast() {
   case "$path" in
 ${cases.join("\n")}
   esac
+  if [[ $path =~ ^(exec|inspect|wait|break)$ && $current != -* ]]; then
+    # A name is only compared and quoted: \`compgen -W\` would run what is in it.
+    COMPREPLY=()
+    while IFS= read -r word; do
+      [[ $word == "$current"* ]] && COMPREPLY+=("$(printf %q "$word")")
+    done < <(holdfast ls --names 2> /dev/null)
+    return
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _holdfast holdfast
