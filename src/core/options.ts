@@ -28,7 +28,7 @@ export interface LockOptions {
   /**
    * Longest wait for a held resource: 0 makes one attempt, `"forever"` waits until `signal` aborts
    * or `close()` is called.
-   * @default "10s"
+   * @default "10s", or until new nodes of a quorum may vote
    */
   readonly wait?: Duration | "forever";
   /**
@@ -61,6 +61,8 @@ export interface ResolvedOptions {
   readonly ttlMs: number;
   /** Longest wait for a held resource. Infinity for `"forever"`. */
   readonly waitMs: number;
+  /** True if the user gave no `wait`, to the call or to the manager. */
+  readonly isDefaultWait: boolean;
   /**
    * True to renew after a third of the TTL. A number is the time between renewals in ms. Undefined
    * for the default of the method.
@@ -85,6 +87,7 @@ const labelLengthMax = 200;
 export const builtInDefaults: ResolvedOptions = {
   ttlMs: 10_000,
   waitMs: 10_000,
+  isDefaultWait: true,
   renew: undefined,
   maxHoldMs: 3_600_000,
   retryMinMs: 10,
@@ -125,6 +128,7 @@ export function resolveOptions(
   return {
     ttlMs,
     waitMs: wait === "forever" ? Infinity : orDefault("wait", wait, defaults.waitMs, 0, 7 * dayMs),
+    isDefaultWait: wait === undefined && defaults.isDefaultWait,
     renew: checkedRenew(renew === undefined ? defaults.renew : renew, ttlMs, bounds),
     maxHoldMs: orDefault("maxHold", maxHold, defaults.maxHoldMs, ttlMinMs, 30 * dayMs),
     retryMinMs,

@@ -96,6 +96,8 @@ export type AttemptOutcome =
   | {
       readonly kind: "failed";
       readonly error: HoldfastError;
+      /** Time until enough nodes may vote. Left out if that is not known, or not the reason. */
+      readonly votesInMs?: number | undefined;
       /** False if another attempt would fail in the same way: wrong set-up, missing permission. */
       readonly retryable: boolean;
       readonly cleanup: Promise<void> | undefined;

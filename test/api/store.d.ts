@@ -116,6 +116,7 @@ export type AttemptOutcome = {
 } | {
     readonly kind: "failed";
     readonly error: HoldfastError;
+    readonly votesInMs?: number | undefined;
     readonly retryable: boolean;
     readonly cleanup: Promise<void> | undefined;
 };

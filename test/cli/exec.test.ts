@@ -240,6 +240,33 @@ describe("a lock with another holder", () => {
   });
 });
 
+test("the command of an exec that died has ended before the next holder's command starts", async () => {
+  const folder = cli.folder();
+  const [pids, seen] = [join(folder, "pids"), join(folder, "seen")];
+  const exec = ["exec", "r", "--store", `embedded:${folder}`, "--ttl", "30s"];
+  const dying = cli.start([...exec, "--label", "first", "--", ...worker(pids, "true")]);
+  await linesOf(pids, 2);
+  // The watchdog, which ends the command, is slow.
+  const watchdog = await watchdogOf(dying.pid);
+  process.kill(watchdog, "SIGSTOP");
+  process.kill(dying.pid, "SIGKILL");
+  await until("exec has died", () => !isRunning(dying.pid));
+  // A zombie runs no code any more.
+  const look = "grep -q ') [^ZX]' /proc/$pid/stat 2>/dev/null && echo $pid";
+  const next = `for pid in $(cat ${pids}); do ${look}; done > ${seen}; true`;
+  const second = cli.start([...exec, "--label", "second", "--", "sh", "-c", next]);
+  const locks = createLocks(embedded(folder));
+  await until("the next one holds the lock", async () => {
+    return (await locks.inspect("r")).label === "second";
+  });
+  await locks.close();
+  expect(existsSync(seen)).toBe(false);
+  process.kill(watchdog, "SIGCONT");
+  await dying.ended;
+  expect(await second.ended).toMatchObject({ code: 0, stderr: "" });
+  expect(readFileSync(seen, "utf8")).toBe("");
+});
+
 describe("a lease that is lost", () => {
   test("by break makes exec stop the command and end with 76", async () => {
     const folder = cli.folder();

@@ -19,6 +19,7 @@ describe("options", () => {
     const expected = {
       ttlMs: 10_000,
       waitMs: 10_000,
+      isDefaultWait: true,
       renew: undefined,
       maxHoldMs: 3_600_000,
       retryMinMs: 10,
@@ -45,6 +46,7 @@ describe("options", () => {
     expect(resolve(given)).toEqual({
       ttlMs: 5_000,
       waitMs: 60_000,
+      isDefaultWait: false,
       renew: true,
       maxHoldMs: 7_200_000,
       retryMinMs: 5,

@@ -111,6 +111,7 @@ function planOf(
     args,
     ttlMs,
     waitMs: waitMsOf(flags, config.wait, oncePerMs),
+    isDefaultWait: (flags.wait ?? config.wait ?? oncePerMs) === undefined,
     graceMs:
       grace === undefined
         ? Math.min(5_000, Math.round(ttlMs / 4))

@@ -12,13 +12,14 @@ import type { Session } from "../session.ts";
 import { shortDuration } from "../words.ts";
 import { exitCodeOf, RunningCommand, targetKind, type CommandEnd } from "./command.ts";
 import { checkExecutable } from "./gate.ts";
+import { earlierWatchdogsEnded, watchdogEnvironment } from "./earlier-watchdogs.ts";
 import { heldVariables, refuseOwn } from "./held-above.ts";
 import { Hold, holdMs, type HoldTerms } from "./hold.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { commandSink, SignalRelay, waitingSink } from "./signal-relay.ts";
 import { killAfterMs, marginMs, type StopTerms } from "./stop-plan.ts";
 import type { Target } from "./target.ts";
-import { noteWait } from "./wait-notice.ts";
+import { noteCountdown, noteWait } from "./wait-notice.ts";
 import { Watchdog } from "./watchdog-client.ts";
 
 export interface ExecPlan extends StopTerms, HoldTerms {
@@ -26,6 +27,8 @@ export interface ExecPlan extends StopTerms, HoldTerms {
   readonly file: string;
   readonly args: readonly string[];
   readonly waitMs: number;
+  /** True if the user gave no wait. */
+  readonly isDefaultWait: boolean;
   readonly maxHoldMs: number;
   readonly label: string;
   readonly fencing: boolean;
@@ -55,6 +58,7 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
         await refuseOwn(connected, plan.resources);
         const controller = new AbortController();
         relay.to(waitingSink((signal) => controller.abort(new Interrupted(signal))));
+        if (!plan.quiet) noteCountdown(connected, output);
         const notice = isForPeople || output.debug ? noteWait(connected, plan, output) : undefined;
         const lease = await acquire(connected, plan, controller.signal).finally(notice);
         try {
@@ -74,8 +78,8 @@ export async function runExec(session: Session, plan: ExecPlan): Promise<number>
 async function acquire({ locks }: Connected, plan: ExecPlan, signal: AbortSignal): Promise<Lease> {
   const { ttlMs, waitMs, maxHoldMs, label, resources } = plan;
   const wait = waitMs === Infinity ? "forever" : waitMs;
-  const terms = { ttl: ttlMs, wait, maxHold: maxHoldMs, renew: true, label, signal } as const;
-  return await locks.acquire(resources, terms);
+  const terms = { ttl: ttlMs, maxHold: maxHoldMs, renew: true, label, signal } as const;
+  return await locks.acquire(resources, plan.isDefaultWait ? terms : { ...terms, wait });
 }
 
 /**
@@ -118,7 +122,13 @@ class Execution {
 
   async run(relay: SignalRelay): Promise<number> {
     const { file, args } = this.#plan;
-    const watchdog = new Watchdog(() => {
+    const { identity: store, kind: storeKind } = this.#connected;
+    const locked = { store, resources: this.#plan.resources };
+    // Other stores keep the locks of a killed `exec` until its command has ended.
+    if (storeKind === "embedded" && !(await earlierWatchdogsEnded(locked))) {
+      this.#output.warn("the command of an earlier holder may still be running");
+    }
+    const watchdog = new Watchdog(watchdogEnvironment(locked), () => {
       this.#output.warn("the watchdog was killed: should holdfast be killed too, nothing stops it");
     });
     try {

@@ -36,6 +36,13 @@ export function noteWait(
   };
 }
 
+/** Writes to stderr that new servers of a quorum do not vote yet, and until when. */
+export function noteCountdown({ locks }: Connected, output: Output): void {
+  locks.on("warning", ({ code, what }) => {
+    if (code === "admission-countdown" && !output.debug) output.note(`waiting: ${what}`);
+  });
+}
+
 function sentence(seen: Inspection, waitMs: number): string {
   const limit = waitMs === Infinity ? "for ever" : `up to ${shortDuration(waitMs)}`;
   const name = `"${printable(seen.resource)}"`;

@@ -16,10 +16,15 @@ export class Watchdog {
   #starts = 0;
   #over = false;
   #acted = false;
+  readonly #env: NodeJS.ProcessEnv;
   readonly #onGone: () => void;
 
-  /** Calls `onGone` if the watchdog was killed and is not started again. */
-  constructor(onGone: () => void) {
+  /**
+   * `env` is the whole environment of the watchdog. Calls `onGone` if the watchdog was killed and
+   * is not started again.
+   */
+  constructor(env: NodeJS.ProcessEnv, onGone: () => void) {
+    this.#env = env;
     this.#onGone = onGone;
     this.#start();
   }
@@ -55,7 +60,7 @@ export class Watchdog {
       detached: true,
       stdio: ["pipe", "pipe", "ignore"],
       cwd: "/",
-      env: {},
+      env: this.#env,
     });
     this.#child = child;
     // The error is ignored, because the event "close" follows a broken pipe.

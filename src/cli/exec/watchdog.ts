@@ -15,6 +15,8 @@ import { killAfterMs, marginMs, stopLeftMs } from "./stop-plan.ts";
  */
 
 const lookMs = 20;
+/** Limit for the time until processes have ended after SIGKILL. */
+const goneMsMax = 5_000;
 /** Time after which a command that is just being started has its mark in its environment. */
 const startingMs = 500;
 
@@ -95,9 +97,18 @@ function stop(last: Order, graceMs: number): void {
       return;
     }
     tree.kill();
-    process.exit(0);
+    exitWhenGone(tree, performance.now() + goneMsMax);
   };
   look();
+}
+
+/**
+ * Ends the watchdog when all processes have ended. The next holder of the lock waits for its end. A
+ * process that cannot be killed does not keep it for ever.
+ */
+function exitWhenGone(tree: ProcessTree, untilMs: number): void {
+  if (!tree.isAlive() || performance.now() > untilMs) process.exit(0);
+  setTimeout(() => exitWhenGone(tree, untilMs), lookMs);
 }
 
 /**

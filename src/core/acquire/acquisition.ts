@@ -1,5 +1,6 @@
 import { Backoff, type Refused } from "./backoff.ts";
 import { CallCancellation } from "./cancellation.ts";
+import { waitEndsAfter } from "./countdown.ts";
 import { AcquireTimeoutError, QuorumError, type Holder, type Vote } from "../errors.ts";
 import type { Emitter } from "../events.ts";
 import type { HeldLease } from "../lease/held-lease.ts";
@@ -99,19 +100,17 @@ export class Acquisition extends CallCancellation {
   /** Sends attempts until one is granted, `wait` ends or the call is cancelled. Never rejects. */
   async #run<Result>(take: Take<Result>, resolve: (result: Result) => void): Promise<void> {
     const { resources, options } = this;
-    const { ttlMs, label } = options;
     const { runtime, store, owners } = this.#context;
     const { clock, random } = runtime;
     const began = clock.now();
     const beganMs = began.monotonicMs;
-    const waitEndsMs = beganMs + options.waitMs;
+    let waitEndsMs = beganMs + options.waitMs;
     let waiter: Waiter | undefined;
     let backoff: Backoff | undefined;
     try {
       const gapMs = store.gapRemainingMs?.(resources) ?? 0;
       if (this.#isBehindOthers()) waiter = new Waiter(this.#context, this);
       else if (gapMs > 0) await leaveGap(this.#context, this, gapMs);
-      const isAlone = waiter === undefined && gapMs <= 0;
       for (let attempts = 1; ; attempts += 1) {
         if (waiter !== undefined) {
           // perf (contended): pauses in this loop, not in a function: one more promise would make
@@ -133,7 +132,8 @@ export class Acquisition extends CallCancellation {
         }
         waiter?.attemptBegins();
         // Validity counts from before the first byte is sent.
-        const started = isAlone && attempts === 1 ? began : clock.now();
+        const started = attempts === 1 && waiter === undefined && gapMs <= 0 ? began : clock.now();
+        const { ttlMs, label } = options;
         const owner = owners.next(label);
         const request = { resources, owner, ttlMs, started, waitEndsMs, cancellation: this };
         const reply = await (waiter?.store ?? store).attempt(request);
@@ -148,6 +148,7 @@ export class Acquisition extends CallCancellation {
           const acquired = { grant, started, validityMs: grant.validityMs, attempts, waitedMs };
           return resolve(take.granted(this, acquired, received));
         }
+        waitEndsMs = waitEndsAfter(outcome, options, { beganMs, waitEndsMs, clock });
         const isHopeless = outcome.kind === "failed" && !outcome.retryable;
         if (this.cancelled || isHopeless || waitEndsMs <= clock.monotonicMs()) {
           // Ends the call only when the store has deleted what the attempt left.
@@ -255,10 +256,9 @@ export class Acquisition extends CallCancellation {
   lease(acquired: Acquired, moment: Instant): HeldLease {
     const { keeper, events } = this.#context;
     const { grant, attempts, waitedMs } = acquired;
-    const { options } = this;
-    const lease = keeper.hold(acquired, options, moment);
+    const lease = keeper.hold(acquired, this.options, moment);
     if (events.wants("acquired")) {
-      const about = { resources: grant.resources, label: options.label, fence: grant.fence };
+      const about = { resources: grant.resources, label: this.options.label, fence: grant.fence };
       events.emit("acquired", { ...about, attempts, waitedMs, remainingMs: lease.remainingMs() });
     }
     return lease;
@@ -292,9 +292,7 @@ export const asOutcome: Take<Acquired | Refused> = {
 
 function tooLate(store: OpenStore, grant: Grant): AttemptOutcome {
   const cleanup = store.release(grant).then(() => undefined);
-  const error = new QuorumError("acquire", grant.resources, [], {
-    quorum: 0,
-    hint: "It was granted, but the validity was over before it could be handed out",
-  });
+  const hint = "It was granted, but the validity was over before it could be handed out";
+  const error = new QuorumError("acquire", grant.resources, [], { quorum: 0, hint });
   return { kind: "failed", error, retryable: true, cleanup };
 }

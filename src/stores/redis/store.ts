@@ -17,6 +17,7 @@ import type {
   Waiting,
 } from "../../core/store.ts";
 import { Admission } from "./admission/admission.ts";
+import { Countdown } from "./admission/countdown.ts";
 import { nodeStatuses } from "./admission/node-statuses.ts";
 import {
   clusterMode,
@@ -109,6 +110,7 @@ export class RedisStore implements OpenStore, RaisingStore {
       duplicates,
       owed: new OwedReleases(scheduler),
       admissions: this.#admission,
+      countdown: new Countdown(common, this.#admission),
       grantObserver: only === undefined ? undefined : this.#failovers,
       gaps: options.foreignGapMs > 0 ? new Gaps(clock, options.foreignGapMs) : undefined,
       skipped: new WeakMap(),

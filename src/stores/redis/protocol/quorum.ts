@@ -27,6 +27,15 @@ export interface Admissions {
   noticeBlank(index: number, report: BlankReport): Error;
 }
 
+/** Countdown of new nodes, which may not vote yet. */
+export interface VoteCountdown {
+  /**
+   * Called when too few nodes may vote. Returns the time until enough of them may; undefined if
+   * that is not known. Emits a warning, once per countdown.
+   */
+  leftMs(): number | undefined;
+}
+
 /** Receives a notification of each grant, to watch the server that the grant rests on. */
 export interface GrantObserver {
   onGranted(ttlMs: number): void;
@@ -48,6 +57,7 @@ export interface Quorum {
   readonly owed: OwedReleases;
   readonly duplicates: DuplicateServers;
   readonly admissions: Admissions;
+  readonly countdown: VoteCountdown;
   /**
    * Watches the only node of this quorum for failovers. Undefined with several nodes, because a
    * failover of one node then only removes its vote.

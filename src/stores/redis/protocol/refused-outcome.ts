@@ -54,7 +54,9 @@ export function refusedOutcome(quorum: Quorum, refusal: Refusal): AttemptOutcome
     cause: ballots.find(({ cause }) => cause !== undefined)?.cause,
     hint,
   });
-  return { kind: "failed", error, retryable: permanent.length <= nodes.length - size, cleanup };
+  const votesInMs = hint === admissionHint ? quorum.countdown.leftMs() : undefined;
+  const retryable = permanent.length <= nodes.length - size;
+  return { kind: "failed", error, retryable, votesInMs, cleanup };
 }
 
 /**
