@@ -6,7 +6,8 @@ import { inSchema, schemaDefault, type SchemaOptions } from "./schema/migration.
 
 export interface PostgresStoreOptions extends SchemaOptions {
   /**
-   * Longest time to wait for the reply to one statement. An attempt ends within three times this.
+   * Longest time to wait for the reply to one statement. An attempt may need a few statements, and
+   * ends within a few times this.
    * @default "2s": longer than an ordinary checkpoint or a full disk cache makes a commit wait
    */
   readonly timeout?: Duration;
