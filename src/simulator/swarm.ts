@@ -109,13 +109,12 @@ function crowded(scenario: Scenario): Scenario {
 }
 
 /**
- * In some worlds, lets managers close with calls under way, aborts calls in the turn of their
- * grant, or uses drivers that keep no order. Uses its own random stream, so that the other worlds
- * do not change.
+ * In some worlds, lets managers close with calls under way, or aborts calls in the turn of their
+ * grant. Uses its own random stream, so that the other worlds do not change.
  */
 function withEndings(scenario: Scenario): Scenario {
   const random = new SeededRandom(`endings ${scenario.seed}`);
-  const { safetyMs, clients, work, link } = scenario;
+  const { safetyMs, clients, work } = scenario;
   const quits = random.chance(0.15)
     ? Array.from({ length: random.integer(1, 5) }, (): Fault => {
         // What a manager leaves at the end of the phase is still there when all keys are checked.
@@ -125,12 +124,10 @@ function withEndings(scenario: Scenario): Scenario {
       })
     : [];
   const abortAtGrantChance = random.chance(0.15) ? random.pick([0.05, 0.3]) : undefined;
-  const isUnordered = random.chance(0.1);
   return {
     ...scenario,
     faults: [...scenario.faults, ...quits].sort((a, b) => a.atMs - b.atMs),
     work: abortAtGrantChance === undefined ? work : { ...work, abortAtGrantChance },
-    link: isUnordered ? { ...link, resends: false, unordered: true } : link,
   };
 }
 

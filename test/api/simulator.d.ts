@@ -286,7 +286,6 @@ interface LinkPlan {
     readonly strayChance: number;
     readonly strayMs: number;
     readonly resends: boolean;
-    readonly unordered?: boolean;
 }
 
 // not exported

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AttemptOutcome } from "../../src/core/store.ts";
+import type { AttemptOutcome, ReleaseOutcome } from "../../src/core/store.ts";
 import { settle } from "../../src/testing/index.ts";
 import { deferred, scene } from "./fake-store.ts";
 
@@ -33,6 +33,18 @@ describe("clean-up", () => {
     expect(await progress(closing)).toBe("pending");
     cleanup.resolve();
     expect(await progress(closing)).toBe("resolved");
+  });
+
+  test("of a lease that its user has begun to release is over before close is", async () => {
+    const released = deferred<ReleaseOutcome>();
+    const { locks } = scene({ release: () => released.promise });
+    const lease = await locks.acquire("a");
+    const releasing = lease.release();
+    const closing = locks.close();
+    expect(await progress(closing)).toBe("pending");
+    released.resolve({ released: true });
+    expect(await progress(closing)).toBe("resolved");
+    expect(await releasing).toEqual({ released: true });
   });
 
   test("continues after close has rejected the calls, with or without a signal", async () => {

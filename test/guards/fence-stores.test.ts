@@ -83,11 +83,11 @@ describe("a fence store", () => {
 
   it("refuses bad options", () => {
     expect(() => memoryFences({ maxResources: 0 })).toThrow("`maxResources`");
-    expect(() => memoryFences({ max: 1 } as never)).toThrow("`max`");
+    expect(() => memoryFences({ max: 1 } as never)).toThrow('"max"');
     expect(() => postgresGuards.postgresFences({} as never)).toThrow("`db`");
     expect(() => mysqlGuards.mysqlFences({} as never)).toThrow("`db`");
     expect(() => mysqlGuards.mysqlFences(databases.mariadbPool, { tabel: "a" } as never)).toThrow(
-      "`tabel`",
+      '"tabel"',
     );
     expect(() => redisFences({})).toThrow("`client`");
   });

@@ -122,7 +122,7 @@ function passing(link: Link, send: RedisConnection["send"]): RedisConnection {
   return {
     library: link.library,
     topology: link.topology,
-    line: () => link.line?.(),
+    line: () => link.line(),
     subscribe: (channel, listener) => link.subscribe(channel, listener),
     send,
   };

@@ -269,24 +269,24 @@ export class HeldLease implements Lease {
     const { clock, events, queues, store } = this.terms.host;
     const moment = clock.now();
     this.judge(moment);
-    const grant = this.#grant;
     const isQuiet = !activity.renewing && activity.extending === undefined;
     const leftMs = this.#deadline.leftForNextMs(moment);
     const kept =
       stateOf(activity) === "held" && isQuiet
-        ? queues.handOver(store, grant, this.terms, moment, leftMs)
+        ? queues.handOver(store, this.#grant, this.terms, moment, leftMs)
         : undefined;
     if (this.isActive) activity.isReleased = true;
-    this.end();
     if (kept !== undefined) {
+      this.end();
       const handedOver = { released: true, handedOver: true } as const;
       this.#grant = kept;
       if (events.wants("released")) emitReleased(this, handedOver);
       return handedOver;
     }
     // perf (contended): wakes the next call first, so that its attempt is sent with the release.
-    queues.over(grant);
-    const reply = await store.release(grant);
+    queues.over(this.#grant);
+    const reply = await store.release(this.#grant);
+    this.end(); // Only now: until then the keeper knows the lease, and `close` waits for it.
     // A late release finds no lock, because its keys have expired: the reason is then not `taken`.
     const isTaken = !reply.released && reply.reason === "taken";
     const isLate = isTaken && this.#deadline.isOver(clock.now());

@@ -24,8 +24,6 @@ export interface LinkPlan {
   readonly strayMs: number;
   /** True if the driver sends unanswered commands again on the next connection. */
   readonly resends: boolean;
-  /** True if the driver keeps no order of commands and replies. It then never sends again. */
-  readonly unordered?: boolean;
 }
 
 /** Callbacks of the world's checkers for each command. */
@@ -58,7 +56,6 @@ export class Link implements RedisConnection {
   readonly topology = "standalone";
   readonly machine: SimulatedProcess;
   readonly node: SimulatedNode;
-  readonly line?: () => object | undefined;
   readonly #scene: Scene;
   readonly #plan: LinkPlan;
   readonly #random: SeededRandom;
@@ -83,7 +80,6 @@ export class Link implements RedisConnection {
     this.machine = machine;
     this.node = node;
     this.#plan = plan;
-    if (plan.unordered !== true) this.line = () => this.#connection;
     this.#random = scene.random.fork(`${machine.name}-${node.name}`);
     this.#watch = watch;
     this.#listening = new Listening({
@@ -107,6 +103,10 @@ export class Link implements RedisConnection {
       const sentMs = this.#scene.nowMs;
       this.#transmit(connection, { command, sentMs, resolve, reject, stray: false });
     });
+  }
+
+  line(): object | undefined {
+    return this.#connection;
   }
 
   subscribe(channel: string, listener: SubscriptionListener): () => Promise<void> {
@@ -181,8 +181,7 @@ export class Link implements RedisConnection {
 
   #carry(sent: { connection: Connection; message: Message }): void {
     const { connection, message } = sent;
-    const atMs = this.#scene.nowMs + this.#delayMs();
-    const arrivesMs = this.#plan.unordered === true ? atMs : connection.nextArrival(atMs);
+    const arrivesMs = connection.nextArrival(this.#scene.nowMs + this.#delayMs());
     this.#scene.after(arrivesMs - this.#scene.nowMs, () => this.#arrive(connection, message));
   }
 
@@ -227,8 +226,7 @@ export class Link implements RedisConnection {
   }
 
   #bring({ connection, message, reply, executedMs }: Answer): void {
-    const atMs = this.#scene.nowMs + this.#delayMs();
-    const arrivesMs = this.#plan.unordered === true ? atMs : connection.nextReply(atMs);
+    const arrivesMs = connection.nextReply(this.#scene.nowMs + this.#delayMs());
     this.#scene.after(arrivesMs - this.#scene.nowMs, () => {
       if (!connection.open || !connection.settled(message)) return;
       this.machine.enter("network", () => {

@@ -7,6 +7,7 @@ import type {
   ProveOutcome,
   ReleaseOutcome,
   Store,
+  StoreContext,
   OnExtended,
   Waiting,
 } from "../../core/store.ts";
@@ -31,6 +32,8 @@ export interface AttemptRecord {
    */
   heldSinceMs: number;
   fence: bigint | undefined;
+  /** Time when the store last made the lease doubtful, because a server was replaced. */
+  doubtedMs?: number;
   /** Time when the last successful extension returned. */
   extendedMs?: number;
   /**
@@ -80,8 +83,20 @@ export class RecordingStore {
   over(store: Store): Store {
     return {
       ...store,
-      open: (context): OpenStore => this.#recorded(store.open(context)),
+      open: (context): OpenStore => {
+        const doubt: StoreContext["doubt"] = (judge) => {
+          context.doubt((grant) => this.#doubted(grant, judge(grant)));
+        };
+        return this.#recorded(store.open({ ...context, doubt }));
+      },
     };
+  }
+
+  /** Records that the store made a lease doubtful, if there is a cause. Returns the cause. */
+  #doubted(grant: Grant, cause: Error | undefined): Error | undefined {
+    const record = this.byOwner.get(grant.owner);
+    if (cause !== undefined && record !== undefined) record.doubtedMs = this.#options.scene.nowMs;
+    return cause;
   }
 
   /** Returns the store with the methods listed here recorded and all other methods unchanged. */
@@ -191,6 +206,8 @@ export class RecordingStore {
     return (grant, outcome) => {
       const record = this.byOwner.get(grant.owner);
       if (outcome.kind !== "extended" || record === undefined) return;
+      // A server was replaced meanwhile: the library ignores this reply and requests it again.
+      if (record.doubtedMs !== undefined && startedMs <= record.doubtedMs) return;
       record.validUntilMonotonicMs = Math.max(record.validUntilMonotonicMs, monotonicMs);
       record.validUntilWallMs = Math.max(record.validUntilWallMs, wallMs);
       record.validUntilSteadyMs = Math.max(record.validUntilSteadyMs, steadyMs);

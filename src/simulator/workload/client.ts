@@ -49,9 +49,9 @@ export class SimulatedClient {
     return this.#closingSinceMs;
   }
 
-  /** True if the manager is closed or the process crashed. */
+  /** True if the manager is closed and all loops have ended, or if the process crashed. */
   get isDone(): boolean {
-    return this.#isClosed || this.machine.hasCrashed;
+    return (this.#isClosed && this.#loops === 0) || this.machine.hasCrashed;
   }
 
   start(): void {
@@ -270,7 +270,9 @@ export class SimulatedClient {
   }
 
   #watch<Result>(what: string, boundMs: number, call: Promise<Result>): Promise<Result> {
-    return this.#parts.promises.watch(this.machine, what, boundMs, call);
+    // A call of a manager that has begun to close has no limit, but must settle.
+    const asideMs = (): number => (this.#closingSinceMs === undefined ? 0 : Infinity);
+    return this.#parts.promises.watch(this.machine, what, boundMs, call, asideMs);
   }
 }
 

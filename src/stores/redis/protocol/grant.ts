@@ -224,19 +224,23 @@ export function addVote(
   if (quorum.duplicates.distinct(votes) === votes) grant.addVote(index, confirmation);
 }
 
-/** Limit for the digits of a number in base 36, so that it always fits into a safe integer. */
-const digitsMax = 10;
+/** Limit for the digits of a counter, so that its number always fits into a safe integer. */
+const digitsMax = 9;
+/** Limit for the number of different labels whose owners are stored as numbers. */
+const labelsMax = 8;
 
 /**
  * Stores owners as numbers. perf (held): owners of one manager differ only in the counter behind
- * their common base, so each lease stores that number (`shorten`), and the owner is made again from
- * base and number when it is needed (`restore`). An owner with a label is stored unchanged.
+ * their common base, and in the label. So each lease stores the counter with the index of the label
+ * (`shorten`), and the owner is made again when it is needed (`restore`).
  */
 class ShortOwners {
   /**
    * Common beginning of the owners, from the first one. Never changed: stored numbers depend on it.
    */
   #base: string | undefined;
+  /** Ends of owners behind the counter: "" or "@" and a label. Their indices never change. */
+  readonly #ends: string[] = [];
   /**
    * Last owner that was stored as a number, and that number. perf: usually the next call needs the
    * text of this owner again.
@@ -244,29 +248,46 @@ class ShortOwners {
   #last = "";
   #lastNumber = -1;
 
+  /** Returns the owner itself if it has another form, or a label too many. */
   shorten(owner: string): string | number {
-    this.#base ??= owner.slice(0, owner.lastIndexOf("-") + 1);
-    const number = owner.startsWith(this.#base) ? countIn(owner, this.#base.length) : -1;
-    if (number < 0) return owner;
+    const at = owner.indexOf("@");
+    const endAt = at < 0 ? owner.length : at;
+    this.#base ??= owner.slice(0, owner.lastIndexOf("-", endAt) + 1);
+    const count = owner.startsWith(this.#base) ? countIn(owner, this.#base.length, endAt) : -1;
+    const end = count < 0 ? -1 : this.#indexOf(owner, endAt);
+    if (end < 0) return owner;
     this.#last = owner;
-    this.#lastNumber = number;
-    return number;
+    this.#lastNumber = count * labelsMax + end;
+    return this.#lastNumber;
   }
 
   restore(short: string | number): string {
     if (typeof short === "string") return short;
-    return short === this.#lastNumber ? this.#last : `${this.#base}${short.toString(36)}`;
+    if (short === this.#lastNumber) return this.#last;
+    const count = Math.floor(short / labelsMax);
+    return `${this.#base}${count.toString(36)}${this.#ends[short % labelsMax]}`;
+  }
+
+  /** Returns the index of what stands behind the counter; -1 if there are too many of these. */
+  #indexOf(owner: string, endAt: number): number {
+    const ends = this.#ends;
+    for (let index = 0; index < ends.length; index += 1) {
+      const end = ends[index] ?? "";
+      if (owner.length - endAt === end.length && owner.endsWith(end)) return index;
+    }
+    if (ends.length === labelsMax) return -1;
+    return ends.push(owner.slice(endAt)) - 1;
   }
 }
 
 /**
- * Parses `text` from the index `from` as a number in base 36. Returns -1 if `toString(36)` would
- * not make the same text of the number.
+ * Parses `text` between two indices as a number in base 36. Returns -1 if `toString(36)` would not
+ * make the same text of the number.
  */
-function countIn(text: string, from: number): number {
-  if (from === text.length || text.length - from > digitsMax) return -1;
+function countIn(text: string, from: number, to: number): number {
+  if (from >= to || to - from > digitsMax) return -1;
   let number = 0;
-  for (let index = from; index < text.length; index += 1) {
+  for (let index = from; index < to; index += 1) {
     const code = text.charCodeAt(index);
     const digit = code >= 48 && code <= 57 ? code - 48 : code >= 97 && code <= 122 ? code - 87 : -1;
     if (digit < 0 || (number === 0 && digit === 0)) return -1;
