@@ -11,7 +11,7 @@ import type { Operation, Result } from "./operation.ts";
  * under way, further operations wait for the next one, so that lists grow with the load.
  *
  * Limits: a list does not wait for a row that another transaction changes. Such an operation is
- * sent once more, alone.
+ * sent again alone, a few times: a row that was swept away in that moment looks the same.
  */
 
 /** Result of an operation, and the generation of the server that ran it. */
@@ -24,9 +24,13 @@ interface Queued {
   readonly operation: Operation;
   readonly sinceMs: number;
   readonly settle: (answer: Answer<Done>) => void;
+  /** Number of times that the operation was sent alone. */
+  alone: number;
 }
 
 const listsMax = 2;
+/** Limit of times that an operation is sent alone while its row is busy. */
+const triesMax = 3;
 /** Statements with a single operation that may be under way at a time. */
 const aloneMax = 4;
 const operationsMax = 128;
@@ -51,7 +55,7 @@ export class Outbox {
   /** Sends one operation, together with others of this turn of the event loop. Never rejects. */
   send(operation: Operation): Promise<Answer<Done>> {
     return new Promise((settle) => {
-      this.#queue.push({ operation, sinceMs: this.#clock.monotonicMs(), settle });
+      this.#queue.push({ operation, sinceMs: this.#clock.monotonicMs(), settle, alone: 0 });
       if (this.#isFlushing) return;
       this.#isFlushing = true;
       void Promise.resolve().then(() => {
@@ -92,15 +96,14 @@ export class Outbox {
     const answer = await this.#connection.run(some.map(({ operation }) => operation));
     this.#lists -= 1;
     for (const [index, queued] of some.entries()) {
-      const isLone = some.length === 1;
       if (answer.ok) {
         const result = answer.value.results[index] ?? { is: "busy" };
-        if (result.is === "busy" && !isLone) this.#busy.push(queued);
+        if (result.is === "busy") this.#busy.push(queued);
         else queued.settle({ ok: true, value: { result, generation: answer.value.generation } });
-      } else if (answer.failure.conflict && !isLone) {
+      } else if (answer.failure.conflict) {
         this.#busy.push(queued);
       } else {
-        queued.settle(answer.failure.conflict ? conflicted : answer);
+        queued.settle(answer);
       }
     }
     this.#flush();
@@ -108,14 +111,14 @@ export class Outbox {
 
   async #sendAlone(one: Queued): Promise<void> {
     this.#alone += 1;
+    one.alone += 1;
     const answer = await this.#connection.run([one.operation]);
     this.#alone -= 1;
-    if (answer.ok) {
-      const { results, generation } = answer.value;
-      one.settle({ ok: true, value: { result: results[0] ?? { is: "busy" }, generation } });
-    } else {
-      one.settle(answer.failure.conflict ? conflicted : answer);
-    }
+    const result: Result = (answer.ok ? answer.value.results[0] : undefined) ?? { is: "busy" };
+    const isBusy = answer.ok ? result.is === "busy" : answer.failure.conflict;
+    if (isBusy && one.alone < triesMax) this.#busy.push(one);
+    else if (!answer.ok) one.settle(isBusy ? conflicted : answer);
+    else one.settle({ ok: true, value: { result, generation: answer.value.generation } });
     this.#flush();
   }
 }
