@@ -1,7 +1,5 @@
 import type { Finding } from "./report/doctor.ts";
 import type { Holder, LossReason, VoteKind } from "./errors.ts";
-import { loggable } from "./report/loggable.ts";
-import type { Diagnostics } from "./ports.ts";
 import type { StallReport } from "./time/stall-report.ts";
 
 interface About {
@@ -105,53 +103,4 @@ export interface Emitter {
   wants(name: LockEventName): boolean;
   /** Calls all listeners. If one throws, reports its error and still calls the others. */
   emit<Name extends LockEventName>(name: Name, event: LockEvents[Name]): void;
-}
-
-/**
- * Passes events to listeners and to the diagnostics port. perf: an event that has no listener costs
- * almost nothing.
- */
-export class LockEmitter implements Emitter {
-  readonly #diagnostics: Diagnostics;
-  readonly #listeners = new Map<LockEventName, Set<(event: never) => void>>();
-
-  constructor(diagnostics: Diagnostics) {
-    this.#diagnostics = diagnostics;
-  }
-
-  on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void {
-    let listeners = this.#listeners.get(name);
-    if (listeners === undefined) {
-      listeners = new Set();
-      this.#listeners.set(name, listeners);
-    }
-    // A new function for each call of `on`: a listener that is added twice is then called twice,
-    // and each of the two is removed separately.
-    const added = (event: LockEvents[Name]): void => listener(event);
-    listeners.add(added);
-    return () => {
-      listeners.delete(added);
-    };
-  }
-
-  wants(name: LockEventName): boolean {
-    const listeners = this.#listeners.get(name);
-    return (
-      (listeners !== undefined && listeners.size > 0) || this.#diagnostics.hasSubscribers(name)
-    );
-  }
-
-  emit<Name extends LockEventName>(name: Name, about: LockEvents[Name]): void {
-    if (!this.wants(name)) return;
-    const event = loggable(about);
-    for (const listener of this.#listeners.get(name) ?? []) {
-      try {
-        (listener as LockListener<Name>)(event);
-      } catch (error) {
-        // A user's listener must not turn a granted lease into a failed call.
-        this.#diagnostics.listenerFailed(error);
-      }
-    }
-    if (this.#diagnostics.hasSubscribers(name)) this.#diagnostics.publish(name, event);
-  }
 }

@@ -3,11 +3,12 @@ import { CallerSignals } from "./acquire/cancellation.ts";
 import { LocalQueues } from "./acquire/local-queue.ts";
 import { breakLock, type BreakOptions, type BreakOutcome } from "./break.ts";
 import { ClosedError, InvalidOptionError, UnsupportedError } from "./errors.ts";
-import { LockEmitter, type LockEventName, type LockListener } from "./events.ts";
+import type { LockEventName, LockEvents, LockListener } from "./events.ts";
 import { DoubtResolver } from "./lease/doubt-resolver.ts";
 import { Keeper } from "./lease/keeper.ts";
 import type { Lease, LeaseHost } from "./lease/lease.ts";
 import { RenewalPhases, Renewals } from "./lease/renewals.ts";
+import { Listeners } from "./listeners.ts";
 import { runUsing } from "./lease/using.ts";
 import type { Locks, Resources, Work } from "./locks.ts";
 import { managerParts, type ManagerParts } from "./manager-parts.ts";
@@ -75,7 +76,7 @@ class LockManager implements Locks {
     this.#onceDefaults = { ...this.#defaults, waitMs: 0 };
     this.#usingDefaults = { ...resolved, renew: resolved.renew ?? true };
     const scheduler = new TimerScheduler(clock);
-    const events = new LockEmitter(runtime.diagnostics);
+    const events = new Listeners<LockEvents>(runtime.diagnostics);
     this.#store = store.open({
       runtime,
       scheduler,
@@ -223,9 +224,6 @@ class LockManager implements Locks {
   }
 
   on<Name extends LockEventName>(name: Name, listener: LockListener<Name>): () => void {
-    if (typeof listener !== "function") {
-      throw new InvalidOptionError("listener", "a function", listener);
-    }
     return this.#context.events.on(name, listener);
   }
 

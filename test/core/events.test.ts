@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { LockEmitter } from "../../src/core/events.ts";
+import type { LockEvents } from "../../src/core/events.ts";
+import { Listeners } from "../../src/core/listeners.ts";
 import type { Diagnostics } from "../../src/core/ports.ts";
 import { createLocks } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
@@ -23,7 +24,7 @@ function recorder(subscribed: readonly string[] = []) {
 
 describe("a listener", () => {
   test("receives events of its kind until it is removed", () => {
-    const emitter = new LockEmitter(recorder().diagnostics);
+    const emitter = new Listeners<LockEvents>(recorder().diagnostics);
     const received: unknown[] = [];
     const stop = emitter.on("node-recovered", (message) => received.push(message));
     emitter.emit("node-recovered", event);
@@ -35,7 +36,7 @@ describe("a listener", () => {
   });
 
   test("that was added twice receives events twice, and each is removed separately", () => {
-    const emitter = new LockEmitter(recorder().diagnostics);
+    const emitter = new Listeners<LockEvents>(recorder().diagnostics);
     let received = 0;
     const listener = () => (received += 1);
     const stop = emitter.on("node-recovered", listener);
@@ -93,7 +94,7 @@ describe("a listener", () => {
 describe("without listeners", () => {
   test("an event is not wanted, and is not published", () => {
     const { diagnostics, published } = recorder(["node-recovered"]);
-    const emitter = new LockEmitter(diagnostics);
+    const emitter = new Listeners<LockEvents>(diagnostics);
     expect([emitter.wants("lost"), emitter.wants("node-recovered")]).toEqual([false, true]);
     const stop = emitter.on("lost", () => undefined);
     expect(emitter.wants("lost")).toBe(true);

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
-import { LockEmitter, type LockEvents } from "../../src/core/events.ts";
+import type { LockEvents } from "../../src/core/events.ts";
+import { Listeners } from "../../src/core/listeners.ts";
 import type { Runtime, SteadyRuntime } from "../../src/core/ports.ts";
 import { TimerScheduler } from "../../src/core/time/scheduler.ts";
 import { steadyRuntime } from "../../src/core/time/instant.ts";
@@ -37,7 +38,7 @@ export class Port {
 
   constructor(directory: string, machine: Machine = thisMachine(), given: Runtime = nodeRuntime) {
     const runtime = steadyRuntime(given);
-    const events = new LockEmitter(runtime.diagnostics);
+    const events = new Listeners<LockEvents>(runtime.diagnostics);
     events.on("warning", (warning) => this.warnings.push(warning));
     const scheduler = new TimerScheduler(runtime.clock);
     this.#runtime = runtime;

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { NotConnectedError } from "../../src/clients/contract.ts";
 import { CallCancellation } from "../../src/core/acquire/cancellation.ts";
-import { LockEmitter, type Emitter } from "../../src/core/events.ts";
+import type { Emitter, LockEvents } from "../../src/core/events.ts";
+import { Listeners } from "../../src/core/listeners.ts";
 import { Owners } from "../../src/core/owners.ts";
 import type { Clock, Instant, SteadyRuntime } from "../../src/core/ports.ts";
 import { TimerScheduler } from "../../src/core/time/scheduler.ts";
@@ -116,7 +117,7 @@ export class Actor {
     });
     const runtime = runtimeOf(this.clock);
     this.#owners = new Owners(runtime.random);
-    this.events = new LockEmitter(runtime.diagnostics);
+    this.events = new Listeners<LockEvents>(runtime.diagnostics);
     this.store = redlock(this.lines, storeOptions).open({
       runtime,
       scheduler: new TimerScheduler(this.clock),
