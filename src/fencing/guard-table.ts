@@ -1,3 +1,4 @@
+import type { TableHint } from "./missing-table.ts";
 import type { FenceLimitOptions } from "./plausible-fence.ts";
 import type { TableName } from "./sql-row.ts";
 
@@ -11,4 +12,14 @@ export interface GuardTableOptions {
 export interface GuardFenceOptions extends GuardTableOptions, FenceLimitOptions {
   /** Resources whose guard rows to check. @default every resource of the lease */
   readonly resource?: string | readonly string[];
+}
+
+/** What to say if the guard table does not exist. */
+export function guardTableHint(parts: readonly string[]): TableHint {
+  return {
+    table: parts.join("."),
+    tableDefault: guardTableDefault,
+    sqlFunction: "guardTableSql",
+    what: "guard table",
+  };
 }

@@ -1,11 +1,10 @@
-import { StoreError } from "../core/errors.ts";
-import { errorNumber } from "./driver-errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { admission } from "./fence-store.ts";
-import { guardTableDefault } from "./guard-table.ts";
+import { guardTableDefault, guardTableHint } from "./guard-table.ts";
 import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
+import { onMysqlTable } from "./missing-table.ts";
 import { plausibleFence } from "./plausible-fence.ts";
 import { anySession, callersTransaction, mysqlMs, quotedTable } from "./mysql-session.ts";
 import type { MysqlDatabase, Session } from "./mysql-session.ts";
@@ -34,7 +33,9 @@ export async function guardFence(
   const fence = await plausibleFence(fenced, resources[0] ?? "", options.maxFenceAhead, clock);
   const session = await callersTransaction(db);
   for (const resource of resources) {
-    const seen = await withTableHint(table, () => raise(session, table, resource, fence));
+    const seen = await onMysqlTable(guardTableHint(table), () =>
+      raise(session, table, resource, fence),
+    );
     if (seen > fence) throw rejection(fenced, { resource, fence, seen, guard: "mysql" });
   }
 }
@@ -56,7 +57,9 @@ export function mysqlFences(
   const session = anySession(db);
   return {
     admit: async (resource, fence) => {
-      const greatest = await withTableHint(table, () => raise(session, table, resource, fence));
+      const greatest = await onMysqlTable(guardTableHint(table), () =>
+        raise(session, table, resource, fence),
+      );
       return admission(fence, greatest);
     },
     lower: (fenced, lowerOptions = {}) =>
@@ -65,7 +68,7 @@ export function mysqlFences(
         lowerOptions,
         () => mysqlMs(session),
         (resource, { fence, limit }) =>
-          withTableHint(table, async () => {
+          onMysqlTable(guardTableHint(table), async () => {
             const where = "WHERE `resource` = ? AND `fence` > CAST(? AS SIGNED)";
             const params = [Buffer.from(guardKey(resource)), String(limit)];
             const name = quotedTable(table);
@@ -105,21 +108,4 @@ async function raise(
   // Checks the table only now: a query before the locking statement would fix an older snapshot.
   await checkTable(session, table, "fence");
   return parseFence(row?.["seen"], table.join("."));
-}
-
-async function withTableHint<Result>(
-  table: readonly string[],
-  run: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    if (errorNumber(error) !== 1146) throw error;
-    const name = table.join(".");
-    throw new StoreError(
-      `the guard table "${name}" does not exist: run the statement of guardTableSql(` +
-        `${name === guardTableDefault ? "" : JSON.stringify(name)}) once`,
-      { cause: error },
-    );
-  }
 }

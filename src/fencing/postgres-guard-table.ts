@@ -1,11 +1,12 @@
 import { InvalidOptionError, StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
 import { admission } from "./fence-store.ts";
-import { guardTableDefault } from "./guard-table.ts";
+import { guardTableDefault, guardTableHint } from "./guard-table.ts";
 import type { GuardFenceOptions, GuardTableOptions } from "./guard-table.ts";
 import { guardKey, guardedResources, parseFence, rejection, type Fenced } from "./guard.ts";
 import { sqlState } from "./driver-errors.ts";
 import { lowerEach, type LowerableFenceStore } from "./lower-fence.ts";
+import { onPostgresTable } from "./missing-table.ts";
 import { plausibleFence } from "./plausible-fence.ts";
 import { postgresMs, type PostgresDatabase, queryOf, quotedTable } from "./postgres-query.ts";
 import type { RunQuery } from "./postgres-query.ts";
@@ -115,23 +116,13 @@ async function withTableHint<Result>(
   run: () => Promise<Result>,
 ): Promise<Result> {
   try {
-    return await run();
+    return await onPostgresTable(guardTableHint(table), run);
   } catch (error) {
-    const state = sqlState(error);
-    const name = table.join(".");
-    if (state === "25P01") {
-      throw new InvalidOptionError(
-        "db",
-        "the connection of an open transaction (BEGIN first: the guard's lock ends with it)",
-        "one without",
-      );
-    }
-    // 42P01: the table does not exist. 3F000: its schema does not exist.
-    if (state !== "42P01" && state !== "3F000") throw error;
-    throw new StoreError(
-      `the guard table "${name}" does not exist: run the statement of guardTableSql(` +
-        `${name === guardTableDefault ? "" : JSON.stringify(name)}) once`,
-      { cause: error },
+    if (sqlState(error) !== "25P01") throw error;
+    throw new InvalidOptionError(
+      "db",
+      "the connection of an open transaction (BEGIN first: the guard's lock ends with it)",
+      "one without",
     );
   }
 }

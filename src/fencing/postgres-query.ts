@@ -41,6 +41,9 @@ export function queryOf(db: PostgresDatabase): RunQuery {
   );
 }
 
+/** Time of the server in ms since 1970, the same in every part of a statement. */
+export const statementMsSql = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+
 /** Returns the time of the server, in ms since 1970. */
 export async function postgresMs(query: RunQuery): Promise<number> {
   const text = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text AS ms";

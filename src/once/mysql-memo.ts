@@ -1,6 +1,6 @@
 import { StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
-import { errorNumber } from "../fencing/driver-errors.ts";
+import { onMysqlTable } from "../fencing/missing-table.ts";
 import { guardKey, parseFence, rejection, subjectOf } from "../fencing/guard.ts";
 import {
   anySession,
@@ -41,19 +41,20 @@ export function mysqlMemo(pool: MysqlPool, options: MemoTableOptions = {}): Memo
   knownOptions("options", options, ["table"]);
   const parts = tableParts(options.table ?? memoTableDefault);
   const name = parts.join(".");
+  const hint = { table: name, tableDefault: memoTableDefault, sqlFunction: "mysqlMemoSql" };
   poolOf(pool, "a mysql2 pool");
   const session = anySession(pool);
   const found = selection(quotedTable(parts));
   return {
     async read(key) {
       const text = `${found} WHERE \`key\` = ? AND \`until_ms\` > ${nowSql}`;
-      const [row] = await withTableHint(name, () => session.select(text, [keyOf(key)]));
+      const [row] = await onMysqlTable(hint, () => session.select(text, [keyOf(key)]));
       return row === undefined ? undefined : recordOf(row, name);
     },
     async write(lease, key, record, keepMs) {
       const resource = subjectOf(lease, undefined, key);
       const fence = await plausibleFence(lease, resource, undefined, () => mysqlMs(session));
-      const { stored, seen } = await withTableHint(name, () =>
+      const { stored, seen } = await onMysqlTable(hint, () =>
         inTransaction(pool, (own) => replace(own, parts, key, { ...record, fence }, keepMs)),
       );
       if (stored) return undefined;
@@ -114,15 +115,4 @@ function keyOf(key: string): Buffer {
 
 function recordOf({ fence, state, text }: Row, table: string): MemoRecord {
   return { fence: parseFence(fence, table), state: parseState(state, table), text: String(text) };
-}
-
-async function withTableHint<Result>(table: string, run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    if (errorNumber(error) !== 1146) throw error;
-    const argument = table === memoTableDefault ? "" : JSON.stringify(table);
-    const remedy = `run the statement of mysqlMemoSql(${argument}) once`;
-    throw new StoreError(`the table "${table}" does not exist: ${remedy}`, { cause: error });
-  }
 }

@@ -1,9 +1,9 @@
 import { StoreError } from "../core/errors.ts";
 import { knownOptions } from "../core/options.ts";
-import { sqlState } from "../fencing/driver-errors.ts";
+import { onPostgresTable } from "../fencing/missing-table.ts";
 import { guardKey, parseFence, rejection, subjectOf } from "../fencing/guard.ts";
 import { plausibleFence } from "../fencing/plausible-fence.ts";
-import { postgresMs, queryOf, quotedTable } from "../fencing/postgres-query.ts";
+import { postgresMs, queryOf, quotedTable, statementMsSql } from "../fencing/postgres-query.ts";
 import type { PostgresDatabase, Row } from "../fencing/postgres-query.ts";
 import { tableParts, type TableName } from "../fencing/sql-row.ts";
 import { parseState, type Memo, type MemoRecord } from "./memo.ts";
@@ -14,9 +14,6 @@ export interface MemoTableOptions {
 }
 
 export const memoTableDefault = "holdfast_once";
-
-/** Time of the server in ms since 1970. The same in every part of a statement. */
-const nowSql = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
 
 /** Returns the SQL that creates the table of `postgresMemo`. Run it once. */
 export function postgresMemoSql(table: TableName = memoTableDefault): string {
@@ -39,14 +36,15 @@ export function postgresMemo(db: PostgresDatabase, options: MemoTableOptions = {
   const parts = tableParts(options.table ?? memoTableDefault);
   const table = quotedTable(parts);
   const name = parts.join(".");
+  const hint = { table: name, tableDefault: memoTableDefault, sqlFunction: "postgresMemoSql" };
   const query = queryOf(db);
   const columns = `memo."fence"::text AS fence, memo."state" AS state, memo."text" AS text`;
   return {
     async read(key) {
       const text =
         `SELECT ${columns} FROM ${table} AS memo ` +
-        `WHERE memo."key" = $1::text AND memo."until_ms" > ${nowSql}`;
-      const [row] = await withTableHint(name, () => query(text, [guardKey(key)]));
+        `WHERE memo."key" = $1::text AND memo."until_ms" > ${statementMsSql}`;
+      const [row] = await onPostgresTable(hint, () => query(text, [guardKey(key)]));
       return row === undefined ? undefined : recordOf(row, name);
     },
     async write(lease, key, { state, text }, keepMs) {
@@ -56,17 +54,17 @@ export function postgresMemo(db: PostgresDatabase, options: MemoTableOptions = {
       // True if the new record replaces the stored one. The row is locked and newest here.
       const isNew =
         `(memo."fence" <= excluded."fence" AND ` +
-        `NOT (memo."state" = 'done' AND memo."until_ms" > ${nowSql}))`;
+        `NOT (memo."state" = 'done' AND memo."until_ms" > ${statementMsSql}))`;
       const set = ["fence", "state", "text", "until_ms"].map(
         (column) =>
           `"${column}" = CASE WHEN ${isNew} THEN excluded."${column}" ELSE memo."${column}" END`,
       );
       const upsert =
         `INSERT INTO ${table} AS memo ("key", "fence", "state", "text", "until_ms") ` +
-        `VALUES ($1::text, $2::bigint, $3::text, $4::text, ${nowSql} + $5::bigint) ` +
+        `VALUES ($1::text, $2::bigint, $3::text, $4::text, ${statementMsSql} + $5::bigint) ` +
         `ON CONFLICT ("key") DO UPDATE SET ${set.join(", ")} RETURNING ${columns}`;
       const params = [guardKey(key), String(fence), state, text, String(keepMs)];
-      const [row] = await withTableHint(name, () => query(upsert, params));
+      const [row] = await onPostgresTable(hint, () => query(upsert, params));
       // A trigger or rule suppressed the row.
       if (row === undefined) throw new StoreError(`the table "${name}" did not return its row`);
       const seen = recordOf(row, name);
@@ -81,16 +79,4 @@ export function postgresMemo(db: PostgresDatabase, options: MemoTableOptions = {
 
 function recordOf({ fence, state, text }: Row, table: string): MemoRecord {
   return { fence: parseFence(fence, table), state: parseState(state, table), text: String(text) };
-}
-
-async function withTableHint<Result>(table: string, run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    // 42P01: the table does not exist. 3F000: its schema does not exist.
-    if (!["42P01", "3F000"].includes(sqlState(error) ?? "")) throw error;
-    const argument = table === memoTableDefault ? "" : JSON.stringify(table);
-    const remedy = `run the statement of postgresMemoSql(${argument}) once`;
-    throw new StoreError(`the table "${table}" does not exist: ${remedy}`, { cause: error });
-  }
 }

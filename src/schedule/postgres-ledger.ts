@@ -1,10 +1,9 @@
-import { StoreError } from "../core/errors.ts";
 import { earlyMsMax } from "../core/mark.ts";
 import { knownOptions } from "../core/options.ts";
-import { sqlState } from "../fencing/driver-errors.ts";
+import { onPostgresTable } from "../fencing/missing-table.ts";
 import { guardKey, subjectOf } from "../fencing/guard.ts";
 import { plausibleFence } from "../fencing/plausible-fence.ts";
-import { postgresMs, queryOf, quotedTable } from "../fencing/postgres-query.ts";
+import { postgresMs, queryOf, quotedTable, statementMsSql } from "../fencing/postgres-query.ts";
 import type { PostgresDatabase } from "../fencing/postgres-query.ts";
 import { tableParts, type TableName } from "../fencing/sql-row.ts";
 import type { Ledger } from "./ledger.ts";
@@ -32,21 +31,19 @@ export function postgresLedger(db: PostgresDatabase, options: LedgerTableOptions
   knownOptions("options", options, ["table"]);
   const parts = tableParts(options.table ?? tableDefault);
   const table = quotedTable(parts);
-  const name = parts.join(".");
+  const hint = { table: parts.join("."), tableDefault, sqlFunction: "postgresLedgerSql" };
   const query = queryOf(db);
   return {
     async last(schedule) {
       const text = `SELECT "value"::text AS value FROM ${table} WHERE "name" = $1::text`;
-      const [row] = await withTableHint(name, () => query(text, [guardKey(schedule)]));
+      const [row] = await onPostgresTable(hint, () => query(text, [guardKey(schedule)]));
       return row === undefined ? undefined : Number(row["value"]);
     },
     async raise(schedule, value, lease, dueMs) {
       const clock = (): Promise<number> => postgresMs(query);
       const subject = subjectOf(lease, undefined, schedule);
       const fence = await plausibleFence(lease, subject, undefined, clock);
-      const due =
-        `SELECT $4::bigint <= ${earlyMsMax} + ` +
-        `(extract(epoch FROM statement_timestamp()) * 1000)::bigint AS due`;
+      const due = `SELECT $4::bigint <= ${earlyMsMax} + ${statementMsSql} AS due`;
       const text =
         `WITH clock AS (${due}), changed AS (` +
         `INSERT INTO ${table} AS old ("name", "value", "fence") ` +
@@ -57,21 +54,9 @@ export function postgresLedger(db: PostgresDatabase, options: LedgerTableOptions
         `OR (excluded."value" = old."value" AND excluded."fence" = old."fence") RETURNING 1) ` +
         `SELECT clock.due::text AS due, (SELECT count(*) FROM changed)::text AS changed FROM clock`;
       const params = [guardKey(schedule), String(value), String(fence), String(dueMs)];
-      const [row] = await withTableHint(name, () => query(text, params));
+      const [row] = await onPostgresTable(hint, () => query(text, params));
       if (row?.["due"] === "false") return "early";
       return row?.["changed"] === "1" ? "raised" : "refused";
     },
   };
-}
-
-async function withTableHint<Result>(table: string, run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    // 42P01: the table does not exist. 3F000: its schema does not exist.
-    if (!["42P01", "3F000"].includes(sqlState(error) ?? "")) throw error;
-    const argument = table === tableDefault ? "" : JSON.stringify(table);
-    const remedy = `run the statement of postgresLedgerSql(${argument}) once`;
-    throw new StoreError(`the table "${table}" does not exist: ${remedy}`, { cause: error });
-  }
 }
