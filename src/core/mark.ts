@@ -1,3 +1,5 @@
+import { StoreError } from "./errors.ts";
+
 /**
  * A mark is a number under a name that only grows. A holder of a lease raises it under the fence of
  * the lease: "tick 7 has begun". Of all holders that raise a mark to the same number, at most one
@@ -31,4 +33,15 @@ export function replacesMark(stored: Mark | undefined, next: Mark): boolean {
   if (stored === undefined) return true;
   if (next.value === stored.value) return next.fence === stored.fence;
   return next.value > stored.value && next.fence >= stored.fence;
+}
+
+/** Raises a mark among all marks of a store. Returns false if the mark is refused. */
+export function raiseIn(marks: Map<string, Mark>, name: string, next: Mark): boolean {
+  const stored = marks.get(name);
+  if (!replacesMark(stored, next)) return false;
+  if (stored === undefined && marks.size >= marksMax) {
+    throw new StoreError(`there are ${marksMax} marks already: too many names of schedules`);
+  }
+  marks.set(name, next);
+  return true;
 }

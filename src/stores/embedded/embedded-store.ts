@@ -1,7 +1,7 @@
 import { ClosedError, StoreError, type Holder } from "../../core/errors.ts";
-import { labelOf } from "../../core/owners.ts";
 import { earlyMsMax, type Mark, type RaiseOutcome } from "../../core/mark.ts";
 import type { Finding } from "../../core/report/doctor.ts";
+import { holderOf, inspectionOf, unknownInspection } from "../../core/report/one-node.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -132,7 +132,6 @@ export class EmbeddedStore implements OpenStore {
    * that may pass, the state is "unknown".
    */
   async inspect(resource: string): Promise<Inspection> {
-    const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
     const answer = await this.#access.look((table) => ({
       entry: table.find(resource, this.#clock.nowMs()),
       waiters: table.waitersOf(resource),
@@ -140,13 +139,11 @@ export class EmbeddedStore implements OpenStore {
     if (answer?.ok === false) {
       const { error, retryable } = answer;
       if (!retryable) throw error;
-      return { ...nothing, state: "unknown", nodes: [{ node, vote: "failed", cause: error }] };
+      return unknownInspection(resource, node, error);
     }
     const { entry, waiters = 0 } = answer?.result ?? {};
-    if (entry === undefined) {
-      return { ...nothing, state: "free", waiters, nodes: [{ node, vote: "free" }] };
-    }
-    return this.#inspection(entry, waiters);
+    const holder = entry === undefined ? undefined : this.#holder(entry);
+    return inspectionOf({ resource, node, holder, waiters });
   }
 
   async list(): Promise<readonly Inspection[]> {
@@ -155,7 +152,9 @@ export class EmbeddedStore implements OpenStore {
       return held.map((entry) => ({ entry, waiters: table.waitersOf(entry.resource) }));
     });
     if (answer?.ok === false) throw answer.error;
-    return (answer?.result ?? []).map(({ entry, waiters }) => this.#inspection(entry, waiters));
+    return (answer?.result ?? []).map(({ entry, waiters }) => {
+      return inspectionOf({ resource: entry.resource, node, holder: this.#holder(entry), waiters });
+    });
   }
 
   async break(resource: string, owners: readonly string[]): Promise<BreakAnswer> {
@@ -256,17 +255,8 @@ export class EmbeddedStore implements OpenStore {
     });
   }
 
-  #inspection(entry: Entry, waiters: number): Inspection {
-    const holder = this.#holder(entry);
-    const { label, fence, remainingMs } = holder;
-    const nodes = [{ node, vote: "held", holder }] as const;
-    return { resource: entry.resource, state: "held", label, fence, remainingMs, waiters, nodes };
-  }
-
   #holder({ owner, fence, expiresMs }: Entry): Holder {
-    const remainingMs = Math.max(0, Math.floor(expiresMs - this.#clock.nowMs()));
-    const label = labelOf(owner);
-    return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
+    return holderOf(owner, fence, expiresMs - this.#clock.nowMs());
   }
 
   #transact<Result>(work: (table: Table) => Result): Promise<Answer<Result>> {

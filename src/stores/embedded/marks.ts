@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "../../core/errors.ts";
-import { marksMax, replacesMark, type Mark } from "../../core/mark.ts";
+import { raiseIn, type Mark } from "../../core/mark.ts";
 import { writeSynced } from "./fence-mark.ts";
 
 /**
@@ -38,12 +38,7 @@ export function readMarks(directory: string): Map<string, Mark> {
  */
 export function raiseMark(directory: string, name: string, next: Mark): boolean {
   const marks = readMarks(directory);
-  const stored = marks.get(name);
-  if (!replacesMark(stored, next)) return false;
-  if (stored === undefined && marks.size >= marksMax) {
-    throw new StoreError(`there are ${marksMax} marks already: too many names of schedules`);
-  }
-  marks.set(name, next);
+  if (!raiseIn(marks, name, next)) return false;
   const rows = [...marks].map(([each, { value, fence }]) => [each, value, String(fence)]);
   writeSynced(directory, file, JSON.stringify(rows));
   return true;

@@ -1,11 +1,11 @@
 import { durationMs, type Duration } from "../../core/time/durations.ts";
-import { type Holder, StoreError } from "../../core/errors.ts";
-import { earlyMsMax, marksMax, replacesMark } from "../../core/mark.ts";
+import type { Holder } from "../../core/errors.ts";
+import { earlyMsMax, raiseIn } from "../../core/mark.ts";
 import type { Mark, RaiseOutcome } from "../../core/mark.ts";
 import { knownOptions, ttlMinMs } from "../../core/options.ts";
-import { labelOf } from "../../core/owners.ts";
 import type { SteadyClock } from "../../core/ports.ts";
 import type { Finding } from "../../core/report/doctor.ts";
+import { holderOf, inspectionOf } from "../../core/report/one-node.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -135,12 +135,7 @@ class MemoryStore implements OpenStore {
   async raiseMark(name: string, mark: Mark, dueMs: number): Promise<RaiseOutcome> {
     const { marks } = this.#shared;
     if (dueMs > this.#clock.wallMs() + earlyMsMax) return { kind: "early" };
-    const stored = marks.get(name);
-    if (!replacesMark(stored, mark)) return { kind: "refused" };
-    if (stored === undefined && marks.size >= marksMax) {
-      throw new StoreError(`there are ${marksMax} marks already: too many names of schedules`);
-    }
-    marks.set(name, mark);
+    if (!raiseIn(marks, name, mark)) return { kind: "refused" };
     return { kind: "raised" };
   }
 
@@ -183,20 +178,10 @@ class MemoryStore implements OpenStore {
 
   #inspection(resource: string, entry: Entry | undefined): Inspection {
     const holder = entry === undefined ? undefined : this.#holder(entry);
-    return {
-      resource,
-      state: holder === undefined ? "free" : "held",
-      label: holder?.label,
-      fence: holder?.fence,
-      remainingMs: holder?.remainingMs,
-      nodes: [holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder }],
-    };
+    return inspectionOf({ resource, node, holder });
   }
 
-  #holder(entry: Entry): Holder {
-    const { owner, fence, expiresMs } = entry;
-    const remainingMs = Math.max(0, Math.floor(expiresMs - this.#nowMs()));
-    const label = labelOf(owner);
-    return { owner, fence, remainingMs, ...(label === undefined ? {} : { label }) };
+  #holder({ owner, fence, expiresMs }: Entry): Holder {
+    return holderOf(owner, fence, expiresMs - this.#nowMs());
   }
 }

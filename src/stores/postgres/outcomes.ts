@@ -1,5 +1,5 @@
 import { ClosedError, type Holder } from "../../core/errors.ts";
-import { labelOf } from "../../core/owners.ts";
+import { holderOf, inspectionOf } from "../../core/report/one-node.ts";
 import type { AcquireRequest, AttemptOutcome, Inspection } from "../../core/store.ts";
 import type { Result } from "./operation.ts";
 import { node } from "./server-watch.ts";
@@ -24,33 +24,18 @@ export function heldOutcome(result: Result): AttemptOutcome {
   const { left, rank } = result;
   return {
     kind: "held",
-    holder: holderOf(result),
+    holder: holderIn(result),
     retryInMs: typeof left === "number" ? Math.max(1, left) : undefined,
     ...(typeof rank === "number" ? { rank } : {}),
     cleanup: undefined,
   };
 }
 
-function holderOf({ owner, fence, left }: Result): Holder | undefined {
+function holderIn({ owner, fence, left }: Result): Holder | undefined {
   if (typeof owner !== "string") return undefined;
-  const label = labelOf(owner);
-  return {
-    owner,
-    ...(label === undefined ? {} : { label }),
-    ...(typeof fence === "string" ? { fence: BigInt(fence) } : {}),
-    ...(typeof left === "number" ? { remainingMs: Math.max(0, Math.floor(left)) } : {}),
-  };
+  return holderOf(owner, typeof fence === "string" ? BigInt(fence) : undefined, left ?? undefined);
 }
 
-export function inspectionOf(resource: string, result: Result): Inspection {
-  const holder = holderOf(result);
-  return {
-    resource,
-    state: holder === undefined ? "free" : "held",
-    label: holder?.label,
-    fence: holder?.fence,
-    remainingMs: holder?.remainingMs,
-    ...(result.waiters === undefined ? {} : { waiters: result.waiters }),
-    nodes: [holder === undefined ? { node, vote: "free" } : { node, vote: "held", holder }],
-  };
+export function inspectionIn(resource: string, result: Result): Inspection {
+  return inspectionOf({ resource, node, holder: holderIn(result), waiters: result.waiters });
 }

@@ -1,5 +1,6 @@
 import { StoreError } from "../../core/errors.ts";
 import type { Finding } from "../../core/report/doctor.ts";
+import { unknownInspection } from "../../core/report/one-node.ts";
 import type {
   AcquireRequest,
   AttemptOutcome,
@@ -24,7 +25,7 @@ import type { Listen } from "./listener.ts";
 import { fencesPerGrant, type Result } from "./operation.ts";
 import { type PostgresSettings, validityMsOf } from "./options.ts";
 import { type Done, Outbox } from "./outbox.ts";
-import { cancelled, heldOutcome, inspectionOf } from "./outcomes.ts";
+import { cancelled, heldOutcome, inspectionIn } from "./outcomes.ts";
 import { OwedReleases } from "./owed-releases.ts";
 import { node, ServerWatch } from "./server-watch.ts";
 import { Sweeping } from "./sweeping.ts";
@@ -202,12 +203,11 @@ export class PostgresStore implements OpenStore {
   async inspect(resource: string): Promise<Inspection> {
     const answer = await this.#outbox.send({ do: "inspect", resources: [resource] });
     if (!answer.ok) {
-      const nothing = { resource, label: undefined, fence: undefined, remainingMs: undefined };
       const { error, retryable } = answer.failure;
       if (!retryable) throw error;
-      return { ...nothing, state: "unknown", nodes: [{ node, vote: "failed", cause: error }] };
+      return unknownInspection(resource, node, error);
     }
-    return inspectionOf(resource, answer.value.result);
+    return inspectionIn(resource, answer.value.result);
   }
 
   async list(): Promise<readonly Inspection[]> {
@@ -218,7 +218,7 @@ export class PostgresStore implements OpenStore {
     });
     if (!answer.ok) throw answer.failure.error;
     return answer.value.map((held) => {
-      return inspectionOf(Buffer.from(held.name, "base64").toString(), held);
+      return inspectionIn(Buffer.from(held.name, "base64").toString(), held);
     });
   }
 
