@@ -13,9 +13,14 @@ const dist = process.env["HOLDFAST_BENCH_DIST"] ?? new URL("../../dist/", import
 /** Folder of the build of another checkout, which is measured as "before" beside this one. */
 export const before = process.env["HOLDFAST_BENCH_BEFORE"];
 
-/** Returns the address of a file of the build. @param {string} path */
-export function addressOf(path) {
-  return new URL(path, dist).href;
+/**
+ * Returns the address of a file of the build, or of the build in another folder.
+ *
+ * @param {string} path
+ * @param {string} [build]
+ */
+export function addressOf(path, build) {
+  return new URL(path, build === undefined ? dist : `${pathToFileURL(build).href}/`).href;
 }
 
 // Three or more fresh servers vote only after a quarantine of this length.
@@ -28,11 +33,10 @@ const admissionMaxMs = 60_000;
  * @returns {Promise<Contender>}
  */
 export async function openHoldfast(settings, { fencing, client, build }) {
-  const from = build === undefined ? dist : `${pathToFileURL(build).href}/`;
   /** @type {typeof import("../../src/index.ts")} */
-  const { createLocks } = await import(new URL("index.js", from).href);
+  const { createLocks } = await import(addressOf("index.js", build));
   /** @type {typeof import("../../src/stores/redis/index.ts")} */
-  const { redis, redlock } = await import(new URL("stores/redis/index.js", from).href);
+  const { redis, redlock } = await import(addressOf("stores/redis/index.js", build));
   const { ports, ttlMs, waitMs, renewEveryMs } = settings;
   const open = client === "ioredis" ? ioredisClients : nodeRedisClients;
   const clients = await open(ports, settings);

@@ -14,6 +14,11 @@ import { lockModel, lockOperations } from "./lock-model.ts";
 import { registerModel, registerOperations } from "./register-model.ts";
 import type { Span } from "./spans.ts";
 
+interface Window {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** Checks a run on real servers by the same rules as simulated runs. */
 export function judged(
   history: History,
@@ -30,9 +35,7 @@ export function judged(
     assumptions.breakFences(fromMs, "a clock step cut a quarantine short");
     assumptions.breakFences(toMs, "a clock step cut a quarantine short");
   }
-  const grants = grantsOf(spans).filter(({ startedMs, completedMs }) =>
-    uncertain.every(({ fromMs, toMs }) => completedMs < fromMs || startedMs > toMs),
-  );
+  const grants = grantsOf(spans.filter((span) => isOutside(span, uncertain)));
   const confirmations = confirmationsOf(history, spans);
   return judge({ grants, tenures: tenuresOf(spans), confirmations }, assumptions);
 }
@@ -53,10 +56,7 @@ export function orderFaults(
 ): string[] {
   const uncertain = cutQuarantines(history);
   const known = spans.map((span) => {
-    const isCertain = uncertain.every(({ fromMs, toMs }) => {
-      return span.fromMs < fromMs || span.startedMs > toMs;
-    });
-    return isCertain ? span : { ...span, fence: undefined };
+    return isOutside(span, uncertain) ? span : { ...span, fence: undefined };
   });
   return history.resources.flatMap((resource) => [
     ...faultOf(`lock ${resource}`, lockModel, lockOperations(history, known, windows, resource)),
@@ -67,6 +67,11 @@ export function orderFaults(
         return faultOf(`register ${register}:${resource}`, registerModel, operations);
       }),
   ]);
+}
+
+/** True if the lease was granted outside of all these windows. */
+function isOutside({ startedMs, fromMs: grantedMs }: Span, windows: readonly Window[]): boolean {
+  return windows.every(({ fromMs, toMs }) => grantedMs < fromMs || startedMs > toMs);
 }
 
 function faultOf<State, Input>(
@@ -122,9 +127,9 @@ function confirmationsOf({ events }: History, spans: readonly Span[]): Confirmat
  * quarantine by its own clock. If that is set forward meanwhile, the node votes too early, and
  * neither exclusion nor the order of fences is promised.
  */
-function cutQuarantines({ faults, ttlMs }: History): { fromMs: number; toMs: number }[] {
+function cutQuarantines({ faults, ttlMs }: History): Window[] {
   const lostMs = new Map<number, number>();
-  const found: { fromMs: number; toMs: number }[] = [];
+  const found: Window[] = [];
   // Far more than a quarantine: a node waits longer while there are too few others to copy from.
   const quarantineMsMax = ttlMs * 5;
   for (const { kind, phase, nodes, detail, t } of faults) {

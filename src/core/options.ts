@@ -82,7 +82,8 @@ export const ttlMinMs = 10;
 /** Longest pause after a failed renewal, as a share of the TTL. */
 const retryShare = 1 / 8;
 const dayMs = 86_400_000;
-const labelLengthMax = 200;
+/** Limit for the length of a label. */
+export const labelLengthMax = 200;
 
 export const builtInDefaults: ResolvedOptions = {
   ttlMs: 10_000,

@@ -1,7 +1,5 @@
 import { hostname } from "node:os";
-
-/** Limit for the label of a lease. */
-const labelLengthMax = 200;
+import { labelLengthMax } from "../core/options.ts";
 
 /** Returns the default label of this process's leases, for people who list locks: `host:pid`. */
 export function processLabel(): string {

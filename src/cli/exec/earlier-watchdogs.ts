@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { hasInEnvironment, listProcesses } from "./process-list.ts";
 
 /**
@@ -41,7 +42,7 @@ export async function earlierWatchdogsEnded(locked: Locked): Promise<boolean> {
     });
   while (isLeft()) {
     if (performance.now() > untilMs) return false;
-    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    await sleep(lookMs);
   }
   return true;
 }

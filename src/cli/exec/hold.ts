@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../core/lease/lease.ts";
 
 /** How long the lock is kept after the command has ended, counted from the start of the command. */
@@ -49,19 +50,7 @@ export class Hold {
     while (!stop.aborted) {
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return;
-      await pause(Math.min(leftMs, lookMsMax), stop);
+      await sleep(Math.min(leftMs, lookMsMax), undefined, { signal: stop }).catch(() => undefined);
     }
   }
-}
-
-function pause(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const over = (): void => {
-      clearTimeout(timer);
-      stop.removeEventListener("abort", over);
-      resolve();
-    };
-    const timer = setTimeout(over, ms);
-    stop.addEventListener("abort", over);
-  });
 }

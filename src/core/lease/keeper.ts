@@ -29,7 +29,10 @@ export class Keeper {
     return lease;
   }
 
-  /** Returns the held leases. Each of them has a task in the scheduler, at least for its end. */
+  /**
+   * Returns the leases that are held or whose release is under way. Each of them has a task in the
+   * scheduler, at least for its end.
+   */
   get leases(): HeldLease[] {
     return this.#host.scheduler.lasting.flatMap((task) => {
       return task instanceof Deadline ? [task.lease] : [];
